@@ -1,0 +1,79 @@
+/// \file
+/// Buffer<T>: a cache-line-aligned array of trivially copyable values with signed indices.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn {
+
+/// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised.
+/// Throws std::bad_alloc when memory runs out.
+template <class T>
+class Buffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  using value_type = T;
+
+  Buffer() = default;
+  explicit Buffer(Index size) { resize(size); }
+  Buffer(const Buffer& other) : Buffer(other.size_) { std::copy_n(other.data_, other.size_, data_); }
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() { release(); }
+
+  /// Makes the buffer hold `size` zeros; the previous content is lost.
+  void resize(Index size) {
+    assert(size >= 0);
+    release();
+    if (size <= 0) return;
+    data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
+    size_ = size;
+    fill(T{});
+  }
+  void fill(T value) { std::fill_n(data_, size_, value); }
+
+  [[nodiscard]] Index size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] T& operator[](Index i) noexcept {
+    assert(0 <= i && i < size_);
+    return data_[i];
+  }
+  [[nodiscard]] const T& operator[](Index i) const noexcept {
+    assert(0 <= i && i < size_);
+    return data_[i];
+  }
+  [[nodiscard]] T* begin() noexcept { return data_; }
+  [[nodiscard]] T* end() noexcept { return data_ + size_; }
+  [[nodiscard]] const T* begin() const noexcept { return data_; }
+  [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
+  [[nodiscard]] std::span<const T> view() const noexcept { return {data_, static_cast<std::size_t>(size_)}; }
+  [[nodiscard]] std::span<T> view() noexcept { return {data_, static_cast<std::size_t>(size_)}; }
+
+ private:
+  void release() noexcept {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{64});
+    data_ = nullptr;
+    size_ = 0;
+  }
+
+  T* data_ = nullptr;
+  Index size_ = 0;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,71 @@
+/// \file
+/// Compiler facts every other header relies on: host/device annotation, index type, SIMD width.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Marks a function that runs on the host and, under nvcc, on the device as well.
+#if defined(__CUDACC__)
+#define SHEAFNN_HD __host__ __device__
+#else
+#define SHEAFNN_HD
+#endif
+
+/// Forces inlining of the few-instruction functions that inner loops are built from.
+#if defined(__CUDACC__)
+#define SHEAFNN_INLINE __forceinline__
+#elif defined(__GNUC__)
+#define SHEAFNN_INLINE inline __attribute__((always_inline))
+#else
+#define SHEAFNN_INLINE inline
+#endif
+
+/// Keeps a large function that is called from many places from being copied into each of them.
+/// Device code is left to the device compiler.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define SHEAFNN_NOINLINE __attribute__((noinline))
+#else
+#define SHEAFNN_NOINLINE
+#endif
+
+/// Asks the compiler to unroll the following loop of a few compile-time trips completely.
+#if defined(__clang__) || defined(__CUDACC__)
+#define SHEAFNN_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+#define SHEAFNN_UNROLL _Pragma("GCC unroll 16")
+#else
+#define SHEAFNN_UNROLL
+#endif
+
+/// 1 where the compiler offers vector types (gcc, clang); nvcc's front end gets plain arrays.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define SHEAFNN_VECTOR_TYPES 1
+#else
+#define SHEAFNN_VECTOR_TYPES 0
+#endif
+
+namespace sheafnn {
+
+/// Sizes, positions and loop counters (signed, so that differences are safe). Node and arc numbers are stored
+/// in graphs as std::int32_t.
+using Index = std::ptrdiff_t;
+
+namespace detail {
+
+/// Bytes of the widest vector register this translation unit may use.
+#if defined(__AVX512F__)
+inline constexpr int register_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int register_bytes = 32;
+#else
+inline constexpr int register_bytes = 16;
+#endif
+
+}  // namespace detail
+
+/// Lanes of the packs that per-arc and per-node mathematics runs on: one cache line of scalars.
+template <class Scalar>
+inline constexpr int lanes = static_cast<int>(64 / sizeof(Scalar));
+
+}  // namespace sheafnn

@@ -1,0 +1,269 @@
+/// \file
+/// Pack<T, W>: W numbers side by side that behave like one number.
+///
+/// Per-arc and per-node mathematics is written once over a scalar type T. With T = float or double it is the plain
+/// reference; with T = Pack<float, 16> the same code treats sixteen arcs at a time in vector registers. A Pack is
+/// made of compiler vectors of the width the target has, so that it lives in registers; exponentials and
+/// trigonometric functions use Eigen's vectorised ones. Branches become select(mask, a, b).
+///
+/// Translation units that exchange packs must be compiled for the same instruction set.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/eigen.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+#if SHEAFNN_VECTOR_TYPES
+/// The compiler vector of T that fills one register (or the whole pack, when that is smaller).
+template <class T, int W>
+struct VectorOf {
+  static constexpr int bytes =
+      static_cast<int>(sizeof(T)) * W < register_bytes ? static_cast<int>(sizeof(T)) * W : register_bytes;
+  typedef T type __attribute__((vector_size(bytes)));
+  static constexpr int count = static_cast<int>(sizeof(T)) * W / bytes;
+};
+#else
+template <class T, int W>
+struct VectorOf {
+  using type = T;
+  static constexpr int count = W;
+};
+#endif
+
+}  // namespace detail
+
+/// Result of comparing two packs: one truth value per lane, for select().
+template <class T, int W>
+struct PackMask {
+  using Chunk = decltype(typename detail::VectorOf<T, W>::type{} < typename detail::VectorOf<T, W>::type{});
+  static constexpr int chunks = detail::VectorOf<T, W>::count;
+  Chunk chunk[chunks];
+
+  friend SHEAFNN_INLINE PackMask operator&(const PackMask& a, const PackMask& b) {
+    PackMask r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
+    return r;
+  }
+};
+
+/// W lanes of T (float, double or std::uint32_t) with lane-wise arithmetic.
+template <class T, int W>
+struct Pack {
+  static_assert(W > 0 && (W & (W - 1)) == 0, "the number of lanes is a power of two");
+  using value_type = T;
+  using Chunk = typename detail::VectorOf<T, W>::type;
+  static constexpr int width = W;
+  static constexpr int chunks = detail::VectorOf<T, W>::count;
+
+  Chunk chunk[chunks];
+
+  Pack() = default;
+  /// The same value in every lane.
+  SHEAFNN_INLINE Pack(T value) {
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = Chunk{} + value;
+  }
+  /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0), ...).
+  template <class U>
+    requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
+  SHEAFNN_INLINE Pack(U value) : Pack(static_cast<T>(value)) {}
+
+  /// Reads W consecutive values; `p` needs no alignment.
+  [[nodiscard]] static SHEAFNN_INLINE Pack load(const T* p) {
+    Pack r;
+    std::memcpy(r.chunk, p, sizeof r.chunk);
+    return r;
+  }
+  /// Writes W consecutive values; `p` needs no alignment.
+  SHEAFNN_INLINE void store(T* p) const { std::memcpy(p, chunk, sizeof chunk); }
+
+  [[nodiscard]] SHEAFNN_INLINE T lane(int i) const {
+    T values[W];
+    store(values);
+    return values[i];
+  }
+  SHEAFNN_INLINE void set_lane(int i, T value) {
+    T values[W];
+    store(values);
+    values[i] = value;
+    std::memcpy(chunk, values, sizeof chunk);
+  }
+
+#define SHEAFNN_PACK_OPERATOR(op)                                                                          \
+  friend SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {                                   \
+    Pack r;                                                                                                \
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];                 \
+    return r;                                                                                              \
+  }                                                                                                        \
+  SHEAFNN_INLINE Pack& operator op##=(const Pack & b) { return *this = *this op b; }
+  SHEAFNN_PACK_OPERATOR(+)
+  SHEAFNN_PACK_OPERATOR(-)
+  SHEAFNN_PACK_OPERATOR(*)
+  SHEAFNN_PACK_OPERATOR(/)
+#undef SHEAFNN_PACK_OPERATOR
+
+  friend SHEAFNN_INLINE Pack operator-(const Pack& a) {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
+    return r;
+  }
+  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b)
+    requires std::is_integral_v<T>
+  {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
+    return r;
+  }
+  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits)
+    requires std::is_integral_v<T>
+  {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
+    return r;
+  }
+
+#define SHEAFNN_PACK_COMPARISON(op)                                                                        \
+  friend SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) {                         \
+    PackMask<T, W> r;                                                                                      \
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];                 \
+    return r;                                                                                              \
+  }
+  SHEAFNN_PACK_COMPARISON(<)
+  SHEAFNN_PACK_COMPARISON(<=)
+  SHEAFNN_PACK_COMPARISON(>)
+  SHEAFNN_PACK_COMPARISON(>=)
+#undef SHEAFNN_PACK_COMPARISON
+};
+
+/// Lane by lane: mask ? a : b. The scalar form lets the same code run on float and double.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> select(const PackMask<T, W>& mask, const Pack<T, W>& a,
+                                               const Pack<T, W>& b) {
+  Pack<T, W> r;
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) {
+    r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i];
+  }
+  return r;
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) {
+  return mask ? a : b;
+}
+
+/// The scalar under T: float for float and for Pack<float, W>.
+template <class T>
+struct ScalarOf {
+  using type = T;
+};
+template <class T, int W>
+struct ScalarOf<Pack<T, W>> {
+  using type = T;
+};
+template <class T>
+using scalar_of_t = typename ScalarOf<T>::type;
+
+#define SHEAFNN_PACK_FUNCTION(name)                                                                        \
+  template <class T, int W>                                                                                \
+  [[nodiscard]] SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) {                                      \
+    Eigen::Array<T, W, 1> x;                                                                               \
+    a.store(x.data());                                                                                     \
+    x = x.name().eval();                                                                                   \
+    return Pack<T, W>::load(x.data());                                                                     \
+  }
+SHEAFNN_PACK_FUNCTION(sqrt)
+SHEAFNN_PACK_FUNCTION(exp)
+SHEAFNN_PACK_FUNCTION(expm1)
+SHEAFNN_PACK_FUNCTION(log)
+SHEAFNN_PACK_FUNCTION(log1p)
+SHEAFNN_PACK_FUNCTION(sin)
+SHEAFNN_PACK_FUNCTION(cos)
+SHEAFNN_PACK_FUNCTION(tanh)
+#undef SHEAFNN_PACK_FUNCTION
+
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
+  return select(a < Pack<T, W>(T(0)), -a, a);
+}
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> max(const Pack<T, W>& a, const Pack<T, W>& b) {
+  return select(a < b, b, a);
+}
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> min(const Pack<T, W>& a, const Pack<T, W>& b) {
+  return select(b < a, b, a);
+}
+
+/// Reads a T (a scalar, or as many consecutive ones as the pack has lanes) at p; no alignment needed.
+template <class T>
+[[nodiscard]] SHEAFNN_INLINE T load(const scalar_of_t<T>* p) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return *p;
+  } else {
+    return T::load(p);
+  }
+}
+/// Writes what load<T> reads.
+template <class T>
+SHEAFNN_INLINE void store(scalar_of_t<T>* p, const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    *p = value;
+  } else {
+    value.store(p);
+  }
+}
+
+/// Calls body.template operator()<T>(c) for tiles [c, c + width of T) that cover [begin, end): full packs first, then
+/// narrower ones, then scalars.
+template <class Scalar, class Body>
+SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
+  constexpr int W = lanes<Scalar>;
+  Index c = begin;
+  for (; c + W <= end; c += W) body.template operator()<Pack<Scalar, W>>(c);
+  if constexpr (W > 8) {
+    if (c + 8 <= end) {
+      body.template operator()<Pack<Scalar, 8>>(c);
+      c += 8;
+    }
+  }
+  if (c + 4 <= end) {
+    body.template operator()<Pack<Scalar, 4>>(c);
+    c += 4;
+  }
+  for (; c < end; ++c) body.template operator()<Scalar>(c);
+}
+
+template <class T>
+  requires std::is_floating_point_v<T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) {
+  return a;
+}
+/// Sum of all lanes, added pairwise in a fixed order.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
+  T values[W];
+  a.store(values);
+  SHEAFNN_UNROLL for (int half = W / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) values[i] += values[i + half];
+  }
+  return values[0];
+}
+
+}  // namespace sheafnn
+
+/// Eigen may hold packs in its matrices: cheap, real, uninitialised like a float.
+template <class T, int W>
+struct Eigen::NumTraits<sheafnn::Pack<T, W>> : Eigen::GenericNumTraits<T> {
+  using Real = sheafnn::Pack<T, W>;
+  using NonInteger = sheafnn::Pack<T, W>;
+  using Nested = sheafnn::Pack<T, W>;
+  using Literal = T;
+  enum { IsComplex = 0, IsInteger = 0, IsSigned = 1, RequireInitialization = 0, ReadCost = 1, AddCost = 1, MulCost = 1 };
+};

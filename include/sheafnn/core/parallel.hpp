@@ -1,0 +1,66 @@
+/// \file
+/// Fork-join loops with a static partition: OpenMP where it is enabled, std::thread otherwise.
+///
+/// The partition only decides who does the work, never what is computed: callers give every index an
+/// independent result, so that results do not depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+namespace sheafnn {
+
+/// Number of hardware threads, at least 1.
+[[nodiscard]] inline int hardware_threads() {
+#if defined(_OPENMP)
+  return std::max(1, omp_get_num_procs());
+#else
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#endif
+}
+
+/// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
+///
+/// \param threads  how many threads may take part (≥ 1)
+/// \param count    number of indices
+/// \param grain    ranges start at multiples of it, and no thread gets fewer indices: with too little work
+///                 fewer threads run, and with one thread the body is simply called
+/// \param body     must not throw
+template <class Body>
+void parallel_for(int threads, Index count, Index grain, const Body& body) {
+  if (count <= 0) return;
+  const Index pieces = (count + grain - 1) / grain;
+  const int team = static_cast<int>(std::min<Index>(threads, pieces));
+  if (team <= 1) {
+    body(Index{0}, count);
+    return;
+  }
+  const auto piece = [&](int rank) {
+    const Index begin = pieces * rank / team * grain;
+    const Index end = std::min(count, pieces * (rank + 1) / team * grain);
+    if (begin < end) body(begin, end);
+  };
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(team)
+  {
+    // A runtime that grants fewer threads than asked for still has every piece done.
+    for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
+  }
+#else
+  std::vector<std::thread> others;
+  others.reserve(static_cast<std::size_t>(team - 1));
+  for (int rank = 1; rank < team; ++rank) others.emplace_back(piece, rank);
+  piece(0);
+  for (std::thread& other : others) other.join();
+#endif
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,194 @@
+/// \file
+/// Fixed-size matrices over T = float, double or Pack: the few branch-free routines that per-arc and per-node
+/// mathematics needs, written as plain loops so that they unroll on the CPU and run in a GPU thread.
+#pragma once
+
+#include <cmath>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/eigen.hpp"
+#include "sheafnn/core/pack.hpp"
+
+namespace sheafnn {
+
+/// N × N matrix of T. Column-major, as Eigen's default; element (i, j) is m(i, j).
+template <class T, int N>
+using SquareMatrix = Eigen::Matrix<T, N, N>;
+
+/// Column of N values.
+template <class T, int N>
+using Column = Eigen::Matrix<T, N, 1>;
+
+/// I (N × N), also for packs.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, N> identity_matrix() {
+  SquareMatrix<T, N> r;
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) r(i, j) = i == j ? T(1) : T(0);
+  }
+  return r;
+}
+
+namespace detail {
+
+/// Products of more multiplications than this are functions of their own: inlined everywhere they would only make
+/// programs large and slow to compile.
+inline constexpr int largest_inline_product = 27;
+
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_here(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+  Eigen::Matrix<T, R, C> r;
+  SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
+      T sum = a(i, 0) * b(0, j);
+      SHEAFNN_UNROLL for (int k = 1; k < K; ++k) sum += a(i, k) * b(k, j);
+      r(i, j) = sum;
+    }
+  }
+  return r;
+}
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE Eigen::Matrix<T, R, C> multiply_apart(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+  return multiply_here(a, b);
+}
+}  // namespace detail
+
+/// A B.
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+  if constexpr (R * K * C <= detail::largest_inline_product) {
+    return detail::multiply_here(a, b);
+  } else {
+    return detail::multiply_apart(a, b);
+  }
+}
+
+namespace detail {
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn_here(
+    const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
+  Eigen::Matrix<T, R, C> r;
+  SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
+      T sum = a(0, i) * b(0, j);
+      SHEAFNN_UNROLL for (int k = 1; k < K; ++k) sum += a(k, i) * b(k, j);
+      r(i, j) = sum;
+    }
+  }
+  return r;
+}
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE Eigen::Matrix<T, R, C> multiply_tn_apart(
+    const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
+  return multiply_tn_here(a, b);
+}
+}  // namespace detail
+
+/// Aᵀ B.
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(
+    const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
+  if constexpr (R * K * C <= detail::largest_inline_product) {
+    return detail::multiply_tn_here(a, b);
+  } else {
+    return detail::multiply_tn_apart(a, b);
+  }
+}
+
+namespace detail {
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt_here(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
+  Eigen::Matrix<T, R, C> r;
+  SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
+      T sum = a(i, 0) * b(j, 0);
+      SHEAFNN_UNROLL for (int k = 1; k < K; ++k) sum += a(i, k) * b(j, k);
+      r(i, j) = sum;
+    }
+  }
+  return r;
+}
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE Eigen::Matrix<T, R, C> multiply_nt_apart(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
+  return multiply_nt_here(a, b);
+}
+}  // namespace detail
+
+/// A Bᵀ.
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt(
+    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
+  if constexpr (R * K * C <= detail::largest_inline_product) {
+    return detail::multiply_nt_here(a, b);
+  } else {
+    return detail::multiply_nt_apart(a, b);
+  }
+}
+
+/// tr(Aᵀ B), the Frobenius inner product.
+template <class T, int R, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T inner_product(const Eigen::Matrix<T, R, C>& a,
+                                                        const Eigen::Matrix<T, R, C>& b) {
+  T sum = T(0);
+  SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < R; ++i) sum += a(i, j) * b(i, j);
+  }
+  return sum;
+}
+
+/// A⁻¹ B and log det A, by elimination without pivoting: for A whose symmetric part is positive definite, where every
+/// pivot is positive and growth is bounded (I + κU with κ < 1, I − X with X skew-symmetric).
+template <class T, int N, int C>
+struct UnpivotedSolution {
+  Eigen::Matrix<T, N, C> x;  ///< A⁻¹ B, N × C
+  T determinant;             ///< det A, the product of the pivots
+};
+
+namespace detail {
+template <class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_here(SquareMatrix<T, N> a,
+                                                                                   Eigen::Matrix<T, N, C> b) {
+  T determinant = a(0, 0);
+  SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+    if (k > 0) determinant *= a(k, k);
+    const T inverse_pivot = T(1) / a(k, k);
+    SHEAFNN_UNROLL for (int i = k + 1; i < N; ++i) {
+      const T factor = a(i, k) * inverse_pivot;
+      SHEAFNN_UNROLL for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+      SHEAFNN_UNROLL for (int j = 0; j < C; ++j) b(i, j) -= factor * b(k, j);
+    }
+  }
+  SHEAFNN_UNROLL for (int k = N - 1; k >= 0; --k) {
+    const T inverse_pivot = T(1) / a(k, k);
+    SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
+      T sum = b(k, j);
+      SHEAFNN_UNROLL for (int i = k + 1; i < N; ++i) sum -= a(k, i) * b(i, j);
+      b(k, j) = sum * inverse_pivot;
+    }
+  }
+  return {b, determinant};
+}
+template <class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE UnpivotedSolution<T, N, C> solve_unpivoted_apart(
+    const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b) {
+  return solve_unpivoted_here<T, N, C>(a, b);
+}
+}  // namespace detail
+
+/// Solves A X = B; see UnpivotedSolution for what A has to be.
+template <class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(const SquareMatrix<T, N>& a,
+                                                                                   const Eigen::Matrix<T, N, C>& b) {
+  if constexpr (N * N * C <= detail::largest_inline_product) {
+    return detail::solve_unpivoted_here<T, N, C>(a, b);
+  } else {
+    return detail::solve_unpivoted_apart<T, N, C>(a, b);
+  }
+}
+
+}  // namespace sheafnn
