@@ -1,0 +1,11 @@
+/// \file
+/// The graph room: graphs, node features, datasets, statistics, splits and generators.
+#pragma once
+
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "sheafnn/graph/splits.hpp"
+#include "sheafnn/graph/statistics.hpp"
+#include "sheafnn/graph/synthetic.hpp"

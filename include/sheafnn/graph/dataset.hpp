@@ -1,0 +1,75 @@
+/// \file
+/// Dataset: a graph with node features, node labels and splits into training, validation and test nodes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/graph.hpp"
+
+namespace sheafnn {
+
+/// Disjoint sets of node numbers, increasing.
+struct Split {
+  std::vector<std::int32_t> train;
+  std::vector<std::int32_t> validation;
+  std::vector<std::int32_t> test;
+};
+
+/// A node classification task.
+struct Dataset {
+  std::string name;                  ///< shown in tables and reports
+  Graph graph;                       ///< n nodes
+  NodeFeatures features;             ///< n × p
+  std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count)
+  Index class_count = 0;             ///< C
+  std::vector<Split> splits;
+
+  [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
+  [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
+};
+
+/// Checks that a dataset's parts belong together.
+///
+/// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label outside
+///         [0, class_count), or a split with an empty, unsorted, overlapping or out-of-range set
+inline void validate(const Dataset& data) {
+  const Index n = data.node_count();
+  require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
+  require(data.feature_count() > 0, data.name + ": feature columns", data.feature_count(), "at least one is needed");
+  require(data.features.rows() == n, data.name + ": feature rows", data.features.rows(),
+          concat("must equal the number of nodes, ", n));
+  require(static_cast<Index>(data.labels.size()) == n, data.name + ": labels", data.labels.size(),
+          concat("must equal the number of nodes, ", n));
+  require(data.class_count >= 2, data.name + ": class_count", data.class_count, "at least two classes are needed");
+  for (std::size_t u = 0; u < data.labels.size(); ++u) {
+    if (data.labels[u] < 0 || data.labels[u] >= data.class_count) {
+      throw_invalid_argument(concat(data.name, ": labels[", u, "]"), data.labels[u],
+                             concat("must be between 0 and ", data.class_count - 1));
+    }
+  }
+  for (std::size_t s = 0; s < data.splits.size(); ++s) {
+    std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
+    const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
+      const std::string name = concat(data.name, ": splits[", s, "].", part);
+      require(!nodes.empty(), name, "an empty set", "every set of a split needs at least one node");
+      for (const std::int32_t u : nodes) {
+        require(u >= 0 && u < n, name, u, concat("node numbers must be between 0 and ", n - 1));
+        require(taken[static_cast<std::size_t>(u)] == 0, name, u,
+                "a node may appear only once in the sets of a split");
+        taken[static_cast<std::size_t>(u)] = 1;
+      }
+      require(std::is_sorted(nodes.begin(), nodes.end()), name, "an unsorted set", "node numbers must increase");
+    };
+    check(data.splits[s].train, "train");
+    check(data.splits[s].validation, "validation");
+    check(data.splits[s].test, "test");
+  }
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,109 @@
+/// \file
+/// NodeFeatures: an n × p matrix of node features, stored by its non-zero entries.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// Sparse n × p matrix (CSR): row u holds the non-zero features of node u, columns increasing.
+/// Dense features are stored the same way, with every entry kept.
+class NodeFeatures {
+ public:
+  NodeFeatures() = default;
+
+  /// Takes a row-major dense matrix; zeros are left out.
+  ///
+  /// \throws std::invalid_argument  wrong size, or an entry that is NaN or infinite
+  static NodeFeatures from_dense(std::span<const double> values, Index rows, Index columns) {
+    return dense(values, rows, columns);
+  }
+  static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns) {
+    return dense(values, rows, columns);
+  }
+
+  /// Takes CSR arrays as they are: offsets (rows + 1), columns increasing within a row, values.
+  ///
+  /// \throws std::invalid_argument  inconsistent arrays, a column outside [0, columns), or a non-finite value
+  static NodeFeatures from_csr(std::vector<Index> offsets, std::vector<std::int32_t> column_of,
+                               std::vector<double> values, Index columns) {
+    require(!offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<Index>(values.size()) &&
+                column_of.size() == values.size(),
+            "features", values.size(), "offsets, columns and values must agree in length");
+    for (std::size_t u = 0; u + 1 < offsets.size(); ++u) {
+      require(offsets[u] <= offsets[u + 1], "features.offsets", offsets[u + 1], "offsets must not decrease");
+      for (Index k = offsets[u]; k < offsets[u + 1]; ++k) {
+        const std::size_t i = static_cast<std::size_t>(k);
+        const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];
+        if (column_of[i] < 0 || column_of[i] >= columns || !increasing || !std::isfinite(values[i])) {
+          throw_invalid_argument(
+              concat("features[", u, "]"), concat("column ", column_of[i], " with value ", values[i]),
+              concat("columns must increase within [0, ", columns, ") and values must be finite"));
+        }
+      }
+    }
+    NodeFeatures r;
+    r.columns_ = columns;
+    r.offset_ = std::move(offsets);
+    r.column_ = std::move(column_of);
+    r.value_ = std::move(values);
+    return r;
+  }
+
+  [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(offset_.size()) - 1; }
+  [[nodiscard]] Index columns() const noexcept { return columns_; }
+  /// Number of stored (non-zero) entries.
+  [[nodiscard]] Index entries() const noexcept { return static_cast<Index>(value_.size()); }
+  [[nodiscard]] std::span<const Index> offsets() const noexcept { return offset_; }
+  [[nodiscard]] std::span<const std::int32_t> column_of() const noexcept { return column_; }
+  [[nodiscard]] std::span<const double> values() const noexcept { return value_; }
+
+  /// Scales every row to absolute sum 1 (math: X has rows of sum 1); empty rows stay as they are.
+  void normalise_rows() {
+    for (std::size_t u = 0; u + 1 < offset_.size(); ++u) {
+      double sum = 0;
+      for (Index k = offset_[u]; k < offset_[u + 1]; ++k) sum += std::abs(value_[static_cast<std::size_t>(k)]);
+      if (sum == 0) continue;
+      for (Index k = offset_[u]; k < offset_[u + 1]; ++k) {
+        value_[static_cast<std::size_t>(k)] /= sum;
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  static NodeFeatures dense(std::span<const T> values, Index rows, Index columns) {
+    require(static_cast<Index>(values.size()) == rows * columns, "features", values.size(),
+            concat("expected rows * columns = ", rows * columns, " values"));
+    NodeFeatures r;
+    r.columns_ = columns;
+    r.offset_.reserve(static_cast<std::size_t>(rows) + 1);
+    for (Index u = 0; u < rows; ++u) {
+      for (Index j = 0; j < columns; ++j) {
+        const T value = values[static_cast<std::size_t>(u * columns + j)];
+        if (!std::isfinite(value)) {
+          throw_invalid_argument(concat("features[", u, ", ", j, "]"), value, "features must be finite");
+        }
+        if (value != T(0)) {
+          r.column_.push_back(static_cast<std::int32_t>(j));
+          r.value_.push_back(value);
+        }
+      }
+      r.offset_.push_back(static_cast<Index>(r.value_.size()));
+    }
+    return r;
+  }
+
+  Index columns_ = 0;
+  std::vector<Index> offset_ = {0};
+  std::vector<std::int32_t> column_;
+  std::vector<double> value_;
+};
+
+}  // namespace sheafnn

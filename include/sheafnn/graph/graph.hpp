@@ -1,0 +1,146 @@
+/// \file
+/// Graph: a simple undirected graph as sorted arcs (CSR) with their reverses and their edges.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// An unordered pair of nodes.
+struct Edge {
+  std::int32_t u = 0;
+  std::int32_t v = 0;
+  friend bool operator==(const Edge&, const Edge&) = default;
+  friend auto operator<=>(const Edge&, const Edge&) = default;
+};
+
+/// Simple undirected graph with n nodes and m edges.
+///
+/// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An arc
+/// stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
+class Graph {
+ public:
+  Graph() = default;
+
+  /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped and
+  /// counted.
+  ///
+  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or more than 2³⁰ edges
+  Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
+    constexpr Index most = std::numeric_limits<std::int32_t>::max();
+    require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
+    std::vector<Edge> sorted;
+    sorted.reserve(pairs.size());
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const Edge pair = pairs[i];
+      for (const std::int32_t node : {pair.u, pair.v}) {
+        if (node < 0 || node >= node_count) {
+          throw_invalid_argument(concat("edges[", i, "]"), node,
+                                 concat("a node number must be between 0 and ", node_count - 1));
+        }
+      }
+      if (pair.u == pair.v) {
+        ++dropped_self_loops_;
+      } else {
+        sorted.push_back({std::min(pair.u, pair.v), std::max(pair.u, pair.v)});
+      }
+    }
+    std::sort(sorted.begin(), sorted.end());
+    const auto last = std::unique(sorted.begin(), sorted.end());
+    merged_duplicates_ = sorted.end() - last;
+    sorted.erase(last, sorted.end());
+    require(sorted.size() <= (std::size_t{1} << 30), "edges", sorted.size(), "at most 2^30 distinct edges");
+    build_arcs(sorted);
+  }
+
+  /// Number of nodes n.
+  [[nodiscard]] Index node_count() const noexcept { return node_count_; }
+  /// Number of undirected edges m.
+  [[nodiscard]] Index edge_count() const noexcept { return edges_.size(); }
+  /// Number of arcs, 2m.
+  [[nodiscard]] Index arc_count() const noexcept { return target_.size(); }
+  /// Self-loops that the constructor left out.
+  [[nodiscard]] Index dropped_self_loops() const noexcept { return dropped_self_loops_; }
+  /// Pairs that repeated an edge (in either direction) and were merged.
+  [[nodiscard]] Index merged_duplicates() const noexcept { return merged_duplicates_; }
+
+  /// Arcs of node u are first_arc(u) … first_arc(u + 1) − 1; u = n is allowed.
+  [[nodiscard]] Index first_arc(Index u) const noexcept { return offset_[u]; }
+  [[nodiscard]] Index degree(Index u) const noexcept { return offset_[u + 1] - offset_[u]; }
+  [[nodiscard]] Index source(Index arc) const noexcept { return source_[arc]; }
+  [[nodiscard]] Index target(Index arc) const noexcept { return target_[arc]; }
+  /// The opposite arc v→u of u→v.
+  [[nodiscard]] Index reverse(Index arc) const noexcept { return reverse_[arc]; }
+  /// Number of the undirected edge an arc belongs to.
+  [[nodiscard]] Index edge_of(Index arc) const noexcept { return edge_of_[arc]; }
+
+  /// Endpoints of edge e, u < v.
+  [[nodiscard]] Edge edge(Index e) const noexcept { return edges_[e]; }
+  /// The arc u→v of edge e = {u, v}, u < v; its reverse is reverse(forward_arc(e)).
+  [[nodiscard]] Index forward_arc(Index e) const noexcept { return forward_arc_[e]; }
+
+  /// n + 1 CSR offsets.
+  [[nodiscard]] std::span<const std::int32_t> offsets() const noexcept { return offset_.view(); }
+  /// 2m sources, non-decreasing.
+  [[nodiscard]] std::span<const std::int32_t> sources() const noexcept { return source_.view(); }
+  /// 2m targets, increasing within a node.
+  [[nodiscard]] std::span<const std::int32_t> targets() const noexcept { return target_.view(); }
+  /// 2m opposite arcs.
+  [[nodiscard]] std::span<const std::int32_t> reverses() const noexcept { return reverse_.view(); }
+  /// m edges, sorted.
+  [[nodiscard]] std::span<const Edge> edges() const noexcept { return edges_.view(); }
+
+ private:
+  void build_arcs(const std::vector<Edge>& sorted) {
+    const Index m = static_cast<Index>(sorted.size());
+    edges_.resize(m);
+    std::copy(sorted.begin(), sorted.end(), edges_.begin());
+    offset_.resize(node_count_ + 1);
+    for (const Edge& e : sorted) {
+      ++offset_[e.u + 1];
+      ++offset_[e.v + 1];
+    }
+    for (Index u = 0; u < node_count_; ++u) offset_[u + 1] += offset_[u];
+    source_.resize(2 * m);
+    target_.resize(2 * m);
+    reverse_.resize(2 * m);
+    edge_of_.resize(2 * m);
+    forward_arc_.resize(m);
+    // Edges come sorted by (u, v): a node first meets its smaller neighbours (as v, in increasing u), and these
+    // precede its larger ones, so that one pass per side leaves every node's targets sorted.
+    std::vector<std::int32_t> next(offset_.begin(), offset_.end());
+    std::vector<std::int32_t> backward(static_cast<std::size_t>(m));
+    const auto place = [&](std::int32_t from, std::int32_t to, Index e) {
+      const std::int32_t arc = next[static_cast<std::size_t>(from)]++;
+      source_[arc] = from;
+      target_[arc] = to;
+      edge_of_[arc] = static_cast<std::int32_t>(e);
+      return arc;
+    };
+    for (Index e = 0; e < m; ++e) backward[static_cast<std::size_t>(e)] = place(edges_[e].v, edges_[e].u, e);
+    for (Index e = 0; e < m; ++e) {
+      const std::int32_t forward = place(edges_[e].u, edges_[e].v, e);
+      forward_arc_[e] = forward;
+      reverse_[forward] = backward[static_cast<std::size_t>(e)];
+      reverse_[backward[static_cast<std::size_t>(e)]] = forward;
+    }
+  }
+
+  Index node_count_ = 0;
+  Index dropped_self_loops_ = 0;
+  Index merged_duplicates_ = 0;
+  Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);
+  Buffer<std::int32_t> source_, target_, reverse_, edge_of_, forward_arc_;
+  Buffer<Edge> edges_;
+};
+
+}  // namespace sheafnn

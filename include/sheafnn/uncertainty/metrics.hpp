@@ -1,0 +1,156 @@
+/// \file
+/// Quality and calibration of predicted class probabilities: accuracy, NLL, reliability diagram, ECE.
+///
+/// Probabilities are n × C, row-major; `nodes` are the rows that count.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// Bins of the reliability diagram and the ECE (math: M = 15).
+inline constexpr Index default_bins = 15;
+
+namespace detail {
+
+/// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
+/// rows that count, probabilities in [0, 1] or else finite values.
+inline void check_predictions(std::span<const double> values, Index class_count,
+                              std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
+                              bool are_probabilities) {
+  const Index n = static_cast<Index>(labels.size());
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  require(static_cast<Index>(values.size()) == n * class_count, "values", values.size(),
+          concat("expected nodes * classes = ", n * class_count));
+  require(!nodes.empty(), "nodes", 0, "at least one node is needed");
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::int32_t u = nodes[i];
+    if (u < 0 || u >= n) {
+      throw_invalid_argument(concat("nodes[", i, "]"), u, concat("must be between 0 and ", n - 1));
+    }
+    const std::int32_t label = labels[static_cast<std::size_t>(u)];
+    if (label < 0 || label >= class_count) {
+      throw_invalid_argument(concat("labels[", u, "]"), label, concat("must be between 0 and ", class_count - 1));
+    }
+    for (Index c = 0; c < class_count; ++c) {
+      const double value = values[static_cast<std::size_t>(u * class_count + c)];
+      // A softmax in single precision may exceed 1 by rounding.
+      const bool ok = are_probabilities ? value >= 0 && value <= 1 + 1e-5 : std::isfinite(value);
+      if (!ok) {
+        throw_invalid_argument(concat("values[", u, ", ", c, "]"), value,
+                               are_probabilities ? "a probability must be between 0 and 1" : "must be finite");
+      }
+    }
+  }
+}
+
+/// Most probable class of a row; the first of several.
+[[nodiscard]] inline Index most_probable(std::span<const double> values, Index class_count, Index u) {
+  const double* row = values.data() + u * class_count;
+  return std::max_element(row, row + class_count) - row;
+}
+
+}  // namespace detail
+
+/// Share of the nodes whose most probable class is their label.
+///
+/// \throws std::invalid_argument  sizes that do not match, no node, or a label, node or probability out of range;
+///                                so for all metrics of this header
+[[nodiscard]] inline double accuracy(std::span<const double> probabilities, Index class_count,
+                                     std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
+  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  Index correct = 0;
+  for (const std::int32_t u : nodes) {
+    if (detail::most_probable(probabilities, class_count, u) == labels[static_cast<std::size_t>(u)]) ++correct;
+  }
+  return static_cast<double>(correct) / static_cast<double>(nodes.size());
+}
+
+/// Mean of −log p(label) over the nodes, in nats. Probabilities that underflowed to 0 count as the smallest normal
+/// double, so that the result stays finite (708 per node at most).
+[[nodiscard]] inline double negative_log_likelihood(std::span<const double> probabilities, Index class_count,
+                                                    std::span<const std::int32_t> labels,
+                                                    std::span<const std::int32_t> nodes) {
+  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  double sum = 0;
+  for (const std::int32_t u : nodes) {
+    const double p =
+        probabilities[static_cast<std::size_t>(u * class_count + labels[static_cast<std::size_t>(u)])];
+    sum -= std::log(std::max(p, std::numeric_limits<double>::min()));
+  }
+  return sum / static_cast<double>(nodes.size());
+}
+
+/// One bar of a reliability diagram: the nodes whose largest probability lies in (lower, upper].
+struct ReliabilityBin {
+  double lower = 0;
+  double upper = 0;
+  Index count = 0;
+  double confidence = 0;  ///< mean of the largest probability; 0 in an empty bin
+  double accuracy = 0;    ///< share of correct nodes; 0 in an empty bin
+};
+
+/// Sorts the nodes by their largest probability into equal bins (lower, upper] of [0, 1].
+///
+/// \param bins  number of bins, 1 … 10⁶
+[[nodiscard]] inline std::vector<ReliabilityBin> reliability_diagram(std::span<const double> probabilities,
+                                                                     Index class_count,
+                                                                     std::span<const std::int32_t> labels,
+                                                                     std::span<const std::int32_t> nodes,
+                                                                     Index bins = default_bins) {
+  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  require(bins >= 1 && bins <= 1000000, "bins", bins, "must be between 1 and 1000000");
+  const double width = static_cast<double>(bins);
+  std::vector<ReliabilityBin> diagram(static_cast<std::size_t>(bins));
+  for (std::size_t k = 0; k < diagram.size(); ++k) {
+    diagram[k].lower = static_cast<double>(k) / width;
+    diagram[k].upper = static_cast<double>(k + 1) / width;
+  }
+  for (const std::int32_t u : nodes) {
+    const Index best = detail::most_probable(probabilities, class_count, u);
+    const double confidence = probabilities[static_cast<std::size_t>(u * class_count + best)];
+    // The edges decide, not the rounded product.
+    std::size_t k = static_cast<std::size_t>(std::clamp(std::ceil(confidence * width) - 1, 0.0, width - 1));
+    if (k > 0 && confidence <= diagram[k].lower) --k;
+    if (k + 1 < diagram.size() && confidence > diagram[k].upper) ++k;
+    ReliabilityBin& bin = diagram[k];
+    ++bin.count;
+    bin.confidence += confidence;
+    if (best == labels[static_cast<std::size_t>(u)]) bin.accuracy += 1;
+  }
+  for (ReliabilityBin& bin : diagram) {
+    if (bin.count == 0) continue;
+    bin.confidence /= static_cast<double>(bin.count);
+    bin.accuracy /= static_cast<double>(bin.count);
+  }
+  return diagram;
+}
+
+/// Expected calibration error: mean over the nodes of |accuracy − confidence| of their bins, in [0, 1].
+[[nodiscard]] inline double expected_calibration_error(std::span<const ReliabilityBin> diagram) {
+  double error = 0;
+  Index total = 0;
+  for (const ReliabilityBin& bin : diagram) {
+    error += static_cast<double>(bin.count) * std::abs(bin.accuracy - bin.confidence);
+    total += bin.count;
+  }
+  require(total > 0, "diagram nodes", total, "at least one node is needed");
+  return error / static_cast<double>(total);
+}
+[[nodiscard]] inline double expected_calibration_error(std::span<const double> probabilities, Index class_count,
+                                                       std::span<const std::int32_t> labels,
+                                                       std::span<const std::int32_t> nodes,
+                                                       Index bins = default_bins) {
+  return expected_calibration_error(reliability_diagram(probabilities, class_count, labels, nodes, bins));
+}
+
+}  // namespace sheafnn

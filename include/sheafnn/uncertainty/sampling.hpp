@@ -1,0 +1,123 @@
+/// \file
+/// Uncertainty from several sampled class distributions per node: entropy, epistemic variance, mutual information.
+///
+/// With p_k the sampled distributions of a node and p̄ their mean: predictive entropy H[p̄], epistemic variance =
+/// mean over classes of the variance over samples, mutual information H[p̄] − mean H[p_k].
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// Entropy −Σ p log p of a distribution in nats; terms with p = 0 are 0.
+[[nodiscard]] inline double predictive_entropy(std::span<const double> p) {
+  double entropy = 0;
+  for (const double x : p) {
+    if (x > 0) entropy -= x * std::log(x);
+  }
+  return std::max(entropy, 0.0);
+}
+
+/// What the samples say about every node.
+struct SampledPrediction {
+  std::vector<double> probabilities;       ///< mean over the samples, n × C, row-major
+  std::vector<double> entropy;             ///< H[p̄], n, in [0, log C]
+  std::vector<double> epistemic_variance;  ///< n, ≥ 0; variances divide by the number of samples
+  std::vector<double> mutual_information;  ///< n, in [0, log C]
+};
+
+/// Collects sampled distributions one after the other, so that only one needs to be in memory.
+class SampledPredictionBuilder {
+ public:
+  /// \throws std::invalid_argument  negative n, or no class
+  SampledPredictionBuilder(Index node_count, Index class_count) : nodes_(node_count), classes_(class_count) {
+    require(node_count >= 0, "node_count", node_count, "must not be negative");
+    require(class_count >= 1, "class_count", class_count, "must be at least 1");
+    mean_.assign(static_cast<std::size_t>(nodes_ * classes_), 0.0);
+    squares_ = mean_;
+    entropy_.assign(static_cast<std::size_t>(nodes_), 0.0);
+  }
+
+  /// Adds one sample: n × C probabilities, row-major, with `stride` ≥ C numbers from row to row.
+  ///
+  /// \throws std::invalid_argument  a probability outside [0, 1] or NaN
+  template <class S>
+  void add(const S* probabilities, Index stride) {
+    ++samples_;
+    const double share = 1.0 / static_cast<double>(samples_);
+    for (Index u = 0; u < nodes_; ++u) {
+      double entropy = 0;
+      for (Index c = 0; c < classes_; ++c) {
+        const double p = static_cast<double>(probabilities[u * stride + c]);
+        // A softmax in single precision may exceed 1 by rounding.
+        if (!(p >= 0 && p <= 1 + 1e-5)) {
+          throw_invalid_argument(concat("probabilities[", u, ", ", c, "]"), p, "must be between 0 and 1");
+        }
+        if (p > 0) entropy -= p * std::log(p);
+        // Welford's update keeps the digits of small variances.
+        const std::size_t i = static_cast<std::size_t>(u * classes_ + c);
+        const double difference = p - mean_[i];
+        mean_[i] += difference * share;
+        squares_[i] += difference * (p - mean_[i]);
+      }
+      entropy_[static_cast<std::size_t>(u)] += entropy;
+    }
+  }
+  template <class S>
+  void add(const S* probabilities) {
+    add(probabilities, classes_);
+  }
+
+  [[nodiscard]] Index sample_count() const noexcept { return samples_; }
+
+  /// \throws std::invalid_argument  no sample was added
+  [[nodiscard]] SampledPrediction result() const {
+    require(samples_ > 0, "samples", samples_, "at least one is needed");
+    const double count = static_cast<double>(samples_);
+    SampledPrediction r;
+    r.probabilities = mean_;
+    for (Index u = 0; u < nodes_; ++u) {
+      const std::size_t row = static_cast<std::size_t>(u * classes_);
+      const std::size_t classes = static_cast<std::size_t>(classes_);
+      double squares = 0;
+      for (std::size_t c = 0; c < classes; ++c) squares += squares_[row + c];
+      r.entropy.push_back(predictive_entropy(std::span(mean_).subspan(row, classes)));
+      r.epistemic_variance.push_back(squares / (count * static_cast<double>(classes_)));
+      // Not negative by concavity of the entropy; rounding must not say otherwise.
+      r.mutual_information.push_back(
+          std::max(0.0, r.entropy.back() - entropy_[static_cast<std::size_t>(u)] / count));
+    }
+    return r;
+  }
+
+ private:
+  Index nodes_;
+  Index classes_;
+  Index samples_ = 0;
+  std::vector<double> mean_;
+  std::vector<double> squares_;  // sums of squared deviations from the mean
+  std::vector<double> entropy_;  // sums of the samples' entropies
+};
+
+/// The same from all samples at once: K × n × C probabilities, row-major.
+///
+/// \throws std::invalid_argument  a size that does not match, no sample, or a probability outside [0, 1]
+[[nodiscard]] inline SampledPrediction combine_samples(std::span<const double> samples, Index sample_count,
+                                                       Index node_count, Index class_count) {
+  SampledPredictionBuilder builder(node_count, class_count);
+  require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
+  require(static_cast<Index>(samples.size()) == sample_count * node_count * class_count, "samples", samples.size(),
+          concat("expected samples * nodes * classes = ", sample_count * node_count * class_count));
+  for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
+  return builder.result();
+}
+
+}  // namespace sheafnn
