@@ -1,0 +1,106 @@
+/// \file
+/// Dense products for the shapes of the networks: tall times small, and the reduction over many rows that a weight
+/// gradient is. Register-tiled over packs; no memory of its own.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+
+namespace sheafnn {
+
+/// A matrix that is read element by element: element (i, j) is data[i·row_stride + j·column_stride].
+template <class S>
+struct StridedMatrix {
+  const S* data;
+  Index row_stride;
+  Index column_stride;
+};
+
+namespace detail {
+
+/// Rows × (width of T) tile of C = (C +) A B, accumulated in registers over k.
+template <int Rows, class T, class S>
+SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
+                                 Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
+  T sum[Rows];
+  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+    sum[r] = accumulate ? load<T>(c + (row + r) * c_stride + column) : T(S(0));
+  }
+  const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
+  const S* right = b + depth_begin * b_stride + column;
+  for (Index k = depth_begin; k < depth_end; ++k) {
+    const T value = load<T>(right);
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] += T(left[r * a.row_stride]) * value;
+    left += a.column_stride;
+    right += b_stride;
+  }
+  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c + (row + r) * c_stride + column, sum[r]);
+}
+
+}  // namespace detail
+
+/// C = A B, or C += A B. Every element is summed in the same order for any number of threads.
+///
+/// \param a             rows × depth, any strides (a transposed matrix is one with swapped strides)
+/// \param b             depth × columns, row-major with stride b_stride
+/// \param c             rows × columns, row-major with stride c_stride; must not overlap a or b
+/// \param accumulate    add to C instead of overwriting it
+template <class S>
+SHEAFNN_NOINLINE void multiply_dense(int threads, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
+                    Index b_stride, S* c, Index c_stride, bool accumulate) {
+  constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
+  constexpr int tile_rows = 8;
+  const Index row_work = std::max<Index>(1, columns * depth);
+  const Index grain = std::max<Index>(tile_rows, 65536 / row_work / tile_rows * tile_rows);
+  parallel_for(threads, rows, grain, [&](Index begin, Index end) {
+    for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
+      const Index to = std::min(depth, from + depth_block);
+      const bool add = accumulate || from > 0;
+      Index row = begin;
+      for (; row + tile_rows <= end; row += tile_rows) {
+        for_tiles<S>(0, columns, [&]<class T>(Index column) {
+          detail::product_tile<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
+        });
+      }
+      for (; row < end; ++row) {
+        for_tiles<S>(0, columns, [&]<class T>(Index column) {
+          detail::product_tile<1, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
+        });
+      }
+    }
+  });
+}
+
+/// out[j] += Σ_i m(i, j): column sums of a rows × columns row-major matrix, for bias gradients.
+template <class S>
+SHEAFNN_NOINLINE void add_column_sums(Index rows, Index columns, const S* m, Index stride, S* out) {
+  constexpr Index block = 256;  // partial sums keep the rounding error flat
+  for_tiles<S>(0, columns, [&]<class T>(Index column) {
+    T total = T(S(0));
+    for (Index from = 0; from < rows; from += block) {
+      T partial = T(S(0));
+      for (Index i = from; i < std::min(rows, from + block); ++i) partial += load<T>(m + i * stride + column);
+      total += partial;
+    }
+    store(out + column, load<T>(out + column) + total);
+  });
+}
+
+/// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.
+template <class S>
+[[nodiscard]] constexpr Index padded(Index count) {
+  return (count + lanes<S> - 1) / lanes<S> * lanes<S>;
+}
+
+/// out (columns × out_stride) = inᵀ for a rows × columns row-major matrix.
+template <class S>
+void transpose_into(Index rows, Index columns, const S* in, S* out, Index out_stride) {
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) out[j * out_stride + i] = in[i * columns + j];
+  }
+}
+
+}  // namespace sheafnn

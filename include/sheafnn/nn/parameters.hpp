@@ -1,0 +1,93 @@
+/// \file
+/// ParameterSet: the named weight matrices of a network in one contiguous array, with their gradients beside them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// Weight decay is chosen per group.
+enum class ParameterGroup : std::uint8_t { network, sheaf_learner };
+
+/// One named matrix.
+struct ParameterInfo {
+  std::string name;
+  std::vector<Index> shape;  ///< as users and files see it: out × in, or a vector
+  /// In memory the matrix lies in × out (row-major), because the layer reads it by input.
+  bool transposed = false;
+  ParameterGroup group = ParameterGroup::network;
+  Index offset = 0;
+  Index size = 0;
+};
+
+/// Position of a parameter in the arrays; −1 where the architecture has none.
+using ParameterId = int;
+
+/// Values of all parameters of a network; S = float or double.
+template <class S>
+class ParameterSet {
+ public:
+  /// Adds a parameter; values are allocated by finish().
+  ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false) {
+    ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1};
+    for (const Index extent : info.shape) info.size *= extent;
+    size_ += info.size;
+    info_.push_back(std::move(info));
+    return static_cast<ParameterId>(info_.size()) - 1;
+  }
+  void finish() { value_.resize(size_); }
+
+  [[nodiscard]] Index size() const noexcept { return size_; }
+  [[nodiscard]] const std::vector<ParameterInfo>& info() const noexcept { return info_; }
+  [[nodiscard]] const ParameterInfo& info(ParameterId id) const { return info_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] Buffer<S>& values() noexcept { return value_; }
+  [[nodiscard]] const Buffer<S>& values() const noexcept { return value_; }
+
+  [[nodiscard]] S* data(ParameterId id) noexcept { return value_.data() + info(id).offset; }
+  [[nodiscard]] const S* data(ParameterId id) const noexcept { return value_.data() + info(id).offset; }
+
+  /// \throws std::invalid_argument  no parameter of that name
+  [[nodiscard]] ParameterId find(std::string_view name) const {
+    for (std::size_t i = 0; i < info_.size(); ++i) {
+      if (info_[i].name == name) return static_cast<ParameterId>(i);
+    }
+    throw_invalid_argument("parameter", name, "the model has no parameter of that name");
+  }
+
+  /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
+  [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const {
+    const ParameterInfo& p = info(id);
+    std::vector<S> r(static_cast<std::size_t>(p.size));
+    for_each(p, [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
+    return r;
+  }
+  /// Inverse of get(). `values` holds size numbers.
+  void set(ParameterId id, const std::vector<S>& values) {
+    const ParameterInfo& p = info(id);
+    require(static_cast<Index>(values.size()) == p.size, p.name, values.size(), concat("expected ", p.size, " values"));
+    for_each(p, [&](Index visible, Index stored) { value_[p.offset + stored] = values[static_cast<std::size_t>(visible)]; });
+  }
+
+ private:
+  template <class Body>
+  static void for_each(const ParameterInfo& p, const Body& body) {
+    const Index rows = p.shape.front();
+    const Index columns = p.size / rows;
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < columns; ++j) body(i * columns + j, p.transposed ? j * rows + i : i * columns + j);
+    }
+  }
+
+  std::vector<ParameterInfo> info_;
+  Buffer<S> value_;
+  Index size_ = 0;
+};
+
+}  // namespace sheafnn

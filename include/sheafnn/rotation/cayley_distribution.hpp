@@ -1,0 +1,140 @@
+/// \file
+/// The Cayley distribution C_N(M, κ) on SO(N): density, reparametrised sampling and its derivative, KL to uniform.
+///
+/// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the wrapped
+/// Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley distributions";
+/// math, "Cayley distribution".
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/rotation/cayley_kl.hpp"
+#include "sheafnn/rotation/haar.hpp"
+#include "sheafnn/rotation/moebius.hpp"
+#include "sheafnn/rotation/operations.hpp"
+
+namespace sheafnn {
+
+/// log f at a rotation with Y₀ = PMᵀ: (N−1) [N/2 · log(1 − κ²) − log det(I − κY₀)], since det(Y₀ − κI) = det(I − κY₀).
+///
+/// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
+/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; rounding errors as κ → 1, Y₀ → I are kept to that. \param kappa  in [0, 1)
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T cayley_logpdf(const SquareMatrix<T, N>& y, const T& kappa) {
+  using std::log;
+  SquareMatrix<T, N> a;
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
+  }
+  T sum = T(0.5 * N) * log((T(1) - kappa) * (T(1) + kappa));
+  for (int k = 0; k < N; ++k) {
+    const T pivot = select(a(k, k) < T(1) - kappa, T(1) - kappa, a(k, k));
+    sum -= log(pivot);
+    const T inverse_pivot = T(1) / pivot;
+    for (int i = k + 1; i < N; ++i) {
+      const T factor = a(i, k) * inverse_pivot;
+      for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+    }
+  }
+  return T(N - 1) * sum;
+}
+
+/// C_N(M, κ).
+template <int N, class Scalar = double>
+class CayleyDistribution {
+  static_assert(N >= 1);
+  static_assert(std::is_floating_point_v<Scalar>, "a distribution's parameters are float or double");
+
+ public:
+  static constexpr int dimension = N;
+  using Matrix = SquareMatrix<Scalar, N>;
+
+  /// \param location       M, a rotation (orthogonal within rotation_tolerance, determinant +1)
+  /// \param concentration  κ in [0, 1): 0 is the uniform distribution, → 1 a point mass at M
+  /// \throws std::invalid_argument  otherwise
+  CayleyDistribution(const Matrix& location, Scalar concentration)
+      : location_(location), concentration_(concentration) {
+    require_rotation<Scalar, N>("CayleyDistribution: location", location);
+    require(concentration >= 0 && concentration < 1, "CayleyDistribution: concentration", concentration,
+            "must be in [0, 1)");
+  }
+
+  [[nodiscard]] const Matrix& location() const noexcept { return location_; }
+  [[nodiscard]] Scalar concentration() const noexcept { return concentration_; }
+
+ private:
+  Matrix location_;
+  Scalar concentration_;
+};
+
+/// log f(P). \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] Scalar logpdf(const CayleyDistribution<N, Scalar>& distribution,
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  require_rotation<Scalar, N>("logpdf: p", p);
+  return cayley_logpdf<Scalar, N>(multiply_nt(p, distribution.location()), distribution.concentration());
+}
+
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] Scalar pdf(const CayleyDistribution<N, Scalar>& distribution,
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  return std::exp(logpdf(distribution, p));
+}
+
+/// The sample that belongs to a uniform rotation U: Y = (I + κU)⁻¹(U + κI) M.
+template <int N, class Scalar>
+[[nodiscard]] SquareMatrix<Scalar, N> sample_from_uniform(const CayleyDistribution<N, Scalar>& distribution,
+                                                          const std::type_identity_t<SquareMatrix<Scalar, N>>& u) {
+  return multiply(moebius<Scalar, N>(u, distribution.concentration()), distribution.location());
+}
+
+/// A sample: a pure function of (stream, id); takes draws first_draw … first_draw + haar_draws<N> − 1.
+template <int N, class Scalar>
+[[nodiscard]] SquareMatrix<Scalar, N> sample(const CayleyDistribution<N, Scalar>& distribution,
+                                             const Stream& stream, std::uint32_t id,
+                                             std::uint32_t first_draw = 0) {
+  return sample_from_uniform(distribution, haar_rotation<Scalar, N>(stream, id, first_draw));
+}
+
+/// Cotangents of a Cayley distribution's parameters.
+template <int N, class Scalar>
+struct CayleyCotangent {
+  SquareMatrix<Scalar, N> location;  ///< M̄, of M as a free matrix
+  Scalar concentration;              ///< κ̄
+};
+
+/// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math, "Backward pass").
+///
+/// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)
+/// \param cotangent  Ȳ
+template <int N, class Scalar>
+[[nodiscard]] CayleyCotangent<N, Scalar> sample_backward(
+    const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& u,
+    const std::type_identity_t<SquareMatrix<Scalar, N>>& cotangent) {
+  const Scalar kappa = distribution.concentration();
+  const SquareMatrix<Scalar, N> y = moebius<Scalar, N>(u, kappa);
+  const SquareMatrix<Scalar, N> slope = moebius_derivative_from_noise<Scalar, N>(u, y, kappa);
+  return {multiply_tn(y, cotangent), inner_product(multiply_nt(cotangent, distribution.location()), slope)};
+}
+
+/// KL(C_N(M, κ) ‖ uniform) in nats, see cayley_kl.
+template <int N, class Scalar>
+[[nodiscard]] Scalar kl_to_uniform(const CayleyDistribution<N, Scalar>& distribution) {
+  return cayley_kl<N>(distribution.concentration());
+}
+
+/// E[Y] = r_N(κ) M, a multiple of a rotation (see cayley_resultant).
+template <int N, class Scalar>
+[[nodiscard]] SquareMatrix<Scalar, N> mean(const CayleyDistribution<N, Scalar>& distribution) {
+  return cayley_resultant<N>(distribution.concentration()) * distribution.location();
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,109 @@
+/// \file
+/// Facts about given matrices: how far from orthogonal, whether a rotation at all, by which angle it turns.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+
+namespace sheafnn {
+
+/// Largest |(RᵀR − I)_ij|; per lane for packs.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T orthogonality_defect(const SquareMatrix<T, N>& r) {
+  T worst = T(0);
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i <= j; ++i) {
+      T sum = T(i == j ? -1 : 0);
+      for (int k = 0; k < N; ++k) sum += r(k, i) * r(k, j);
+      const T size = select(sum < T(0), -sum, sum);
+      worst = select(size <= worst, worst, size);  // a NaN is passed on
+    }
+  }
+  return worst;
+}
+
+/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
+/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
+template <class Scalar>
+[[nodiscard]] inline Scalar rotation_tolerance() {
+  return std::sqrt(std::numeric_limits<Scalar>::epsilon());
+}
+
+namespace detail {
+
+/// det A, by elimination with partial pivoting.
+template <class Scalar, int N>
+[[nodiscard]] inline Scalar pivoted_determinant(SquareMatrix<Scalar, N> a) {
+  Scalar determinant = 1;
+  for (int k = 0; k < N; ++k) {
+    int pivot = k;
+    for (int i = k + 1; i < N; ++i) {
+      if (std::abs(a(i, k)) > std::abs(a(pivot, k))) pivot = i;
+    }
+    if (pivot != k) {
+      determinant = -determinant;
+      for (int j = k; j < N; ++j) std::swap(a(k, j), a(pivot, j));
+    }
+    determinant *= a(k, k);
+    if (a(k, k) == Scalar(0)) return Scalar(0);
+    for (int i = k + 1; i < N; ++i) {
+      const Scalar factor = a(i, k) / a(k, k);
+      for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+    }
+  }
+  return determinant;
+}
+
+template <class Scalar, int N>
+void require_finite(std::string_view name, const SquareMatrix<Scalar, N>& r) {
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) {
+      require(std::isfinite(r(i, j)), concat(name, "(", i, ", ", j, ")"), r(i, j), "entries must be finite");
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Refuses what is no rotation.
+///
+/// \param name  what the caller calls the matrix
+/// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above rotation_tolerance, or
+///         a negative determinant
+template <class Scalar, int N>
+void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r) {
+  detail::require_finite<Scalar, N>(name, r);
+  const Scalar defect = orthogonality_defect<Scalar, N>(r);
+  if (!(defect <= rotation_tolerance<Scalar>())) {
+    throw_invalid_argument(name, concat("a matrix R with |RᵀR - I| = ", defect),
+                           concat("a rotation is orthogonal within ", rotation_tolerance<Scalar>()));
+  }
+  const Scalar determinant = detail::pivoted_determinant<Scalar, N>(r);
+  if (!(determinant > 0)) {
+    throw_invalid_argument(name, concat("a matrix with determinant ", determinant),
+                           "a rotation has determinant +1");
+  }
+}
+
+/// Angle of a rotation in radians: N = 2 counter-clockwise, in [−π, π]; N = 3 about its axis, in [0, π].
+///
+/// Accurate for every angle: arctan of the skew-symmetric and the symmetric part, not arccos of the trace.
+template <class Scalar, int N>
+[[nodiscard]] Scalar rotation_angle(const SquareMatrix<Scalar, N>& r) {
+  static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");
+  if constexpr (N == 2) {
+    return std::atan2(r(1, 0) - r(0, 1), r(0, 0) + r(1, 1));
+  } else {
+    const Scalar sine = std::hypot(r(2, 1) - r(1, 2), r(0, 2) - r(2, 0), r(1, 0) - r(0, 1));  // 2 sin
+    return std::atan2(sine, r(0, 0) + r(1, 1) + r(2, 2) - Scalar(1));                         // 2 cos
+  }
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,82 @@
+/// \file
+/// Parametrisations of rotations by φ ∈ R^{N(N−1)/2}, chosen at run time: Householder, Cayley, exponential, Euler.
+///
+/// Each NAME has NAME_rotation<T, N>(φ) → Q ∈ SO(N) and NAME_rotation_backward<T, N>(φ, cotangent, gradient), which adds
+/// d⟨cotangent, Q(φ)⟩/dφ to the gradient. Function templates over T = float, double or Pack. N = 1 has no parameters.
+/// Source: math, "Rotations".
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/cayley_transform.hpp"
+#include "sheafnn/rotation/euler.hpp"
+#include "sheafnn/rotation/exponential.hpp"
+#include "sheafnn/rotation/householder.hpp"
+#include "sheafnn/rotation/skew.hpp"
+
+namespace sheafnn {
+
+/// How φ becomes a rotation; Euler angles exist for N = 2 and 3 only.
+enum class RotationParametrisation { householder, cayley, exponential, euler };
+
+inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names = {"householder", "cayley",
+                                                                                   "exponential", "euler"};
+
+[[nodiscard]] constexpr std::string_view to_string(RotationParametrisation parametrisation) {
+  return rotation_parametrisation_names[static_cast<std::size_t>(parametrisation)];
+}
+
+/// \throws std::invalid_argument  unknown name
+[[nodiscard]] inline RotationParametrisation parse_rotation_parametrisation(std::string_view text) {
+  for (std::size_t i = 0; i < rotation_parametrisation_names.size(); ++i) {
+    if (text == rotation_parametrisation_names[i]) return static_cast<RotationParametrisation>(i);
+  }
+  throw_invalid_argument("rotation parametrisation", text, "choose householder, cayley, exponential or euler");
+}
+
+/// Q(φ) ∈ SO(N).
+///
+/// \param parametrisation  euler only for N ≤ 3 (asserted)
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> rotation_from_parameters(
+    RotationParametrisation parametrisation, const RotationParameters<T, N>& phi) {
+  switch (parametrisation) {
+    case RotationParametrisation::householder:
+      return householder_rotation<T, N>(phi);
+    case RotationParametrisation::cayley:
+      return cayley_rotation<T, N>(phi);
+    case RotationParametrisation::exponential:
+      return exponential_rotation<T, N>(phi);
+    case RotationParametrisation::euler:
+      if constexpr (has_euler_angles<N>) return euler_rotation<T, N>(phi);
+  }
+  assert(false && "Euler angles exist for N = 2 and 3");
+  return identity_matrix<T, N>();
+}
+
+/// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`.
+template <class T, int N>
+SHEAFNN_HD SHEAFNN_NOINLINE void rotation_from_parameters_backward(RotationParametrisation parametrisation,
+                                                         const RotationParameters<T, N>& phi,
+                                                         const SquareMatrix<T, N>& cotangent,
+                                                         RotationParameters<T, N>& gradient) {
+  switch (parametrisation) {
+    case RotationParametrisation::householder:
+      return householder_rotation_backward<T, N>(phi, cotangent, gradient);
+    case RotationParametrisation::cayley:
+      return cayley_rotation_backward<T, N>(phi, cotangent, gradient);
+    case RotationParametrisation::exponential:
+      return exponential_rotation_backward<T, N>(phi, cotangent, gradient);
+    case RotationParametrisation::euler:
+      if constexpr (has_euler_angles<N>) return euler_rotation_backward<T, N>(phi, cotangent, gradient);
+  }
+  assert(false && "Euler angles exist for N = 2 and 3");
+}
+
+}  // namespace sheafnn

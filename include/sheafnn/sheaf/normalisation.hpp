@@ -1,0 +1,152 @@
+/// \file
+/// Node scalings S_u of the normalised sheaf Laplacian Δ = S L S, with their derivatives.
+///
+/// | normalisation | S_u                  | remark                                                              |
+/// | ------------- | -------------------- | ------------------------------------------------------------------- |
+/// | none          | I                    | Δ = L                                                               |
+/// | block         | D_u^{-1/2}           | pseudo-inverse where D_u is singular (isolated nodes, rank loss)    |
+/// | augmented     | (D_u + I)^{-1/2}     | needs no invertibility; the model's default                         |
+/// | degree        | (c·deg u + 1)^{-1/2} | c = D for dense maps, else 1; does not depend on the maps           |
+///
+/// Source: paper, "sheaf Laplacian"; math: "Coboundary and Laplacian", "SPD inverse square root".
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/symmetric_eigen.hpp"
+
+namespace sheafnn {
+
+enum class Normalisation { none, block, augmented, degree };
+
+inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", "block", "augmented", "degree"};
+
+[[nodiscard]] constexpr std::string_view to_string(Normalisation normalisation) {
+  return normalisation_names[static_cast<std::size_t>(normalisation)];
+}
+
+/// \throws std::invalid_argument  unknown name
+[[nodiscard]] inline Normalisation parse_normalisation(std::string_view text) {
+  for (std::size_t i = 0; i < normalisation_names.size(); ++i) {
+    if (text == normalisation_names[i]) return static_cast<Normalisation>(i);
+  }
+  throw_invalid_argument("normalisation", text, "choose none, block, augmented or degree");
+}
+
+/// S_u and what its backward pass needs. For dense Gram matrices S = Q diag(s) Qᵀ; otherwise S alone suffices.
+template <class Family, class T, bool Dense = (Family::kind == MapKind::dense && Family::stalk_dimension > 1)>
+struct NodeScaling {
+  Gram<Family, T> scale;  ///< S_u
+};
+template <class Family, class T>
+struct NodeScaling<Family, T, true> {
+  Gram<Family, T> scale;                                 ///< S_u
+  SquareMatrix<T, Family::stalk_dimension> vectors;      ///< Q
+  Column<T, Family::stalk_dimension> root;               ///< s = eigenvalues of S_u
+};
+
+namespace detail {
+
+/// λ^{-1/2}, and 0 where λ does not exceed `least`.
+template <class T>
+SHEAFNN_HD SHEAFNN_INLINE T guarded_inverse_sqrt(const T& value, const T& least) {
+  using std::sqrt;
+  const auto usable = value > least;
+  return select(usable, T(1) / sqrt(select(usable, value, T(1))), T(0));
+}
+
+/// The identity in the kind of Gram<Family, T>.
+template <class Family, class T>
+SHEAFNN_HD SHEAFNN_INLINE Gram<Family, T> gram_identity() {
+  if constexpr (Family::gram_cols == 1) {
+    return Gram<Family, T>::Constant(T(1));
+  } else {
+    return identity_matrix<T, Family::stalk_dimension>();
+  }
+}
+
+}  // namespace detail
+
+/// S_u from D_u = Σ F_aᵀF_a (weights included) and the node's number of neighbours.
+template <class Family, class T>
+[[nodiscard]] SHEAFNN_HD inline NodeScaling<Family, T> node_scaling(Normalisation normalisation,
+                                                                    const Gram<Family, T>& degree_block,
+                                                                    const T& degree) {
+  using Scalar = scalar_of_t<T>;
+  constexpr int dimension = Family::stalk_dimension;
+  constexpr bool dense = Family::kind == MapKind::dense && dimension > 1;
+  const Gram<Family, T> one = detail::gram_identity<Family, T>();
+  NodeScaling<Family, T> r;
+  if (normalisation == Normalisation::none || normalisation == Normalisation::degree) {
+    constexpr Scalar rate = Family::kind == MapKind::dense ? Scalar(dimension) : Scalar(1);
+    const T value = normalisation == Normalisation::none
+                        ? T(1)
+                        : detail::guarded_inverse_sqrt(T(rate) * degree + T(1), T(0));
+    r.scale = block_product(Eigen::Matrix<T, 1, 1>(value), one);
+    if constexpr (dense) {
+      r.vectors = one;
+      r.root = Column<T, dimension>::Constant(value);
+    }
+    return r;
+  }
+  const bool augmented = normalisation == Normalisation::augmented;
+  if constexpr (dense) {
+    Gram<Family, T> shifted = degree_block;
+    if (augmented) shifted += one;
+    const SymmetricEigen<T, dimension> eigen = symmetric_eigen(shifted);
+    T trace = eigen.values(0);
+    for (int i = 1; i < dimension; ++i) trace += eigen.values(i);
+    const T least = trace * T(Scalar(8 * dimension) * std::numeric_limits<Scalar>::epsilon());
+    r.vectors = eigen.vectors;
+    for (int i = 0; i < dimension; ++i) r.root(i) = detail::guarded_inverse_sqrt(eigen.values(i), least);
+    for (int j = 0; j < dimension; ++j) {
+      for (int i = 0; i <= j; ++i) {
+        T sum = r.vectors(i, 0) * r.root(0) * r.vectors(j, 0);
+        for (int k = 1; k < dimension; ++k) sum += r.vectors(i, k) * r.root(k) * r.vectors(j, k);
+        r.scale(i, j) = sum;
+        r.scale(j, i) = sum;
+      }
+    }
+  } else {
+    for (int i = 0; i < Family::gram_rows; ++i) {
+      const T shifted = degree_block(i, 0) + T(augmented ? 1 : 0);
+      r.scale(i, 0) = detail::guarded_inverse_sqrt(shifted, T(0));
+    }
+  }
+  return r;
+}
+
+/// Adds to degree_bar the derivative of ⟨scale_bar, S_u⟩ with respect to D_u.
+///
+/// For a diagonal S, ∂D^{-1/2} = −½ S³; for a dense one D̄ = Q [(Qᵀ S̄ Q) ∘ K] Qᵀ with
+/// K_ij = −s_i² s_j² / (s_i + s_j), finite at repeated eigenvalues. scale_bar need not be symmetric.
+template <class Family, class T>
+SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const NodeScaling<Family, T>& scaling,
+                                             const Gram<Family, T>& scale_bar, Gram<Family, T>& degree_bar) {
+  if (normalisation == Normalisation::none || normalisation == Normalisation::degree) return;
+  constexpr int dimension = Family::stalk_dimension;
+  if constexpr (Family::kind == MapKind::dense && dimension > 1) {
+    const SquareMatrix<T, dimension> symmetric = T(0.5) * (scale_bar + scale_bar.transpose());
+    SquareMatrix<T, dimension> inner = multiply(multiply_tn(scaling.vectors, symmetric), scaling.vectors);
+    const T tiny = T(std::numeric_limits<scalar_of_t<T>>::min());
+    for (int j = 0; j < dimension; ++j) {
+      for (int i = 0; i < dimension; ++i) {
+        const T product = scaling.root(i) * scaling.root(j);
+        inner(i, j) *= -(product * product) / (scaling.root(i) + scaling.root(j) + tiny);
+      }
+    }
+    degree_bar += multiply_nt(multiply(scaling.vectors, inner), scaling.vectors);
+  } else {
+    for (int i = 0; i < Family::gram_rows; ++i) {
+      const T s = scaling.scale(i, 0);
+      degree_bar(i, 0) += T(-0.5) * s * s * s * scale_bar(i, 0);
+    }
+  }
+}
+
+}  // namespace sheafnn
