@@ -1,0 +1,17 @@
+/// \file
+/// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction.
+///
+///     #include <sheafnn/bsnn.hpp>
+///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/ 0);
+///     auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
+///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
+#pragma once
+
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph.hpp"
+#include "sheafnn/uncertainty/metrics.hpp"
+#include "sheafnn/uncertainty/sampling.hpp"
+#include "sheafnn/uncertainty/temperature.hpp"
+#include "sheafnn/version.hpp"

@@ -1,0 +1,115 @@
+/// \file
+/// Encoder: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)), the networks' first layer, on sparse features (math: "The model").
+/// Used for node features and, without dropout, for the sheaf learner's own embeddings.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn {
+
+/// Weights of an encoder. The weight (h × p, or h × (p + 1) with degrees) is stored transposed.
+struct EncoderShape {
+  ParameterId weight = -1;
+  ParameterId bias = -1;
+  Index width = 0;          ///< h
+  bool activation = true;   ///< apply ELU
+  bool degrees = false;     ///< the last input is the node's degree
+};
+
+/// Buffers and passes of one encoder on one graph.
+template <class S>
+class Encoder {
+ public:
+  Encoder() = default;
+  /// `input` must outlive the encoder.
+  Encoder(const SparseInput<S>& input, const Graph& graph, EncoderShape shape)
+      : input_(&input),
+        shape_(shape),
+        entry_(input.entries()),
+        entry_mask_(Dropout::mask_size(input.entries())),
+        activated_(input.rows() * shape.width),
+        mask_(Dropout::mask_size(input.rows() * shape.width)),
+        output_(input.rows() * shape.width) {
+    if (!shape.degrees) return;
+    degree_.resize(input.rows());
+    for (Index u = 0; u < input.rows(); ++u) degree_[u] = static_cast<S>(graph.degree(u));
+  }
+
+  /// n × h, valid after forward().
+  [[nodiscard]] const S* output() const noexcept { return output_is_activated_ ? activated_.data() : output_.data(); }
+
+  /// Computes output(); inactive dropouts are skipped.
+  void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout, const Dropout& dropout) {
+    const S* values = input_->values();
+    if (input_dropout.active()) {
+      input_dropout.fill_mask(threads, input_->entries(), entry_mask_.data());
+      apply_dropout(threads, input_->entries(), values, entry_mask_.data(), input_dropout.scale(), entry_.data());
+      values = entry_.data();
+    }
+    used_values_ = values;
+    const Index width = shape_.width, n = input_->rows();
+    input_->forward(threads, values, parameters.data(shape_.weight), parameters.data(shape_.bias), width,
+                    activated_.data());
+    const S* degree_weight = parameters.data(shape_.weight) + input_->columns() * width;
+    parallel_for(threads, n, 128, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        for_tiles<S>(0, width, [&]<class T>(Index c) {
+          S* place = activated_.data() + u * width + c;
+          T value = load<T>(place);
+          if (shape_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
+          store(place, shape_.activation ? elu(value) : value);
+        });
+      }
+    });
+    output_is_activated_ = !dropout.active();
+    if (dropout.active()) {
+      scale_ = dropout.scale();
+      dropout.fill_mask(threads, n * width, mask_.data());
+      apply_dropout(threads, n * width, activated_.data(), mask_.data(), scale_, output_.data());
+    }
+  }
+
+  /// Adds the weights' derivatives to `gradient`; `output_bar` (n × h) is overwritten.
+  void backward(int threads, const ParameterSet<S>& parameters, S* output_bar, Buffer<S>& gradient) {
+    const Index width = shape_.width, n = input_->rows();
+    if (!output_is_activated_) apply_dropout(threads, n * width, output_bar, mask_.data(), scale_, output_bar);
+    if (shape_.activation) {
+      parallel_for(threads, n * width, 8192, [&](Index begin, Index end) {
+        for_tiles<S>(begin, end, [&]<class T>(Index i) {
+          store(output_bar + i, load<T>(output_bar + i) * elu_slope(load<T>(activated_.data() + i)));
+        });
+      });
+    }
+    S* weight_bar = gradient.data() + parameters.info(shape_.weight).offset;
+    input_->backward(threads, used_values_, output_bar, width, weight_bar);
+    if (shape_.degrees) {
+      multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
+                        weight_bar + input_->columns() * width, width, true);
+    }
+    add_column_sums(n, width, output_bar, width, gradient.data() + parameters.info(shape_.bias).offset);
+  }
+
+ private:
+  const SparseInput<S>* input_ = nullptr;
+  EncoderShape shape_;
+  Buffer<S> degree_;
+  Buffer<S> entry_;                ///< stored features after dropout
+  Buffer<std::uint8_t> entry_mask_;
+  Buffer<S> activated_;            ///< ELU output, before dropout
+  Buffer<std::uint8_t> mask_;
+  Buffer<S> output_;
+  const S* used_values_ = nullptr;
+  double scale_ = 1;
+  bool output_is_activated_ = true;
+};
+
+}  // namespace sheafnn

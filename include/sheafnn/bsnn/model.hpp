@@ -1,0 +1,222 @@
+/// \file
+/// SheafModel: a sheaf network's architecture and parameters, independent of any graph.
+///
+///     using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;   // Bayesian sheaf neural network
+///     using Model = sheafnn::Nsd<sheafnn::Diagonal<2>>;             // deterministic neural sheaf diffusion
+///
+/// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar et al.).
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "sheafnn/bsnn/diffusion_layer.hpp"
+#include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/posterior.hpp"
+#include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/random/stream.hpp"
+
+namespace sheafnn {
+
+/// Posteriors over sheaves: a distribution per incident pair (BSNN) …
+struct Variational {
+  static constexpr std::string_view name = "bsnn";
+  static constexpr bool bayesian = true;
+};
+/// … or a point mass, learned anew for each layer (NSD).
+struct PointMass {
+  static constexpr std::string_view name = "nsd";
+  static constexpr bool bayesian = false;
+};
+/// A kind of posterior: its name and whether maps are sampled.
+template <class Q>
+concept SheafPosterior = requires {
+  { Q::name } -> std::convertible_to<std::string_view>;
+  { Q::bayesian } -> std::convertible_to<bool>;
+};
+
+/// Where the parameters of each part of a network are.
+struct ModelLayout {
+  EncoderShape encoder;
+  ParameterId second_weight = -1, second_bias = -1;  ///< second linear layer, h × h (stored transposed) and h
+  EncoderShape sheaf_encoder;                        ///< weight −1 where the model has none
+  std::vector<SheafLearnerShape> learners;           ///< one (BSNN) or one per layer (NSD; `linear`: one)
+  std::vector<DiffusionLayerShape> layers;
+  ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
+};
+
+/// Architecture and parameters. \tparam S float (default) or double
+template <RestrictionMapFamily FamilyType, SheafPosterior PosteriorType, std::floating_point S = float>
+class SheafModel {
+ public:
+  using Family = FamilyType;
+  using PosteriorKind = PosteriorType;
+  using Scalar = S;
+  static constexpr int stalk_dimension = Family::stalk_dimension;
+  static constexpr bool bayesian = PosteriorKind::bayesian;
+
+  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0.
+  ///
+  /// \param seed  selects the initial parameters
+  /// \throws std::invalid_argument  an option out of range (see resolve())
+  explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0)
+      : options_(resolve<Family>(options, bayesian)) {
+    lay_out();
+    parameters_.finish();
+    initialise(seed);
+  }
+
+  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
+  /// d' = D + number of fixed filters.
+  [[nodiscard]] Index coordinates() const noexcept {
+    return stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
+  }
+  /// h = d' · channels.
+  [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
+  /// Number of different sheaves in a forward pass.
+  [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
+
+ private:
+  using Q = Posterior<Family>;
+
+  void lay_out() {
+    const Index h = hidden_width(), f = options_.channels, d = coordinates(), p = options_.features;
+    const auto add = [&](std::string name, std::vector<Index> shape, bool transposed = false,
+                         ParameterGroup group = ParameterGroup::network) {
+      return parameters_.add(std::move(name), std::move(shape), group, transposed);
+    };
+    layout_.encoder = {add("lin1.weight", {h, p}, true), add("lin1.bias", {h}), h, options_.activation, false};
+    if (options_.second_linear) {
+      layout_.second_weight = add("lin12.weight", {h, h}, true);
+      layout_.second_bias = add("lin12.bias", {h});
+    }
+    if (*options_.separate_encoder) {
+      layout_.sheaf_encoder = {
+          add("lin_maps.weight", {h, p + (options_.degree_input ? 1 : 0)}, true, ParameterGroup::sheaf_learner),
+          add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner), h, options_.activation,
+          options_.degree_input};
+    }
+    const Index learners = bayesian ? 1 : sheaf_count();
+    for (Index l = 0; l < learners; ++l) layout_.learners.push_back(lay_out_learner(l));
+    for (Index l = 0; l < options_.layers; ++l) {
+      DiffusionLayerShape layer;
+      if (options_.left_weights) layer.left = add(concat("left.", l), {d, d});
+      if (options_.right_weights) layer.right = add(concat("right.", l), {f, f});
+      layer.epsilon = add(concat("eps.", l), {d, 1});
+      layer.activation = options_.activation;
+      layout_.layers.push_back(layer);
+    }
+    layout_.output_weight = add("lin2.weight", {options_.classes, h}, true);
+    layout_.output_bias = add("lin2.bias", {options_.classes});
+  }
+
+  SheafLearnerShape lay_out_learner(Index index) {
+    const Index h = hidden_width();
+    const auto add = [&](const std::string& name, Index rows, Index columns) {
+      return parameters_.add(name, {rows, columns}, ParameterGroup::sheaf_learner);
+    };
+    const std::string sheaf = bayesian ? "sheaf" : concat("sheaf.", index);
+    SheafLearnerShape shape;
+    shape.inputs = h;
+    shape.mean = Q::mean_size;
+    shape.spread = bayesian ? Q::spread_size : 0;
+    if (shape.outputs() > 0) {
+      Index inputs = 2 * h;
+      shape.width = options_.learner_width;
+      for (Index k = 0; k < options_.learner_layers; ++k) {
+        shape.hidden.push_back(add(concat(sheaf, ".hidden.", k, ".weight"), shape.width, inputs));
+        inputs = shape.width;
+      }
+      if (shape.mean > 0) shape.mean_weight = add(sheaf + (bayesian ? ".mean.weight" : ".weight"), shape.mean, inputs);
+      if (shape.spread > 0) shape.spread_weight = add(sheaf + ".var.weight", shape.spread, inputs);
+    }
+    if (*options_.edge_weights) {
+      shape.edge_weight = add(bayesian ? std::string("edge.weight") : concat("edge.", index, ".weight"), 1, 2 * h);
+    }
+    return shape;
+  }
+
+  void initialise(std::uint64_t seed) {
+    const auto stream = [&](ParameterId id) {
+      return Stream{seed, Purpose::weights, 0, static_cast<std::uint32_t>(id % 1024),
+                    static_cast<std::uint32_t>(id / 1024)};
+    };
+    const auto uniform = [&](ParameterId id, Index fan_in) {
+      if (id < 0) return;
+      const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+      std::vector<S> values(static_cast<std::size_t>(parameters_.info(id).size));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::uint32_t word = stream(id).words(static_cast<std::uint32_t>(i / 4), 0).word[i % 4];
+        values[i] = static_cast<S>(bound * (2 * uniform_from_word<double>(word) - 1));
+      }
+      parameters_.set(id, values);
+    };
+    const Index h = hidden_width(), p = options_.features;
+    uniform(layout_.encoder.weight, p);
+    uniform(layout_.encoder.bias, p);
+    uniform(layout_.second_weight, h);
+    uniform(layout_.second_bias, h);
+    const Index sheaf_inputs = p + (options_.degree_input ? 1 : 0);
+    uniform(layout_.sheaf_encoder.weight, sheaf_inputs);
+    uniform(layout_.sheaf_encoder.bias, sheaf_inputs);
+    for (const SheafLearnerShape& learner : layout_.learners) {
+      Index inputs = 2 * h;
+      for (const ParameterId id : learner.hidden) {
+        uniform(id, inputs);
+        inputs = learner.width;
+      }
+      uniform(learner.mean_weight, inputs);
+      uniform(learner.spread_weight, inputs);
+      uniform(learner.edge_weight, 2 * h);
+    }
+    for (const DiffusionLayerShape& layer : layout_.layers) {
+      if (layer.left >= 0) {
+        for (Index i = 0; i < coordinates(); ++i) parameters_.data(layer.left)[i * coordinates() + i] = S(1);
+      }
+      if (layer.right >= 0) random_orthogonal(stream(layer.right), options_.channels, parameters_.data(layer.right));
+    }
+    uniform(layout_.output_weight, h);
+    uniform(layout_.output_bias, h);
+  }
+
+  /// Haar-distributed orthogonal n × n matrix: the rows of a normal one, orthonormalised in turn. Each is projected
+  /// twice, which keeps them orthogonal to rounding.
+  static void random_orthogonal(const Stream& stream, Index n, S* out) {
+    std::vector<double> rows(static_cast<std::size_t>(n * n));
+    for (Index i = 0; i < n; ++i) {
+      double* row = rows.data() + i * n;
+      for (Index j = 0; j < n; ++j) fill_normals<1>(row + j, stream, static_cast<std::uint32_t>(i * n + j));
+      for (Index j = 0; j < 2 * i; ++j) {
+        const double* other = rows.data() + j % i * n;
+        const double projection = std::inner_product(row, row + n, other, 0.0);
+        for (Index k = 0; k < n; ++k) row[k] -= projection * other[k];
+      }
+      const double norm = std::sqrt(std::inner_product(row, row + n, row, 0.0));
+      for (Index k = 0; k < n; ++k) {
+        row[k] /= norm;
+        out[i * n + k] = static_cast<S>(row[k]);
+      }
+    }
+  }
+
+  ModelOptions options_;
+  ModelLayout layout_;
+  ParameterSet<S> parameters_;
+};
+
+/// Bayesian sheaf neural network: the restriction maps have a learned distribution.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using Bsnn = SheafModel<Family, Variational, S>;
+/// Neural sheaf diffusion: the restriction maps are learned functions of the features.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using Nsd = SheafModel<Family, PointMass, S>;
+
+}  // namespace sheafnn

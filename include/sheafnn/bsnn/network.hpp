@@ -1,0 +1,416 @@
+/// \file
+/// Network: a model at work on one graph. Holds every buffer of the forward and backward pass, allocated once.
+///
+/// Source: math.md "The model", "Backward pass of one diffusion step". The parts with their formulas are encoder.hpp,
+/// sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header puts them together.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/diffusion_layer.hpp"
+#include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/bsnn/variational_sheaf.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/softmax.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn {
+
+/// What a forward-backward pass computes the loss of.
+template <class S>
+struct TrainingPass {
+  std::span<const std::int32_t> labels;  ///< of all nodes
+  std::span<const std::int32_t> nodes;   ///< training nodes
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;               ///< addresses the random numbers
+  double input_dropout = 0;              ///< of features, in [0, 1)
+  double dropout = 0;                    ///< of hidden features, in [0, 1)
+  double kl_weight = 0;                  ///< λ
+  KlEstimator kl_estimator = KlEstimator::closed_form;
+  Index samples = 1;                     ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
+  std::vector<const S*> noise = {};
+};
+
+/// Loss = nll + λ · kl of one pass.
+struct PassResult {
+  double nll = 0;
+  double kl = 0;
+  double loss = 0;
+};
+
+/// Forward and backward passes of a SheafModel on one graph. Neither copied nor moved: parts refer to each other.
+template <class Model>
+class Network {
+ public:
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+
+  /// Allocates the buffers.
+  ///
+  /// \param graph, features  n nodes and n × p; the graph must outlive the network
+  /// \param threads          threads to use, ≥ 1; results do not depend on it
+  /// \throws std::invalid_argument  features that do not fit the model or the graph
+  Network(const Model& model, const Graph& graph, const NodeFeatures& features, int threads = 1)
+      : options_(model.options()),
+        layout_(model.layout()),
+        threads_(threads),
+        graph_(checked(model, graph, features, threads)),
+        input_(options_.normalise_features ? normalised(features) : features),
+        blocks_(graph),
+        shape_(graph, Family::stalk_dimension, options_.add_lp, options_.add_hp, options_.channels),
+        encoder_(input_, graph, layout_.encoder),
+        sheaf_gradient_(graph, blocks_),
+        posterior_(blocks_, options_.parametrisation) {
+    const Index n = graph.node_count(), h = shape_.row(), size = n * h;
+    if (layout_.second_weight >= 0) {
+      second_.resize(size);
+      second_transposed_.resize(h * h);
+    }
+    if (layout_.sheaf_encoder.weight >= 0) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
+    for (const SheafLearnerShape& learner : layout_.learners) learners_.emplace_back(graph, blocks_, learner);
+    for (Index s = 0; s < model.sheaf_count(); ++s) sheaves_.emplace_back(graph, blocks_, options_.normalisation);
+    for (const DiffusionLayerShape& layer : layout_.layers) layers_.emplace_back(graph, shape_, layer);
+    if (!Model::bayesian) {
+      learner_inputs_.resize(sheaves_.size());
+      learner_masks_.resize(sheaves_.size());
+    }
+    class_stride_ = padded<S>(options_.classes);
+    output_weight_.resize(h * class_stride_);
+    output_transposed_.resize(options_.classes * h);
+    logits_.resize(n * class_stride_);
+    logits_bar_.resize(n * class_stride_);
+    for (Buffer<S>* buffer : {&x_bar_, &scratch_, &other_scratch_, &embedding_bar_}) buffer->resize(size);
+    gradient_.resize(model.parameters().size());
+  }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  /// Derivatives of the last training pass, laid out like the model's parameters.
+  [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
+  /// Log-probabilities of the last forward pass: node u, class c at [u · class_stride() + c].
+  [[nodiscard]] const S* log_probabilities() const noexcept { return logits_.data(); }
+  [[nodiscard]] Index class_stride() const noexcept { return class_stride_; }
+
+  /// Computes the loss and, in gradient(), its derivative with respect to every parameter.
+  PassResult train_pass(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
+    const Index samples = samples_of(pass.samples);
+    const double share = 1 / static_cast<double>(samples);
+    const bool closed_form = pass.kl_estimator == KlEstimator::closed_form;
+    const double pair_share = share / static_cast<double>(sheaves_.size());
+    PassResult result;
+    gradient_.fill(S(0));
+    encode(parameters, pass);
+    if constexpr (Model::bayesian) {
+      if (closed_form) result.kl = posterior_.mean_kl(threads_);
+      posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
+      sheaf_gradient_.weight_bar.fill(S(0));
+    }
+    embedding_bar_.fill(S(0));
+    for (Index k = 0; k < samples; ++k) {
+      forward_sample(parameters, pass, static_cast<std::uint32_t>(k), k);
+      result.nll += share * mean_negative_log_likelihood(logits_.data(), class_stride_, pass.labels, pass.nodes);
+      if constexpr (Model::bayesian) {
+        if (!closed_form) {
+          for (const auto& sheaf : sheaves_) result.kl += pair_share * posterior_.monte_carlo_kl(threads_, sheaf);
+        }
+      }
+      backward_sample(parameters, pass, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
+      add_to(embedding_bar_, x_bar_);
+    }
+    if constexpr (Model::bayesian) backward_posterior(parameters);
+    backward_encoder(parameters);
+    result.loss = result.nll + pass.kl_weight * result.kl;
+    return result;
+  }
+
+  /// Forward passes without dropout, one per posterior sample; the encoder and the sheaf learner run once.
+  ///
+  /// \param use  called as use(k) after sample k = 0 … samples − 1, with log_probabilities() valid
+  /// \param noise  explicit noise as in TrainingPass, or empty
+  /// \returns the number of samples drawn: 1 when nothing is random
+  template <class Use>
+  Index evaluate(const ParameterSet<S>& parameters, std::uint64_t seed, std::uint32_t epoch, Index samples,
+                 const Use& use, const std::vector<const S*>& noise = {}) {
+    TrainingPass<S> pass;
+    pass.seed = seed;
+    pass.epoch = epoch;
+    pass.noise = noise;
+    encode(parameters, pass);
+    const Index count = samples_of(samples);
+    for (Index k = 0; k < count; ++k) {
+      // Evaluation draws from the upper half of the sample numbers, so that it shares no noise with training.
+      forward_sample(parameters, pass, static_cast<std::uint32_t>(0x8000 + k % 0x8000), k);
+      use(k);
+    }
+    return count;
+  }
+
+  /// KL(posterior ‖ prior), averaged over incident pairs, of the last pass; 0 for deterministic models.
+  [[nodiscard]] double mean_kl() { return Model::bayesian ? posterior_.mean_kl(threads_) : 0.0; }
+
+ private:
+  static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features, int threads) {
+    require(threads >= 1, "threads", threads, "must be at least 1");
+    require(features.rows() == graph.node_count(), "features.rows", features.rows(),
+            concat("must equal the number of nodes, ", graph.node_count()));
+    require(features.columns() == model.options().features, "features.columns", features.columns(),
+            concat("the model was built for ", model.options().features));
+    return graph;
+  }
+  static NodeFeatures normalised(NodeFeatures features) {
+    features.normalise_rows();
+    return features;
+  }
+  [[nodiscard]] static Index samples_of(Index asked) {
+    return Model::bayesian && Family::kind != MapKind::fixed ? asked : 1;
+  }
+  [[nodiscard]] static Dropout dropout_of(const TrainingPass<S>& pass, Purpose purpose, double rate,
+                                          std::uint32_t layer = 0, std::uint32_t sample = 0) {
+    return {rate, Stream{pass.seed, purpose, pass.epoch, layer, sample}};
+  }
+
+  /// Embeddings, and for Bayesian models the parameters of the posterior.
+  void encode(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
+    encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
+                     dropout_of(pass, Purpose::hidden_dropout, pass.dropout));
+    embedding_ = encoder_.output();
+    const Index n = graph_.node_count(), h = shape_.row();
+    if (layout_.second_weight >= 0) {
+      const S* weight = parameters.data(layout_.second_weight);
+      const S* bias = parameters.data(layout_.second_bias);
+      for (Index u = 0; u < n; ++u) std::copy_n(bias, h, second_.data() + u * h);
+      multiply_dense<S>(threads_, n, h, h, {encoder_.output(), h, 1}, weight, h, second_.data(), h, true);
+      embedding_ = second_.data();
+    }
+    if constexpr (Model::bayesian) {
+      learner_input_ = embedding_;
+      if (layout_.sheaf_encoder.weight >= 0) {
+        sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
+        learner_input_ = sheaf_encoder_.output();
+      }
+      learners_[0].forward(threads_, parameters, learner_input_);
+      posterior_.activate(threads_, learners_[0]);
+    }
+  }
+
+  /// All layers and the output of one sample.
+  void forward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, std::uint32_t sample,
+                      Index noise_index) {
+    const S* x = embedding_;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const std::uint32_t layer = static_cast<std::uint32_t>(l);
+      if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x);
+      layers_[l].forward(threads_, parameters, sheaf_of(l), x,
+                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample));
+      x = layers_[l].output();
+    }
+    const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
+    const S* weight = parameters.data(layout_.output_weight);
+    for (Index i = 0; i < h; ++i) std::copy_n(weight + i * classes, classes, output_weight_.data() + i * class_stride_);
+    for (Index u = 0; u < n; ++u) {
+      std::copy_n(parameters.data(layout_.output_bias), classes, logits_.data() + u * class_stride_);
+    }
+    multiply_dense<S>(threads_, n, class_stride_, h, {x, h, 1}, output_weight_.data(), class_stride_, logits_.data(),
+                      class_stride_, true);
+    log_softmax_rows(threads_, n, classes, logits_.data(), class_stride_);
+  }
+
+  [[nodiscard]] NetworkSheaf<Family, S>& sheaf_of(std::size_t layer) {
+    return sheaves_[std::min(layer, sheaves_.size() - 1)];
+  }
+  [[nodiscard]] SheafLearner<S>& learner_of(std::size_t sheaf) {
+    return learners_[std::min(sheaf, learners_.size() - 1)];
+  }
+
+  void build_sheaf(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, std::size_t s,
+                   std::uint32_t sample, Index noise_index, const S* x) {
+    NetworkSheaf<Family, S>& sheaf = sheaves_[s];
+    const std::uint32_t layer = static_cast<std::uint32_t>(s);
+    if constexpr (Model::bayesian) {
+      SheafNoise<S> noise{Stream{pass.seed, Purpose::sheaf_noise, pass.epoch, layer, sample}};
+      if (!pass.noise.empty()) {
+        noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
+      }
+      posterior_.sample(threads_, noise, sheaf);
+    } else {
+      const Index size = graph_.node_count() * shape_.row();
+      const Dropout dropout = dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
+      learner_inputs_[s] = {x, 1.0};
+      if (dropout.active()) {
+        LearnerMask& mask = learner_masks_[s];
+        if (mask.values.empty()) {
+          mask.values.resize(size);
+          mask.mask.resize(Dropout::mask_size(size));
+        }
+        dropout.fill_mask(threads_, size, mask.mask.data());
+        apply_dropout(threads_, size, x, mask.mask.data(), dropout.scale(), mask.values.data());
+        learner_inputs_[s] = {mask.values.data(), dropout.scale()};
+      }
+      learners_[s].forward(threads_, parameters, learner_inputs_[s].values);
+      if constexpr (Family::kind != MapKind::fixed) mean_maps(s);
+    }
+    sheaf.build(threads_, learner_of(s).edge_weights());
+  }
+
+  /// Deterministic maps from the raw outputs of learner s.
+  void mean_maps(std::size_t s) {
+    using Q = Posterior<Family>;
+    using P = typename NetworkSheaf<Family, S>::P;
+    parallel_for(threads_, blocks_.block_count(), 8, [&](Index begin, Index end) {
+      for (Index i = 2 * begin; i < 2 * end; ++i) {
+        P raw[Q::mean_size > 0 ? Q::mean_size : 1];
+        typename Family::template Map<P> map;
+        load_lanes<Q::mean_size>(learners_[s].raw(i / 2, static_cast<int>(i % 2)), raw);
+        Q::mean_map(raw, options_.parametrisation, map);
+        NetworkSheaf<Family, S>::store_map(map, sheaves_[s].maps(i / 2, static_cast<int>(i % 2)));
+      }
+    });
+  }
+  void mean_maps_backward(std::size_t s) {
+    using Q = Posterior<Family>;
+    using P = typename NetworkSheaf<Family, S>::P;
+    constexpr Index map_lanes = Family::map_size * NetworkSheaf<Family, S>::W;
+    parallel_for(threads_, blocks_.block_count(), 8, [&](Index begin, Index end) {
+      for (Index i = 2 * begin; i < 2 * end; ++i) {
+        P raw[Q::mean_size > 0 ? Q::mean_size : 1], raw_bar[Q::mean_size > 0 ? Q::mean_size : 1];
+        load_lanes<Q::mean_size>(learners_[s].raw(i / 2, static_cast<int>(i % 2)), raw);
+        const auto map_bar = NetworkSheaf<Family, S>::load_map(sheaf_gradient_.map_bar.data() + i * map_lanes);
+        Q::mean_map_backward(raw, options_.parametrisation, map_bar, raw_bar);
+        store_lanes<Q::mean_size>(raw_bar, learners_[s].raw_bar(i / 2, static_cast<int>(i % 2)));
+      }
+    });
+  }
+
+  /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
+  void backward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, double share,
+                       double monte_carlo_weight) {
+    const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
+    const S* x = layers_.back().output();
+    negative_log_likelihood_backward<S>(n, classes, logits_.data(), class_stride_, pass.labels, pass.nodes,
+                                        static_cast<S>(share), logits_bar_.data());
+    multiply_dense<S>(threads_, h, classes, n, {x, 1, h}, logits_bar_.data(), class_stride_,
+                      gradient_.data() + parameters.info(layout_.output_weight).offset, classes, true);
+    add_column_sums(n, classes, logits_bar_.data(), class_stride_,
+                    gradient_.data() + parameters.info(layout_.output_bias).offset);
+    transpose_into(h, classes, parameters.data(layout_.output_weight), output_transposed_.data(), h);
+    multiply_dense<S>(threads_, n, h, classes, {logits_bar_.data(), class_stride_, 1}, output_transposed_.data(), h,
+                      x_bar_.data(), h, false);
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      if (l + 1 == layers_.size() || l + 1 < sheaves_.size()) {
+        sheaf_gradient_.transport_bar.fill(S(0));
+        sheaf_gradient_.diagonal_bar.fill(S(0));
+      }
+      layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_.data(),
+                          other_scratch_.data(), gradient_);
+      if (l < sheaves_.size()) backward_sheaf(parameters, l, monte_carlo_weight);
+    }
+  }
+
+  void backward_sheaf(const ParameterSet<S>& parameters, std::size_t s, double monte_carlo_weight) {
+    if constexpr (Family::kind != MapKind::fixed) {
+      SheafLearner<S>& learner = learner_of(s);
+      if constexpr (Model::bayesian) {
+        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_);
+        posterior_.sample_backward(threads_, sheaves_[s], sheaf_gradient_, monte_carlo_weight);
+      } else {
+        sheaf_gradient_.weight_bar.fill(S(0));
+        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_);
+        mean_maps_backward(s);
+        take_weight_gradient(learner);
+        const LearnerInput& input = learner_inputs_[s];
+        const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
+        learner.backward(threads_, parameters, input.values, gradient_, dropped ? scratch_.data() : x_bar_.data(),
+                         !dropped);
+        if (dropped) {
+          add_dropout(threads_, x_bar_.size(), scratch_.data(), learner_masks_[s].mask.data(), input.scale,
+                      x_bar_.data());
+        }
+      }
+    }
+  }
+
+  void take_weight_gradient(SheafLearner<S>& learner) {
+    if (!learner.has_edge_weights()) return;
+    std::copy_n(sheaf_gradient_.weight_bar.data(), sheaf_gradient_.weight_bar.size(), learner.edge_weights_bar());
+  }
+
+  /// From the posterior's accumulated derivatives to the sheaf learner and its embeddings.
+  void backward_posterior(const ParameterSet<S>& parameters) {
+    if constexpr (Family::kind != MapKind::fixed) {
+      SheafLearner<S>& learner = learners_[0];
+      posterior_.end_backward(threads_, learner);
+      take_weight_gradient(learner);
+      const bool own_encoder = layout_.sheaf_encoder.weight >= 0;
+      S* target = own_encoder ? scratch_.data() : embedding_bar_.data();
+      learner.backward(threads_, parameters, learner_input_, gradient_, target, !own_encoder);
+      if (own_encoder) sheaf_encoder_.backward(threads_, parameters, scratch_.data(), gradient_);
+    }
+  }
+
+  void backward_encoder(const ParameterSet<S>& parameters) {
+    if (layout_.second_weight >= 0) {
+      const Index n = graph_.node_count(), h = shape_.row();
+      multiply_dense<S>(threads_, h, h, n, {encoder_.output(), 1, h}, embedding_bar_.data(), h,
+                        gradient_.data() + parameters.info(layout_.second_weight).offset, h, true);
+      add_column_sums(n, h, embedding_bar_.data(), h,
+                      gradient_.data() + parameters.info(layout_.second_bias).offset);
+      transpose_into(h, h, parameters.data(layout_.second_weight), second_transposed_.data(), h);
+      multiply_dense<S>(threads_, n, h, h, {embedding_bar_.data(), h, 1}, second_transposed_.data(), h,
+                        scratch_.data(), h, false);
+      encoder_.backward(threads_, parameters, scratch_.data(), gradient_);
+    } else {
+      encoder_.backward(threads_, parameters, embedding_bar_.data(), gradient_);
+    }
+  }
+
+  void add_to(Buffer<S>& sum, const Buffer<S>& term) const {
+    parallel_for(threads_, sum.size(), 8192, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) sum[i] += term[i];
+    });
+  }
+
+  struct LearnerInput {
+    const S* values = nullptr;
+    double scale = 1;
+  };
+  struct LearnerMask {
+    Buffer<S> values;
+    Buffer<std::uint8_t> mask;
+  };
+
+  ModelOptions options_;
+  ModelLayout layout_;
+  int threads_;
+  const Graph& graph_;
+  SparseInput<S> input_;
+  EdgeBlocks<S> blocks_;
+  DiffusionShape<S> shape_;
+  Encoder<S> encoder_;
+  Encoder<S> sheaf_encoder_;
+  NetworkSheafGradient<Family, S> sheaf_gradient_;
+  VariationalSheaf<Family, S> posterior_;
+  Buffer<S> second_, second_transposed_;
+  std::vector<SheafLearner<S>> learners_;
+  std::vector<NetworkSheaf<Family, S>> sheaves_;
+  std::vector<DiffusionLayer<Family, S>> layers_;
+  std::vector<LearnerInput> learner_inputs_;
+  std::vector<LearnerMask> learner_masks_;
+  Index class_stride_ = 0;
+  Buffer<S> output_weight_, output_transposed_, logits_, logits_bar_;
+  Buffer<S> x_bar_, scratch_, other_scratch_, embedding_bar_;
+  Buffer<S> gradient_;
+  const S* embedding_ = nullptr;
+  const S* learner_input_ = nullptr;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,127 @@
+/// \file
+/// Options of the networks (architecture) and of one training step (dropout, KL term, samples).
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/rotation/parametrisation.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
+
+namespace sheafnn {
+
+/// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
+/// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
+struct ModelOptions {
+  Index features = 0;  ///< p, number of input features (≥ 1)
+  Index channels = 16; ///< f, feature channels per stalk coordinate (1 … 1024)
+  Index layers = 4;    ///< L, diffusion layers (1 … 64)
+  Index classes = 0;   ///< C, number of classes (≥ 2)
+
+  /// Scale every row of the features to absolute sum 1 (math: X).
+  bool normalise_features = true;
+
+  bool add_lp = false;  ///< append a fixed low-pass stalk coordinate
+  bool add_hp = false;  ///< append a fixed high-pass stalk coordinate
+
+  /// Learn an edge weight w_e ∈ (0, 1); rotation families only (default: on for them).
+  std::optional<bool> edge_weights = {};
+  /// Feed the sheaf learner from an encoder of its own; Bayesian models only (default: on for rotations).
+  std::optional<bool> separate_encoder = {};
+  /// Give the sheaf encoder the node's degree as one more input (needs separate_encoder).
+  bool degree_input = false;
+  /// Hidden layers (ELU) of the sheaf learner (0 … 8), and their width (0: as wide as `channels`).
+  Index learner_layers = 0;
+  Index learner_width = 0;
+
+  bool second_linear = false;  ///< a second linear layer in the encoder
+  bool linear = false;         ///< keep the first layer's sheaf for all layers
+  bool left_weights = true;    ///< A_l, mixing stalk coordinates
+  bool right_weights = true;   ///< B_l, mixing channels
+  bool activation = true;      ///< ELU in the encoder and after each diffusion
+  Normalisation normalisation = Normalisation::augmented;
+  RotationParametrisation parametrisation = RotationParametrisation::householder;
+};
+
+/// Fills in the defaults that depend on the family and checks every field.
+///
+/// \param bayesian  does the model have a posterior over sheaves (BSNN) or a point mass (NSD)?
+/// \throws std::invalid_argument  naming the option, its value and its limit
+template <RestrictionMapFamily Family>
+[[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
+  constexpr bool rotations = Family::kind == MapKind::rotation;
+  constexpr bool fixed = Family::kind == MapKind::fixed;
+  const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
+    require(value >= least && value <= most, name, value, concat("must be between ", least, " and ", most));
+  };
+  in_range("features", options.features, 1, 1 << 28);
+  in_range("channels", options.channels, 1, 1024);
+  in_range("layers", options.layers, 1, 64);
+  in_range("classes", options.classes, 2, 1 << 20);
+  in_range("learner_layers", options.learner_layers, 0, 8);
+  in_range("learner_width", options.learner_width, 0, 1024);
+  if (!options.edge_weights.has_value()) options.edge_weights = rotations;
+  if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
+  if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
+  require(!*options.edge_weights || rotations, "edge_weights", true,
+          "only special-orthogonal maps have edge weights");
+  require(!*options.separate_encoder || (bayesian && !fixed), "separate_encoder", true,
+          "only Bayesian models with learned maps have a sheaf encoder");
+  require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
+  require(options.parametrisation != RotationParametrisation::euler || !rotations ||
+              Family::stalk_dimension == 2 || Family::stalk_dimension == 3,
+          "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");
+  return options;
+}
+
+/// How λ, the weight of the KL term, depends on the epoch t = 0, 1, ….
+enum class KlSchedule {
+  cyclical,  ///< sigmoid((t mod 40)/2 − 10), times the maximum
+  constant,  ///< the maximum
+  off        ///< 0
+};
+inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical", "constant", "off"};
+[[nodiscard]] constexpr std::string_view to_string(KlSchedule schedule) {
+  return kl_schedule_names[static_cast<std::size_t>(schedule)];
+}
+/// λ_t (math: "Loss").
+[[nodiscard]] inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
+  switch (schedule) {
+    case KlSchedule::cyclical:
+      return maximum / (1 + std::exp(10 - static_cast<double>(epoch % 40) / 2));
+    case KlSchedule::constant:
+      return maximum;
+    case KlSchedule::off:
+      break;
+  }
+  return 0;
+}
+
+/// How KL(posterior ‖ prior) is computed.
+enum class KlEstimator {
+  closed_form,  ///< exactly
+  monte_carlo   ///< log q − log p of the sampled maps, averaged over layers and samples
+};
+inline constexpr std::array<std::string_view, 2> kl_estimator_names = {"closed-form", "monte-carlo"};
+[[nodiscard]] constexpr std::string_view to_string(KlEstimator estimator) {
+  return kl_estimator_names[static_cast<std::size_t>(estimator)];
+}
+
+/// \throws std::invalid_argument  unknown name
+template <class Enum, std::size_t N>
+[[nodiscard]] Enum parse_name(std::string_view argument, std::string_view text,
+                              const std::array<std::string_view, N>& names) {
+  std::string choices = "choose";
+  for (std::size_t i = 0; i < N; ++i) {
+    if (text == names[i]) return static_cast<Enum>(i);
+    choices += (i == 0 ? " " : ", ") + std::string(names[i]);
+  }
+  throw_invalid_argument(argument, text, choices);
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,355 @@
+/// \file
+/// SheafLearner: from node embeddings to raw parameters of every restriction map and to edge weights, with backward.
+///
+///     raw_a = W [Z_u ‖ Z_v] for every arc a = (u→v), optionally through hidden layers with ELU
+///     w_e = sigmoid(ω·[Z_u‖Z_v]) · sigmoid(ω·[Z_v‖Z_u])
+///
+/// The first layer is W_a Z_u + W_b Z_v: a projection per node, then one addition per arc (math: "First sheaf-learner
+/// layer, cheaply"). Source: paper, "sheaf learner".
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sheafnn/bsnn/edge_blocks.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/parameters.hpp"
+
+namespace sheafnn {
+
+/// Parameters of one sheaf learner: ids into a ParameterSet, and its sizes.
+struct SheafLearnerShape {
+  Index inputs = 0;  ///< h, width of node embeddings
+  Index mean = 0;    ///< raw outputs for the mean
+  Index spread = 0;  ///< raw outputs for the spread (0: deterministic)
+  std::vector<ParameterId> hidden;  ///< width × 2h, then width × width
+  Index width = 0;
+  ParameterId mean_weight = -1;    ///< mean × (2h or width)
+  ParameterId spread_weight = -1;  ///< spread × (2h or width)
+  ParameterId edge_weight = -1;    ///< 1 × 2h
+
+  [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
+  /// Rows of weights that read [Z_u ‖ Z_v].
+  [[nodiscard]] Index first_outputs() const noexcept {
+    return (hidden.empty() ? outputs() : width) + (edge_weight >= 0 ? 1 : 0);
+  }
+};
+
+/// Buffers and passes of one sheaf learner on one graph.
+template <class S>
+class SheafLearner {
+ public:
+  static constexpr int W = lanes<S>;
+  using P = Pack<S, W>;
+
+  SheafLearner() = default;
+  SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, SheafLearnerShape shape)
+      : graph_(&graph),
+        blocks_(&blocks),
+        shape_(std::move(shape)),
+        columns_(shape_.first_outputs()),
+        stride_(padded<S>(2 * columns_)),
+        weight_(shape_.inputs * stride_),
+        weight_back_(stride_ * shape_.inputs),
+        projection_(graph.node_count() * stride_),
+        raw_(blocks.block_count() * 2 * shape_.outputs() * W),
+        raw_bar_(raw_.size()),
+        hidden_(static_cast<Index>(shape_.hidden.size()) * blocks.block_count() * 2 * shape_.width * W),
+        edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
+        edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
+        edge_weight_bar_(edge_weight_.size()),
+        arc_bar_(graph.arc_count() * columns_),
+        chunks_(std::clamp<Index>(blocks.block_count() / 16, 1, 32)),
+        partial_(shape_.hidden.empty() ? 0 : chunks_ * deep_weights()),
+        scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+
+  [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weight >= 0; }
+  /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
+  [[nodiscard]] const S* raw(Index block, int side) const noexcept { return raw_.data() + lane_offset(block, side); }
+  /// Their derivatives, to be filled before backward().
+  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return raw_bar_.data() + lane_offset(block, side); }
+  /// Edge weights, lanes-innermost, one per edge; null without them.
+  [[nodiscard]] const S* edge_weights() const noexcept { return has_edge_weights() ? edge_weight_.data() : nullptr; }
+  [[nodiscard]] S* edge_weights_bar() noexcept { return has_edge_weights() ? edge_weight_bar_.data() : nullptr; }
+
+  /// Computes raw outputs and edge weights from embeddings z (n × h).
+  void forward(int threads, const ParameterSet<S>& parameters, const S* z) {
+    if (columns_ == 0) return;
+    assemble(parameters);
+    multiply_dense<S>(threads, graph_->node_count(), stride_, shape_.inputs, {z, shape_.inputs, 1}, weight_.data(),
+                      stride_, projection_.data(), stride_, false);
+    parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) {
+        for (int side = 0; side < 2; ++side) forward_block(parameters, block, side);
+        if (has_edge_weights()) {
+          const S* factor = edge_factor_.data() + block * 2 * W;
+          (P::load(factor) * P::load(factor + W)).store(edge_weight_.data() + block * W);
+        }
+      }
+    });
+  }
+
+  /// Backward pass from raw_bar() and edge_weights_bar(); lanes that are no edges are ignored.
+  ///
+  /// \param gradient  laid out like the parameters; added to
+  /// \param z_bar     n × h; overwritten, or added to when `accumulate`
+  void backward(int threads, const ParameterSet<S>& parameters, const S* z, Buffer<S>& gradient, S* z_bar,
+                bool accumulate) {
+    if (columns_ == 0) return;
+    clear_idle_lanes();
+    parallel_for(threads, chunks_, 1, [&](Index begin, Index end) {
+      for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(parameters, chunk);
+    });
+    sum_deep_gradients(parameters, gradient);
+    gather_projection_bar(threads);
+    weight_.fill(S(0));
+    multiply_dense<S>(threads, shape_.inputs, stride_, graph_->node_count(), {z, 1, shape_.inputs},
+                      projection_.data(), stride_, weight_.data(), stride_, false);
+    distribute(parameters, gradient);
+    multiply_dense<S>(threads, graph_->node_count(), shape_.inputs, stride_, {projection_.data(), stride_, 1},
+                      weight_back_.data(), shape_.inputs, z_bar, shape_.inputs, accumulate);
+  }
+
+ private:
+  [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
+    return (block * 2 + side) * shape_.outputs() * W;
+  }
+  [[nodiscard]] S* hidden(std::size_t layer, Index block, int side) noexcept {
+    return hidden_.data() +
+           ((static_cast<Index>(layer) * blocks_->block_count() + block) * 2 + side) * shape_.width * W;
+  }
+  /// Numbers in the weights behind the first layer (only with hidden layers).
+  [[nodiscard]] Index deep_weights() const noexcept {
+    return (static_cast<Index>(shape_.hidden.size()) - 1) * shape_.width * shape_.width +
+           shape_.outputs() * shape_.width;
+  }
+
+  /// Calls body(rows, weight matrix id, first column) for the matrices that read [Z_u ‖ Z_v].
+  template <class Body>
+  void for_first_weights(const Body& body) const {
+    Index column = 0;
+    const auto visit = [&](ParameterId id, Index rows) {
+      if (id >= 0 && rows > 0) body(id, rows, column);
+      column += id >= 0 ? rows : 0;
+    };
+    if (shape_.hidden.empty()) {
+      visit(shape_.mean_weight, shape_.mean);
+      visit(shape_.spread_weight, shape_.spread);
+    } else {
+      visit(shape_.hidden.front(), shape_.width);
+    }
+    visit(shape_.edge_weight, 1);
+  }
+
+  /// weight_ (h × stride: source columns, then target columns) and its transpose weight_back_.
+  void assemble(const ParameterSet<S>& parameters) {
+    const Index h = shape_.inputs;
+    for_first_weights([&](ParameterId id, Index rows, Index column) {
+      const S* w = parameters.data(id);
+      for (Index r = 0; r < rows; ++r) {
+        for (Index half = 0; half < 2; ++half) {
+          const S* in = w + r * 2 * h + half * h;
+          const Index target = half * columns_ + column + r;
+          for (Index i = 0; i < h; ++i) {
+            weight_[i * stride_ + target] = in[i];
+            weight_back_[target * h + i] = in[i];
+          }
+        }
+      }
+    });
+  }
+  void distribute(const ParameterSet<S>& parameters, Buffer<S>& gradient) const {
+    const Index h = shape_.inputs;
+    for_first_weights([&](ParameterId id, Index rows, Index column) {
+      S* out = gradient.data() + parameters.info(id).offset;
+      for (Index r = 0; r < rows; ++r) {
+        for (Index half = 0; half < 2; ++half) {
+          for (Index i = 0; i < h; ++i) {
+            out[r * 2 * h + half * h + i] += weight_[i * stride_ + half * columns_ + column + r];
+          }
+        }
+      }
+    });
+  }
+
+  /// One column of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column].
+  [[nodiscard]] P projected(const std::int32_t* from, const std::int32_t* to, Index column) const {
+    S values[W];
+    const S* source = projection_.data() + column;
+    const S* target = source + columns_;
+    for (int lane = 0; lane < W; ++lane) {
+      values[lane] = source[from[lane] * stride_] + target[to[lane] * stride_];
+    }
+    return P::load(values);
+  }
+
+  void forward_block(const ParameterSet<S>& parameters, Index block, int side) {
+    const std::int32_t* from = blocks_->nodes(block, side);
+    const std::int32_t* to = blocks_->nodes(block, 1 - side);
+    S* raw = raw_.data() + lane_offset(block, side);
+    if (shape_.hidden.empty()) {
+      for (Index k = 0; k < shape_.outputs(); ++k) projected(from, to, k).store(raw + k * W);
+    } else {
+      S* in = hidden(0, block, side);
+      for (Index k = 0; k < shape_.width; ++k) elu(projected(from, to, k)).store(in + k * W);
+      for (std::size_t layer = 1; layer < shape_.hidden.size(); ++layer) {
+        S* out = hidden(layer, block, side);
+        arc_dense(parameters.data(shape_.hidden[layer]), shape_.width, in, out);
+        for (Index k = 0; k < shape_.width; ++k) elu(P::load(out + k * W)).store(out + k * W);
+        in = out;
+      }
+      if (shape_.mean > 0) arc_dense(parameters.data(shape_.mean_weight), shape_.mean, in, raw);
+      if (shape_.spread > 0) {
+        arc_dense(parameters.data(shape_.spread_weight), shape_.spread, in, raw + shape_.mean * W);
+      }
+    }
+    if (has_edge_weights()) {
+      sigmoid(projected(from, to, columns_ - 1)).store(edge_factor_.data() + (block * 2 + side) * W);
+    }
+  }
+
+  /// out[o] = Σ_i weight[o, i] in[i] for W arcs.
+  void arc_dense(const S* weight, Index outputs, const S* in, S* out) const {
+    for (Index o = 0; o < outputs; ++o) {
+      P sum = P(S(0));
+      for (Index i = 0; i < shape_.width; ++i) sum += P(weight[o * shape_.width + i]) * P::load(in + i * W);
+      sum.store(out + o * W);
+    }
+  }
+  /// Adds to in_bar and to weight_bar (summed over lanes).
+  void arc_dense_backward(const S* weight, Index outputs, const S* in, const S* out_bar, S* in_bar,
+                          S* weight_bar) const {
+    for (Index o = 0; o < outputs; ++o) {
+      const P bar = P::load(out_bar + o * W);
+      for (Index i = 0; i < shape_.width; ++i) {
+        (P::load(in_bar + i * W) + P(weight[o * shape_.width + i]) * bar).store(in_bar + i * W);
+        weight_bar[o * shape_.width + i] += reduce_add(bar * P::load(in + i * W));
+      }
+    }
+  }
+
+  void clear_idle_lanes() {
+    if (blocks_->block_count() == 0) return;
+    const Index last = blocks_->block_count() - 1;
+    for (int lane = blocks_->lane_count(last); lane < W; ++lane) {
+      for (int side = 0; side < 2; ++side) {
+        for (Index k = 0; k < shape_.outputs(); ++k) raw_bar(last, side)[k * W + lane] = S(0);
+      }
+      if (has_edge_weights()) edge_weight_bar_[last * W + lane] = S(0);
+    }
+  }
+
+  /// Derivatives of the first layer's outputs for a chunk of blocks, scattered to arcs.
+  void backward_chunk(const ParameterSet<S>& parameters, Index chunk) {
+    const Index begin = blocks_->block_count() * chunk / chunks_;
+    const Index end = blocks_->block_count() * (chunk + 1) / chunks_;
+    const Index room = std::max({shape_.width, shape_.outputs(), Index{1}}) * W;
+    S* scratch = scratch_.data() + chunk * 4 * room;
+    S* partial = partial_.data() + chunk * (shape_.hidden.empty() ? 0 : deep_weights());
+    if (!shape_.hidden.empty()) std::fill_n(partial, deep_weights(), S(0));
+    for (Index block = begin; block < end; ++block) {
+      for (int side = 0; side < 2; ++side) {
+        const S* first_bar = raw_bar(block, side);
+        Index first = shape_.outputs();
+        if (!shape_.hidden.empty()) {
+          first_bar = backward_hidden(parameters, block, side, partial, scratch, scratch + room);
+          first = shape_.width;
+        }
+        const std::int32_t* arcs = blocks_->arcs(block, side);
+        const int count = blocks_->lane_count(block);
+        for (int lane = 0; lane < count; ++lane) {
+          S* out = arc_bar_.data() + arcs[lane] * columns_;
+          for (Index k = 0; k < first; ++k) out[k] = first_bar[k * W + lane];
+          if (has_edge_weights()) {
+            const S* factor = edge_factor_.data() + block * 2 * W;
+            const S own = factor[side * W + lane];
+            // ∂w/∂logit = own (1 − own) · other
+            out[first] = edge_weight_bar_[block * W + lane] * factor[(1 - side) * W + lane] * own * (S(1) - own);
+          }
+        }
+      }
+    }
+  }
+
+  /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
+  const S* backward_hidden(const ParameterSet<S>& parameters, Index block, int side, S* partial, S* a, S* b) {
+    std::size_t layer = shape_.hidden.size() - 1;
+    const S* in = hidden(layer, block, side);
+    S* in_bar = a;
+    std::fill_n(in_bar, shape_.width * W, S(0));
+    S* weight_bar = partial + static_cast<Index>(layer) * shape_.width * shape_.width;
+    if (shape_.mean > 0) {
+      arc_dense_backward(parameters.data(shape_.mean_weight), shape_.mean, in, raw_bar(block, side), in_bar,
+                         weight_bar);
+    }
+    if (shape_.spread > 0) {
+      arc_dense_backward(parameters.data(shape_.spread_weight), shape_.spread, in,
+                         raw_bar(block, side) + shape_.mean * W, in_bar, weight_bar + shape_.mean * shape_.width);
+    }
+    while (true) {
+      for (Index k = 0; k < shape_.width; ++k) {
+        (P::load(in_bar + k * W) * elu_slope(P::load(in + k * W))).store(in_bar + k * W);
+      }
+      if (layer == 0) return in_bar;
+      S* next_bar = in_bar == a ? b : a;
+      std::fill_n(next_bar, shape_.width * W, S(0));
+      const S* below = hidden(layer - 1, block, side);
+      arc_dense_backward(parameters.data(shape_.hidden[layer]), shape_.width, below, in_bar, next_bar,
+                         partial + static_cast<Index>(layer - 1) * shape_.width * shape_.width);
+      in = below;
+      in_bar = next_bar;
+      --layer;
+    }
+  }
+
+  void sum_deep_gradients(const ParameterSet<S>& parameters, Buffer<S>& gradient) const {
+    if (shape_.hidden.empty()) return;
+    for (Index chunk = 0; chunk < chunks_; ++chunk) {
+      const S* partial = partial_.data() + chunk * deep_weights();
+      const auto add = [&](ParameterId id, Index size) {
+        S* out = gradient.data() + parameters.info(id).offset;
+        for (Index i = 0; i < size; ++i) out[i] += partial[i];
+        partial += size;
+      };
+      for (std::size_t layer = 1; layer < shape_.hidden.size(); ++layer) {
+        add(shape_.hidden[layer], shape_.width * shape_.width);
+      }
+      if (shape_.mean > 0) add(shape_.mean_weight, shape_.mean * shape_.width);
+      if (shape_.spread > 0) add(shape_.spread_weight, shape_.spread * shape_.width);
+    }
+  }
+
+  /// projection_ becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
+  void gather_projection_bar(int threads) {
+    projection_.fill(S(0));
+    parallel_for(threads, graph_->node_count(), 64, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        S* out = projection_.data() + u * stride_;
+        for_tiles<S>(0, columns_, [&]<class T>(Index c) {
+          T own = T(S(0)), other = T(S(0));
+          for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
+            own += load<T>(arc_bar_.data() + arc * columns_ + c);
+            other += load<T>(arc_bar_.data() + graph_->reverse(arc) * columns_ + c);
+          }
+          store(out + c, own);
+          store(out + columns_ + c, other);
+        });
+      }
+    });
+  }
+
+  const Graph* graph_ = nullptr;
+  const EdgeBlocks<S>* blocks_ = nullptr;
+  SheafLearnerShape shape_;
+  Index columns_ = 0, stride_ = 0;
+  Buffer<S> weight_, weight_back_, projection_;
+  Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
+  Index chunks_ = 1;
+  Buffer<S> partial_, scratch_;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,214 @@
+/// \file
+/// Training: Adam with two weight decays, cyclical KL annealing, early stopping on the validation nodes.
+///
+/// Source: math.md "The model" (loss, annealing, optimiser); paper, experiments.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/nn/adam.hpp"
+#include "sheafnn/uncertainty/metrics.hpp"
+
+namespace sheafnn {
+
+/// What the best epoch is chosen by.
+enum class StopOn { loss, accuracy };
+inline constexpr std::array<std::string_view, 2> stop_on_names = {"loss", "accuracy"};
+[[nodiscard]] constexpr std::string_view to_string(StopOn stop_on) {
+  return stop_on_names[static_cast<std::size_t>(stop_on)];
+}
+
+/// What one epoch of training showed.
+struct EpochReport {
+  Index epoch = 0;                 ///< 0, 1, …
+  double loss = 0;                 ///< training loss, nll + λ · kl
+  double nll = 0;                  ///< mean negative log-likelihood of the training nodes, with dropout
+  double kl = 0;                   ///< KL term per incident pair
+  double kl_weight = 0;            ///< λ
+  double validation_loss = 0;      ///< mean NLL of the validation nodes
+  double validation_accuracy = 0;  ///< in [0, 1]
+  double test_accuracy = 0;        ///< in [0, 1]; looked at only in the best epoch
+};
+
+struct TrainOptions {
+  Index epochs = 500;              ///< at most so many, ≥ 1
+  Index patience = 200;            ///< stop after so many epochs without a better one, ≥ 1
+  StopOn stop_on = StopOn::loss;
+  double learning_rate = 0.01;     ///< > 0
+  double weight_decay = 5e-4;      ///< L2, of all weights but the sheaf learner's, ≥ 0
+  double sheaf_decay = 5e-4;       ///< L2, of the sheaf learner's weights, ≥ 0
+  double input_dropout = 0.5;      ///< of features, in [0, 1)
+  double dropout = 0.3;            ///< of hidden features, in [0, 1)
+  KlSchedule kl_schedule = KlSchedule::cyclical;
+  double kl_maximum = 1;           ///< largest λ, ≥ 0
+  KlEstimator kl_estimator = KlEstimator::closed_form;
+  Index training_samples = 1;      ///< sheaves drawn per training step, 1 … 1024
+  Index samples = 3;               ///< posterior samples averaged at evaluation, 1 … 1024
+  std::uint64_t seed = 0;          ///< of dropout and noise; initial weights have their own (SheafModel)
+  int threads = 0;                 ///< 0: as many as the machine has; results do not depend on it
+  std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch
+};
+
+/// \throws std::invalid_argument  naming the option, its value and its limit
+inline void validate(const TrainOptions& options) {
+  const auto at_least_one = [](std::string_view name, Index value, Index most) {
+    require(value >= 1 && value <= most, name, value, concat("must be between 1 and ", most));
+  };
+  const auto rate = [](std::string_view name, double value) {
+    require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
+  };
+  const auto not_negative = [](std::string_view name, double value) {
+    require(value >= 0 && std::isfinite(value), name, value, "must be finite and at least 0");
+  };
+  at_least_one("epochs", options.epochs, 1'000'000'000);
+  at_least_one("patience", options.patience, 1'000'000'000);
+  at_least_one("training_samples", options.training_samples, 1024);
+  at_least_one("samples", options.samples, 1024);
+  require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate", options.learning_rate,
+          "must be finite and above 0");
+  not_negative("weight_decay", options.weight_decay);
+  not_negative("sheaf_decay", options.sheaf_decay);
+  not_negative("kl_maximum", options.kl_maximum);
+  rate("input_dropout", options.input_dropout);
+  rate("dropout", options.dropout);
+  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: all of the machine)");
+}
+
+/// Outcome of training. The model ends with the parameters of the best epoch.
+struct TrainResult {
+  Index best_epoch = 0;
+  double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch
+  double test_accuracy = 0, test_nll = 0, test_ece = 0; ///< of the best epoch; ECE with 15 bins
+  std::vector<EpochReport> history;
+  double train_seconds = 0;     ///< per epoch: forward, backward, Adam
+  double evaluate_seconds = 0;  ///< per epoch: prediction of all nodes with `samples` samples
+};
+
+namespace detail {
+
+/// Mean over posterior samples of the class probabilities, n × C row-major.
+template <class Model>
+void mean_probabilities(Network<Model>& network, const ParameterSet<typename Model::Scalar>& parameters,
+                        std::uint64_t seed, std::uint32_t epoch, Index samples, Index classes,
+                        std::vector<double>& probabilities) {
+  std::fill(probabilities.begin(), probabilities.end(), 0.0);
+  const Index n = network.graph().node_count();
+  const Index drawn = network.evaluate(parameters, seed, epoch, samples, [&](Index) {
+    for (Index u = 0; u < n; ++u) {
+      const auto* row = network.log_probabilities() + u * network.class_stride();
+      for (Index c = 0; c < classes; ++c) {
+        probabilities[static_cast<std::size_t>(u * classes + c)] += static_cast<double>(std::exp(row[c]));
+      }
+    }
+  });
+  for (double& p : probabilities) p /= static_cast<double>(drawn);
+}
+
+/// Stops a diverged run, naming the epoch and the first quantity that is not finite.
+template <class Model>
+void check_finite(const Model& model, const Network<Model>& network, const PassResult& pass, Index epoch) {
+  const auto fail = [&](const std::string& quantity, double value) {
+    throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
+                                    "; a smaller learning rate may help"));
+  };
+  if (!std::isfinite(pass.nll)) fail("the negative log-likelihood", pass.nll);
+  if (!std::isfinite(pass.kl)) fail("the KL term", pass.kl);
+  for (const ParameterInfo& info : model.parameters().info()) {
+    const auto* gradient = network.gradient().data() + info.offset;
+    double sum = 0;
+    for (Index i = 0; i < info.size; ++i) sum += std::abs(static_cast<double>(gradient[i]));
+    if (!std::isfinite(sum)) fail("the gradient of " + info.name, sum);
+  }
+}
+
+}  // namespace detail
+
+/// Trains `model` on the training nodes of `split` and leaves it with the parameters of the best epoch.
+///
+/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
+template <class Model>
+TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {}) {
+  using S = typename Model::Scalar;
+  using Clock = std::chrono::steady_clock;
+  validate(options);
+  validate(data);
+  require(model.options().classes >= data.class_count, "classes", model.options().classes,
+          concat("the data have ", data.class_count, " classes"));
+  const int threads = options.threads > 0 ? options.threads : hardware_threads();
+  const Index classes = model.options().classes;
+  Network<Model> network(model, data.graph, data.features, threads);
+  ParameterSet<S>& parameters = model.parameters();
+  Adam<S> adam(parameters.size(), options.learning_rate);
+  Buffer<S> best_values = parameters.values();
+  std::vector<double> probabilities(static_cast<std::size_t>(data.node_count() * classes));
+  TrainResult result;
+  double best = std::numeric_limits<double>::infinity(), best_loss = best;
+  double train_time = 0, evaluate_time = 0;
+
+  for (Index epoch = 0; epoch < options.epochs; ++epoch) {
+    const auto start = Clock::now();
+    TrainingPass<S> pass;
+    pass.labels = data.labels;
+    pass.nodes = split.train;
+    pass.seed = options.seed;
+    pass.epoch = static_cast<std::uint32_t>(epoch);
+    pass.input_dropout = options.input_dropout;
+    pass.dropout = options.dropout;
+    pass.kl_weight = Model::bayesian ? kl_weight(options.kl_schedule, options.kl_maximum, epoch) : 0.0;
+    pass.kl_estimator = options.kl_estimator;
+    pass.samples = options.training_samples;
+    const PassResult loss = network.train_pass(parameters, pass);
+    detail::check_finite(model, network, loss, epoch);
+    adam.begin_step();
+    for (const ParameterInfo& info : parameters.info()) {
+      const double decay =
+          info.group == ParameterGroup::sheaf_learner ? options.sheaf_decay : options.weight_decay;
+      adam.update(threads, info.offset, info.offset + info.size, decay, network.gradient().data(),
+                  parameters.values().data());
+    }
+    const auto middle = Clock::now();
+    detail::mean_probabilities(network, parameters, options.seed, pass.epoch, options.samples, classes, probabilities);
+    EpochReport report{epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
+    report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
+    report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);
+    report.test_accuracy = accuracy(probabilities, classes, data.labels, split.test);
+    const auto end = Clock::now();
+    train_time += std::chrono::duration<double>(middle - start).count();
+    evaluate_time += std::chrono::duration<double>(end - middle).count();
+    result.history.push_back(report);
+
+    const double score = options.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
+    if (score < best || (score == best && report.validation_loss < best_loss)) {
+      best = score;
+      best_loss = report.validation_loss;
+      result.best_epoch = epoch;
+      result.validation_loss = report.validation_loss;
+      result.validation_accuracy = report.validation_accuracy;
+      result.test_accuracy = report.test_accuracy;
+      result.test_nll = negative_log_likelihood(probabilities, classes, data.labels, split.test);
+      result.test_ece = expected_calibration_error(probabilities, classes, data.labels, split.test);
+      std::copy(parameters.values().begin(), parameters.values().end(), best_values.begin());
+    }
+    if (options.on_epoch) options.on_epoch(report);
+    if (epoch - result.best_epoch >= options.patience) break;
+  }
+  std::copy(best_values.begin(), best_values.end(), parameters.values().begin());
+  const double count = static_cast<double>(result.history.size());
+  result.train_seconds = train_time / count;
+  result.evaluate_seconds = evaluate_time / count;
+  return result;
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,35 @@
+/// \file
+/// Any dataset by name or path.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/io/geom_gcn.hpp"
+#include "sheafnn/io/npz.hpp"
+
+namespace sheafnn::io {
+
+/// Loads a dataset.
+///
+/// \param name_or_path  "karate", "synthetic", the path of an .npz file (see load_npz) or of a Geom-GCN folder
+///                      (see load_geom_gcn)
+/// \param options       what "synthetic" generates
+/// \throws std::runtime_error     unknown name, or bad input
+/// \throws std::invalid_argument  an option of the synthetic graph outside its range
+[[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {}) {
+  if (name_or_path == "karate") return karate_club();
+  if (name_or_path == "synthetic") return synthetic(options);
+  const std::filesystem::path path(name_or_path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return load_geom_gcn(path);
+  if (path.extension() == ".npz") return load_npz(path);
+  detail::fail(name_or_path, "no such dataset; choose karate, synthetic, an .npz file or a Geom-GCN folder");
+}
+
+}  // namespace sheafnn::io

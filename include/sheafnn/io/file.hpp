@@ -1,0 +1,147 @@
+/// \file
+/// Whole files: read into memory, written so that a reader sees the old content or the new, never a part.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "sheafnn/core/errors.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace sheafnn::io {
+
+/// Content of a file.
+using Bytes = std::vector<unsigned char>;
+
+namespace detail {
+
+/// Throws std::runtime_error saying "WHERE: PARTS…".
+template <class... Parts>
+[[noreturn]] void fail(std::string_view where, const Parts&... parts) {
+  throw std::runtime_error(concat(where, ": ", parts...));
+}
+
+/// Text from a file, made fit for a one-line message: unprintable characters replaced, at most 60 shown.
+[[nodiscard]] inline std::string printable(std::string_view text) {
+  std::string r(text.substr(0, 60));
+  std::replace_if(
+      r.begin(), r.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  if (text.size() > r.size()) r += "...";
+  return r;
+}
+
+/// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error
+/// that does.
+template <class Body>
+auto naming_file(const std::string& file, const Body& body) {
+  try {
+    return body();
+  } catch (const std::invalid_argument& error) {
+    fail(file, error.what());
+  } catch (const std::bad_alloc&) {
+    fail(file, "not enough memory for its content");
+  } catch (const std::length_error&) {
+    fail(file, "not enough memory for its content");
+  }
+}
+
+/// Unsigned number stored lowest byte first.
+template <class U>
+[[nodiscard]] U load_little(const unsigned char* from) {
+  U value = 0;
+  for (std::size_t i = sizeof(U); i-- > 0;) {
+    value = static_cast<U>(static_cast<std::uint64_t>(value) << 8 | from[i]);
+  }
+  return value;
+}
+/// Appends an unsigned number, lowest byte first.
+template <class U>
+void append_little(Bytes& to, U value) {
+  for (std::size_t i = 0; i < sizeof(U); ++i) {
+    to.push_back(static_cast<unsigned char>(std::uint64_t{value} >> (8 * i)));
+  }
+}
+
+}  // namespace detail
+
+/// Reads a regular file.
+///
+/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read
+[[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) detail::fail(name, "no such file");
+  if (std::filesystem::is_directory(status)) detail::fail(name, "is a folder, not a file");
+  if (!std::filesystem::is_regular_file(status)) detail::fail(name, "is not a regular file");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in) detail::fail(name, "cannot be opened for reading");
+  return detail::naming_file(name, [&] {
+    if (size > static_cast<std::uintmax_t>(std::numeric_limits<std::streamsize>::max())) throw std::bad_alloc();
+    Bytes content(static_cast<std::size_t>(size));
+    in.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(size));
+    if (static_cast<std::uintmax_t>(in.gcount()) != size) {
+      detail::fail(name, "only ", in.gcount(), " of ", size, " bytes could be read");
+    }
+    return content;
+  });
+}
+
+/// Writes `parts` one after the other to a temporary file in the same folder, brings it to the disk and renames it
+/// to `path`. When anything fails the temporary file is removed and an existing file at `path` is left as it was.
+///
+/// \throws std::runtime_error  naming the file and the system's reason
+inline void write_file(const std::filesystem::path& path, std::span<const std::span<const unsigned char>> parts) {
+  const std::string name = path.string();
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    detail::fail(name, "cannot be written; it exists and is not a regular file");
+  }
+  std::filesystem::path temporary = path;
+  temporary += concat(".", std::random_device{}(), ".tmp");
+  errno = 0;
+  const auto reason = [] { return std::error_code(errno, std::generic_category()).message(); };
+  std::FILE* file = std::fopen(temporary.string().c_str(), "wbx");
+  if (file == nullptr) detail::fail(name, "cannot be written; ", reason());
+  bool ok = true;
+  for (const std::span<const unsigned char> part : parts) {
+    ok = ok && (part.empty() || std::fwrite(part.data(), 1, part.size(), file) == part.size());
+  }
+  ok = ok && std::fflush(file) == 0;
+#if defined(__unix__) || defined(__APPLE__)
+  ok = ok && ::fsync(::fileno(file)) == 0;
+#endif
+  std::string message = ok ? std::string() : reason();
+  if (std::fclose(file) != 0 && ok) {
+    ok = false;
+    message = reason();
+  }
+  if (ok) {
+    std::filesystem::rename(temporary, path, error);
+    if (!error) return;
+    message = error.message();
+  }
+  std::filesystem::remove(temporary, error);
+  detail::fail(name, "cannot be written; ", message);
+}
+
+}  // namespace sheafnn::io

@@ -1,0 +1,238 @@
+/// \file
+/// Datasets in the raw form that Geom-GCN (Pei et al., ICLR 2020) published: a folder of text files and splits.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/lines.hpp"
+#include "sheafnn/io/masks.hpp"
+#include "sheafnn/io/npz.hpp"
+
+namespace sheafnn::io {
+
+/// How the feature field of out1_node_feature_label.txt is to be read.
+enum class GeomGcnFeatures {
+  /// Dense if all nodes have the same number of values and these are all 0 or 1, or some value is not a whole
+  /// number ≥ 0, or some node repeats a value (which a list of indices does not); indices otherwise.
+  automatic,
+  dense,   ///< one value per feature
+  indices  ///< the numbers of the features that are 1
+};
+
+namespace detail {
+
+/// Nodes as the file lists them, put in the order of their numbers.
+struct GeomGcnNodes {
+  std::vector<std::vector<double>> values;
+  std::vector<std::string> where;  ///< "FILE:LINE" of every node
+  std::vector<std::int32_t> labels;
+};
+
+[[nodiscard]] inline GeomGcnNodes read_geom_gcn_nodes(const std::filesystem::path& path) {
+  struct Row {
+    std::int64_t id = 0;
+    std::int64_t label = 0;
+    std::vector<double> values;
+    std::string where;
+  };
+  LineReader lines(path);
+  if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per node");
+  std::vector<Row> rows;
+  while (lines.next()) {
+    Row row;
+    row.where = lines.where();
+    const std::vector<std::string_view> fields = split_fields(lines.line(), '\t');
+    if (fields.size() != 3) {
+      fail(row.where, "has ", fields.size(), " tab-separated fields; expected node, features and label");
+    }
+    if (!parse_number(fields[0], row.id)) fail(row.where, "'", printable(fields[0]), "' is not a node number");
+    if (!parse_number(fields[2], row.label)) fail(row.where, "'", printable(fields[2]), "' is not a label");
+    if (!fields[1].empty()) {
+      for (const std::string_view text : split_fields(fields[1], ',')) {
+        double value = 0;
+        if (!parse_number(text, value) || !std::isfinite(value)) {
+          fail(row.where, "feature ", row.values.size(), " is '", printable(text),
+               "'; it must be a finite number");
+        }
+        row.values.push_back(value);
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) fail(lines.file(), "lists no node; the graph is empty");
+  const Index n = static_cast<Index>(rows.size());
+  GeomGcnNodes nodes;
+  nodes.values.resize(rows.size());
+  nodes.where.resize(rows.size());
+  nodes.labels.resize(rows.size());
+  for (Row& row : rows) {
+    if (row.id < 0 || row.id >= n) {
+      fail(row.where, "node ", row.id, " is not allowed; the ", n, " nodes are numbered 0 to ", n - 1);
+    }
+    const std::size_t u = static_cast<std::size_t>(row.id);
+    if (!nodes.where[u].empty()) fail(row.where, "node ", row.id, " was already listed at ", nodes.where[u]);
+    check_label(row.label, n, row.where);
+    nodes.values[u] = std::move(row.values);
+    nodes.where[u] = std::move(row.where);
+    nodes.labels[u] = static_cast<std::int32_t>(row.label);
+  }
+  return nodes;
+}
+
+/// The rule of GeomGcnFeatures::automatic.
+[[nodiscard]] inline bool looks_dense(const GeomGcnNodes& nodes) {
+  bool binary = true;
+  bool whole = true;
+  bool repeated = false;
+  std::vector<double> sorted;
+  for (const std::vector<double>& row : nodes.values) {
+    if (row.size() != nodes.values.front().size()) return false;
+    for (const double value : row) {
+      binary = binary && (value == 0 || value == 1);
+      whole = whole && value >= 0 && std::trunc(value) == value;
+    }
+    sorted = row;
+    std::sort(sorted.begin(), sorted.end());
+    repeated = repeated || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  }
+  return binary || !whole || repeated;
+}
+
+[[nodiscard]] inline NodeFeatures geom_gcn_features(const GeomGcnNodes& nodes, GeomGcnFeatures form) {
+  constexpr double largest_index = 9999999;
+  const bool dense = form == GeomGcnFeatures::dense || (form == GeomGcnFeatures::automatic && looks_dense(nodes));
+  std::vector<Index> offsets = {0};
+  std::vector<std::int32_t> columns;
+  std::vector<double> values;
+  Index column_count = dense ? static_cast<Index>(nodes.values.front().size()) : 0;
+  for (std::size_t u = 0; u < nodes.values.size(); ++u) {
+    const std::vector<double>& row = nodes.values[u];
+    if (dense) {
+      if (static_cast<Index>(row.size()) != column_count) {
+        fail(nodes.where[u], "node ", u, " has ", row.size(), " features; node 0 has ", column_count);
+      }
+      for (std::size_t j = 0; j < row.size(); ++j) {
+        if (row[j] == 0) continue;
+        columns.push_back(static_cast<std::int32_t>(j));
+        values.push_back(row[j]);
+      }
+    } else {
+      std::vector<std::int32_t> active;
+      for (const double value : row) {
+        if (!(value >= 0 && value <= largest_index && std::trunc(value) == value)) {
+          fail(nodes.where[u], "feature index ", value,
+               " is not allowed; features that are not dense (one value per ",
+               "feature for every node) are indices from 0 to ", static_cast<Index>(largest_index));
+        }
+        active.push_back(static_cast<std::int32_t>(value));
+        column_count = std::max(column_count, Index{active.back()} + 1);
+      }
+      std::sort(active.begin(), active.end());
+      active.erase(std::unique(active.begin(), active.end()), active.end());
+      columns.insert(columns.end(), active.begin(), active.end());
+      values.resize(columns.size(), 1.0);
+    }
+    offsets.push_back(static_cast<Index>(values.size()));
+  }
+  return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), column_count);
+}
+
+[[nodiscard]] inline Graph read_geom_gcn_edges(const std::filesystem::path& path, Index n) {
+  LineReader lines(path);
+  if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per edge");
+  std::vector<Edge> edges;
+  while (lines.next()) {
+    const std::vector<std::string_view> fields = split_fields(lines.line(), '\t');
+    if (fields.size() != 2) {
+      fail(lines.where(), "has ", fields.size(), " tab-separated fields; expected two nodes");
+    }
+    std::int32_t ends[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::int64_t node = 0;
+      if (!parse_number(fields[k], node)) fail(lines.where(), "'", printable(fields[k]), "' is not a node number");
+      if (node < 0 || node >= n) {
+        fail(lines.where(), "node ", node, " is not allowed; node numbers must be between 0 and ", n - 1);
+      }
+      ends[k] = static_cast<std::int32_t>(node);
+    }
+    edges.push_back({ends[0], ends[1]});
+  }
+  Graph graph(n, edges);
+  if (graph.edge_count() == 0) fail(lines.file(), "the graph has no edge between different nodes");
+  return graph;
+}
+
+/// The files NAME_split_…_K.npz of a folder by their number K.
+[[nodiscard]] inline std::map<std::int64_t, std::filesystem::path> list_geom_gcn_splits(
+    const std::filesystem::path& folder) {
+  std::map<std::int64_t, std::filesystem::path> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().stem().string();
+    if (entry->path().extension() != ".npz" || name.find("_split_") == std::string::npos) continue;
+    const std::filesystem::path& path = entry->path();
+    std::int64_t number = 0;
+    if (!parse_number(std::string_view(name).substr(name.rfind('_') + 1), number)) {
+      fail(path.string(), "the name of a split has to end in its number, as in film_split_0.6_0.2_0.npz");
+    }
+    const auto [position, inserted] = found.emplace(number, path);
+    if (!inserted) {
+      const std::string other = position->second.filename().string();
+      fail(folder.string(), "split ", number, " is there twice: ", std::min(other, path.filename().string()),
+           " and ", std::max(other, path.filename().string()));
+    }
+  }
+  if (error) fail(folder.string(), "cannot be listed; ", error.message());
+  if (found.empty()) fail(folder.string(), "has no file *_split_*.npz");
+  return found;
+}
+
+}  // namespace detail
+
+/// Loads a Geom-GCN folder:
+///
+/// - out1_graph_edges.txt: a header line, then two node numbers per line, separated by a tab;
+/// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs; the
+///   features are separated by commas and either dense or the indices of those that are 1 (then p is one more than
+///   the largest index);
+/// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K.
+///
+/// \param folder  its name becomes the dataset's name
+/// \param form    how to read the features
+/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
+[[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,
+                                           GeomGcnFeatures form = GeomGcnFeatures::automatic) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
+  return detail::naming_file(folder.string(), [&] {
+    constexpr std::string_view masks[3] = {"train_mask", "val_mask", "test_mask"};
+    Dataset data;
+    data.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+    detail::GeomGcnNodes nodes = detail::read_geom_gcn_nodes(folder / "out1_node_feature_label.txt");
+    const Index n = static_cast<Index>(nodes.labels.size());
+    data.features = detail::geom_gcn_features(nodes, form);
+    data.labels = std::move(nodes.labels);
+    data.class_count = detail::count_classes(data.labels);
+    data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
+    for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
+      for (Split& split : detail::read_splits(NpzArchive(path), masks, n)) data.splits.push_back(std::move(split));
+    }
+    validate(data);
+    return data;
+  });
+}
+
+}  // namespace sheafnn::io

@@ -1,0 +1,88 @@
+/// \file
+/// Labels and masks from .npz arrays, checked: shared by the loaders of datasets.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/npz_archive.hpp"
+
+namespace sheafnn::io::detail {
+
+/// Largest label a file may use.
+inline constexpr std::int64_t largest_label = 65535;
+
+/// Checks one label of a graph with n nodes; `where` names it in the message.
+inline void check_label(std::int64_t label, Index n, std::string_view where) {
+  const std::int64_t limit = std::min<std::int64_t>(largest_label, n - 1);
+  if (label < 0 || label > limit) {
+    fail(where, "label ", label, " is not allowed; labels of ", n, " nodes must be between 0 and ", limit);
+  }
+}
+
+/// Node sets from masks of shape S × n, n × S (where n ≠ S) or n; every set is checked to be non-empty.
+///
+/// \returns  S increasing lists of node numbers
+[[nodiscard]] inline std::vector<std::vector<std::int32_t>> read_masks(const NpyArray& array, Index n) {
+  const std::vector<Index>& shape = array.shape();
+  const bool flat = shape.size() == 1 && shape[0] == n;
+  const bool by_split = shape.size() == 2 && shape[1] == n;
+  const bool by_node = !by_split && shape.size() == 2 && shape[0] == n;
+  if (!flat && !by_split && !by_node) {
+    fail(array.where(), "has shape ", array.shape_text(), "; masks need one row of length ", n, " per split");
+  }
+  const Index splits = flat ? 1 : by_split ? shape[0] : shape[1];
+  if (splits == 0) fail(array.where(), "has shape ", array.shape_text(), "; at least one split is needed");
+  const std::vector<std::int64_t> values = array.values<std::int64_t>();
+  std::vector<std::vector<std::int32_t>> sets(static_cast<std::size_t>(splits));
+  for (Index s = 0; s < splits; ++s) {
+    std::vector<std::int32_t>& set = sets[static_cast<std::size_t>(s)];
+    for (Index u = 0; u < n; ++u) {
+      const std::int64_t value = values[static_cast<std::size_t>(by_node ? u * splits + s : s * n + u)];
+      if (value != 0 && value != 1) {
+        fail(array.where(), "split ", s, ", node ", u, " has value ", value, "; a mask holds 0 and 1 only");
+      }
+      if (value == 1) set.push_back(static_cast<std::int32_t>(u));
+    }
+    if (set.empty()) fail(array.where(), "split ", s, " selects no node; at least one is needed");
+  }
+  return sets;
+}
+
+/// Reads the splits of an archive from three keys (training, validation, test) and checks that their sets are
+/// disjoint.
+[[nodiscard]] inline std::vector<Split> read_splits(const NpzArchive& archive, const std::string_view (&keys)[3],
+                                                    Index n) {
+  std::vector<std::vector<std::int32_t>> sets[3];
+  for (std::size_t k = 0; k < 3; ++k) {
+    sets[k] = read_masks(archive.array(keys[k]), n);
+    if (sets[k].size() != sets[0].size()) {
+      fail(archive.file(), keys[k], " has ", sets[k].size(), " splits, ", keys[0], " has ", sets[0].size());
+    }
+  }
+  std::vector<Split> splits;
+  for (std::size_t s = 0; s < sets[0].size(); ++s) {
+    std::vector<std::int8_t> owner(static_cast<std::size_t>(n), -1);
+    for (std::size_t k = 0; k < 3; ++k) {
+      for (const std::int32_t u : sets[k][s]) {
+        std::int8_t& first = owner[static_cast<std::size_t>(u)];
+        if (first >= 0) {
+          fail(archive.file(), keys[static_cast<std::size_t>(first)], " and ", keys[k],
+               " overlap: both hold node ", u, " in split ", s);
+        }
+        first = static_cast<std::int8_t>(k);
+      }
+    }
+    splits.push_back({std::move(sets[0][s]), std::move(sets[1][s]), std::move(sets[2][s])});
+  }
+  return splits;
+}
+
+}  // namespace sheafnn::io::detail

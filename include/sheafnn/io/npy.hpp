@@ -1,0 +1,203 @@
+/// \file
+/// NpyArray: an array in NumPy's .npy format, versions 1 to 3, and its conversion to plain vectors.
+///
+/// Source: the format description in NumPy's documentation (numpy.lib.format).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/npy_header.hpp"
+
+namespace sheafnn::io {
+
+/// A numeric array of any shape: bool, (u)int8 … 64, float16 … 64, either byte order, C or Fortran order.
+class NpyArray {
+ public:
+  /// Parses the header and checks that exactly the promised number of bytes follows.
+  ///
+  /// \param where    what messages call the array, e.g. "texas.npz: edges"
+  /// \param content  the whole .npy file
+  /// \throws std::runtime_error  damaged header, unsupported element type, or wrong length
+  NpyArray(std::string where, Bytes content) : where_(std::move(where)), content_(std::move(content)) {
+    header_ = detail::parse_npy_header(where_, content_);
+  }
+
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+  [[nodiscard]] const std::vector<Index>& shape() const noexcept { return header_.shape; }
+  [[nodiscard]] Index size() const noexcept { return header_.size; }
+  /// Element type as NumPy writes it, e.g. "<f8".
+  [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
+  /// Whether single precision holds every element exactly.
+  [[nodiscard]] bool fits_float() const noexcept {
+    return header_.kind == 'b' || header_.item_size < (header_.kind == 'f' ? 8u : 4u);
+  }
+  /// Shape for messages, e.g. "(183, 1703)".
+  [[nodiscard]] std::string shape_text() const {
+    std::string r = "(";
+    for (std::size_t i = 0; i < header_.shape.size(); ++i) r += concat(i > 0 ? ", " : "", header_.shape[i]);
+    return r + (header_.shape.size() == 1 ? ",)" : ")");
+  }
+
+  /// All elements in row-major order as T = double, float or std::int64_t.
+  ///
+  /// Numbers are rounded to the nearest double or float. As std::int64_t every element has to be a whole number.
+  ///
+  /// \throws std::runtime_error  an element that T cannot stand for, named with its index
+  template <class T>
+  [[nodiscard]] std::vector<T> values() const {
+    static_assert(std::is_same_v<T, double> || std::is_same_v<T, float> || std::is_same_v<T, std::int64_t>);
+    switch (header_.kind) {
+      case 'b':
+        return convert<T>([this](const unsigned char* p, Index i) {
+          if (*p > 1) detail::fail(element(i), int{*p}, " is not a truth value, which is 0 or 1");
+          return static_cast<T>(*p);
+        });
+      case 'i':
+        switch (header_.item_size) {
+          case 1:
+            return whole<T, std::int8_t>();
+          case 2:
+            return whole<T, std::int16_t>();
+          case 4:
+            return whole<T, std::int32_t>();
+          default:
+            return whole<T, std::int64_t>();
+        }
+      case 'u':
+        switch (header_.item_size) {
+          case 1:
+            return whole<T, std::uint8_t>();
+          case 2:
+            return whole<T, std::uint16_t>();
+          case 4:
+            return whole<T, std::uint32_t>();
+          default:
+            return whole<T, std::uint64_t>();
+        }
+      default:
+        switch (header_.item_size) {
+          case 2:
+            return convert<T>([this](const unsigned char* p, Index i) {
+              return from_real<T>(from_half(raw<std::uint16_t>(p)), i);
+            });
+          case 4:
+            return real<T, float>();
+          default:
+            return real<T, double>();
+        }
+    }
+  }
+
+ private:
+  /// Bits of an element in this machine's byte order.
+  template <class U>
+  [[nodiscard]] U raw(const unsigned char* p) const {
+    unsigned char bytes[sizeof(U)];
+    std::copy_n(p, sizeof(U), bytes);
+    if (header_.big_endian != (std::endian::native == std::endian::big)) std::reverse(bytes, bytes + sizeof(U));
+    U value;
+    std::memcpy(&value, bytes, sizeof(U));
+    return value;
+  }
+
+  [[nodiscard]] static float from_half(std::uint16_t bits) {
+    const int exponent = (bits >> 10) & 31;
+    const int fraction = bits & 1023;
+    float magnitude = 0;
+    if (exponent == 31) {
+      magnitude = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    } else if (exponent == 0) {
+      magnitude = std::ldexp(static_cast<float>(fraction), -24);
+    } else {
+      magnitude = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+    }
+    return (bits >> 15) != 0 ? -magnitude : magnitude;
+  }
+
+  template <class T, class Source>
+  [[nodiscard]] std::vector<T> whole() const {
+    return convert<T>([this](const unsigned char* p, Index i) {
+      const Source value = raw<Source>(p);
+      if constexpr (std::is_same_v<T, std::int64_t> && std::is_same_v<Source, std::uint64_t>) {
+        if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+          detail::fail(element(i), value, " is too large; at most 9223372036854775807 is allowed");
+        }
+      }
+      (void)i;
+      return static_cast<T>(value);
+    });
+  }
+  template <class T, class Source>
+  [[nodiscard]] std::vector<T> real() const {
+    return convert<T>([this](const unsigned char* p, Index i) { return from_real<T>(raw<Source>(p), i); });
+  }
+  template <class T, class Source>
+  [[nodiscard]] T from_real(Source value, Index i) const {
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      constexpr Source limit = static_cast<Source>(9223372036854775808.0);
+      if (!(value >= -limit && value < limit && std::trunc(value) == value)) {
+        detail::fail(element(i), value, " is not a whole number of 64 bits");
+      }
+    } else if constexpr (sizeof(Source) > sizeof(T)) {
+      if (std::isfinite(value) && std::abs(value) > static_cast<Source>(std::numeric_limits<T>::max())) {
+        detail::fail(element(i), value, " is too large for single precision");
+      }
+    }
+    return static_cast<T>(value);
+  }
+
+  /// Applies decode(bytes, row-major number) to every element, in row-major order.
+  template <class T, class Decode>
+  [[nodiscard]] std::vector<T> convert(const Decode& decode) const {
+    std::vector<T> r(static_cast<std::size_t>(header_.size));
+    const unsigned char* data = content_.data() + header_.data_begin;
+    const Index item = static_cast<Index>(header_.item_size);
+    const std::vector<Index>& shape = header_.shape;
+    if (!header_.fortran_order || shape.size() < 2) {
+      for (Index i = 0; i < header_.size; ++i) r[static_cast<std::size_t>(i)] = decode(data + i * item, i);
+      return r;
+    }
+    std::vector<Index> at(shape.size(), 0), stride(shape.size(), 1);
+    for (std::size_t k = 1; k < shape.size(); ++k) stride[k] = stride[k - 1] * shape[k - 1];
+    Index stored = 0;
+    for (Index i = 0; i < header_.size; ++i) {
+      r[static_cast<std::size_t>(i)] = decode(data + stored * item, i);
+      for (std::size_t k = shape.size(); k-- > 0;) {
+        stored += stride[k];
+        if (++at[k] < shape[k]) break;
+        stored -= stride[k] * shape[k];
+        at[k] = 0;
+      }
+    }
+    return r;
+  }
+
+  /// "WHERE[i, j]" of the element with row-major number i.
+  [[nodiscard]] std::string element(Index i) const {
+    std::string r;
+    for (std::size_t k = header_.shape.size(); k-- > 0;) {
+      r = concat(i % header_.shape[k], r.empty() ? "" : ", ", r);
+      i /= header_.shape[k];
+    }
+    return concat(where_, "[", r, "]");
+  }
+
+  std::string where_;
+  Bytes content_;
+  detail::NpyHeader header_;
+};
+
+}  // namespace sheafnn::io

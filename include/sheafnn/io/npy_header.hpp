@@ -1,0 +1,184 @@
+/// \file
+/// Header of NumPy's .npy format: element type, memory order and shape.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/io/file.hpp"
+
+namespace sheafnn::io::detail {
+
+/// What the header of a .npy file says, checked against the length of the file.
+struct NpyHeader {
+  std::string dtype;          ///< as written, e.g. "<f8"
+  char kind = 'f';            ///< 'b' truth values, 'i' and 'u' whole numbers, 'f' floating point
+  std::size_t item_size = 8;  ///< bytes
+  bool big_endian = false;
+  bool fortran_order = false;
+  std::vector<Index> shape;
+  Index size = 1;              ///< number of elements
+  std::size_t data_begin = 0;  ///< where the elements begin
+};
+
+/// Reads the Python dictionary literal {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }.
+class NpyHeaderParser {
+ public:
+  NpyHeaderParser(std::string_view where, std::string_view text) : where_(where), text_(text) {}
+
+  [[nodiscard]] NpyHeader parse() {
+    bool seen[3] = {false, false, false};
+    expect('{');
+    while (!accept('}')) {
+      const std::string key = quoted();
+      expect(':');
+      if (key == "descr" && !seen[0]) {
+        if (peek() == '[') fail(where_, "is a structured array; only plain numeric arrays are supported");
+        header_.dtype = quoted();
+        seen[0] = true;
+      } else if (key == "fortran_order" && !seen[1]) {
+        header_.fortran_order = truth();
+        seen[1] = true;
+      } else if (key == "shape" && !seen[2]) {
+        header_.shape = tuple();
+        seen[2] = true;
+      } else {
+        damaged();
+      }
+      if (peek() != '}') expect(',');
+    }
+    if (!(seen[0] && seen[1] && seen[2]) || peek() != '\0') damaged();
+    return header_;
+  }
+
+ private:
+  [[noreturn]] void damaged() const {
+    fail(where_, "its .npy header is damaged near character ", at_, ": ", printable(text_));
+  }
+  /// Next character that is not white space; 0 at the end.
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c || at_ >= text_.size()) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) damaged();
+  }
+  std::string quoted() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') damaged();
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) damaged();
+    const std::string r(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return r;
+  }
+  bool truth() {
+    peek();
+    for (const bool value : {true, false}) {
+      const std::string_view word = value ? "True" : "False";
+      if (text_.substr(at_, word.size()) == word) {
+        at_ += word.size();
+        return value;
+      }
+    }
+    damaged();
+  }
+  std::vector<Index> tuple() {
+    std::vector<Index> r;
+    expect('(');
+    while (!accept(')')) {
+      r.push_back(number());
+      accept('L');  // Python 2 marked long numbers
+      if (peek() != ')') expect(',');
+    }
+    return r;
+  }
+  Index number() {
+    constexpr Index most = std::numeric_limits<Index>::max();
+    const char first = peek();
+    if (first < '0' || first > '9') damaged();
+    Index r = 0;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      const Index digit = text_[at_] - '0';
+      if (r > (most - digit) / 10) damaged();
+      r = 10 * r + digit;
+    }
+    return r;
+  }
+
+  std::string_view where_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  NpyHeader header_;
+};
+
+/// Splits an element type such as "<f8" into byte order, kind and size.
+inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
+  const std::string_view dtype = header.dtype;
+  std::string_view rest = dtype;
+  if (!rest.empty() && std::string_view("<>|=").find(rest.front()) != std::string_view::npos) {
+    header.big_endian = rest.front() == '>';
+    rest.remove_prefix(1);
+  }
+  if (!rest.empty() && rest.front() == 'O') {
+    fail(where, "holds Python objects (dtype object); save it as an array of numbers");
+  }
+  constexpr std::string_view known[] = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"};
+  if (std::find(std::begin(known), std::end(known), rest) == std::end(known)) {
+    fail(where, "has element type '", printable(dtype),
+         "'; supported are bool, int8 to int64, uint8 to uint64 and float16 to float64");
+  }
+  header.kind = rest[0];
+  header.item_size = static_cast<std::size_t>(rest[1] - '0');
+}
+
+/// Reads the header of a whole .npy file.
+///
+/// \throws std::runtime_error  see NpyArray
+[[nodiscard]] inline NpyHeader parse_npy_header(std::string_view where, const Bytes& content) {
+  constexpr unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+  if (content.size() < 10 || !std::equal(std::begin(magic), std::end(magic), content.begin())) {
+    fail(where, "is not a .npy array; its magic number is missing");
+  }
+  const int version = content[6];
+  if (version < 1 || version > 3) fail(where, "has .npy format version ", version, "; 1 to 3 are supported");
+  const std::size_t length_size = version == 1 ? 2 : 4;
+  const std::size_t begin = 8 + length_size;
+  if (content.size() < begin) fail(where, "its .npy header is truncated");
+  const std::size_t length = version == 1 ? load_little<std::uint16_t>(content.data() + 8)
+                                          : load_little<std::uint32_t>(content.data() + 8);
+  if (length > content.size() - begin) fail(where, "its .npy header is truncated");
+  const std::string_view text(reinterpret_cast<const char*>(content.data()) + begin, length);
+  NpyHeader header = NpyHeaderParser(where, text).parse();
+  parse_npy_dtype(where, header);
+  header.data_begin = begin + length;
+
+  // The product of the extents is bounded even where an extent is 0, so that users can multiply without care.
+  if (header.shape.size() > 64) fail(where, "has ", header.shape.size(), " dimensions; at most 64 are supported");
+  constexpr Index most = std::numeric_limits<Index>::max() / 16;
+  Index bound = 1;
+  for (const Index extent : header.shape) {
+    if (std::max<Index>(extent, 1) > most / bound) fail(where, "has an impossible shape; its size overflows");
+    bound *= std::max<Index>(extent, 1);
+    header.size *= extent;
+  }
+  const std::size_t expected = static_cast<std::size_t>(header.size) * header.item_size;
+  if (expected != content.size() - header.data_begin) {
+    fail(where, "its shape and type need ", expected, " bytes of data, but ", content.size() - header.data_begin,
+         " are there");
+  }
+  return header;
+}
+
+}  // namespace sheafnn::io::detail

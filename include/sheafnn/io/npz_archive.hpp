@@ -1,0 +1,71 @@
+/// \file
+/// NpzArchive: the named arrays of NumPy's .npz format, a zip archive of .npy files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/npy.hpp"
+#include "sheafnn/io/zip.hpp"
+
+namespace sheafnn::io {
+
+/// Arrays by key, as numpy.savez and numpy.savez_compressed write them. Arrays are unpacked when asked for.
+class NpzArchive {
+ public:
+  /// Opens a file.
+  ///
+  /// \throws std::runtime_error  it cannot be read, or is no intact zip archive
+  explicit NpzArchive(const std::filesystem::path& path) : NpzArchive(path.string(), read_file(path)) {}
+  /// Takes the content of a file; `name` is what messages call it.
+  NpzArchive(std::string name, Bytes content) : zip_(std::move(name), std::move(content)) {
+    for (const ZipEntry& entry : zip_.entries()) {
+      if (entry.name.ends_with(suffix)) names_.push_back(entry.name.substr(0, entry.name.size() - suffix.size()));
+    }
+  }
+
+  [[nodiscard]] const std::string& file() const noexcept { return zip_.name(); }
+  /// Keys in the order of the file.
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+  [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
+
+  /// The array of that key.
+  ///
+  /// \throws std::runtime_error  no such key, a corrupt entry, or an element type that is not numeric
+  [[nodiscard]] NpyArray array(std::string_view key) const {
+    const ZipEntry* entry = find(key);
+    if (entry == nullptr) detail::fail(file(), "key '", key, "' is missing; the file has ", list_names());
+    return NpyArray(concat(file(), ": ", detail::printable(key)), zip_.read(*entry));
+  }
+
+ private:
+  static constexpr std::string_view suffix = ".npy";
+
+  [[nodiscard]] const ZipEntry* find(std::string_view key) const noexcept {
+    for (const ZipEntry& entry : zip_.entries()) {
+      if (entry.name.size() == key.size() + suffix.size() && entry.name.starts_with(key) &&
+          entry.name.ends_with(suffix)) {
+        return &entry;
+      }
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::string list_names() const {
+    constexpr std::size_t most = 12;
+    std::string r;
+    for (std::size_t i = 0; i < names_.size() && i < most; ++i) {
+      r += concat(i > 0 ? ", " : "", detail::printable(names_[i]));
+    }
+    if (names_.size() > most) r += concat(" and ", names_.size() - most, " more");
+    return names_.empty() ? "no array" : r;
+  }
+
+  ZipArchive zip_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace sheafnn::io
