@@ -20,7 +20,7 @@ struct PredictOptions {
   Index samples = 3;        ///< posterior samples K, 1 … 32768; deterministic models draw one
   std::uint64_t seed = 0;   ///< of the samples
   std::uint32_t epoch = 0;  ///< addresses the noise: the best epoch's number reproduces its evaluation
-  int threads = 0;          ///< 0: as many as the machine has; results do not depend on it
+  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
 };
 
 /// What is predicted for each of n nodes.
@@ -39,9 +39,9 @@ template <class Model>
   using S = typename Model::Scalar;
   require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
           "must be between 1 and 32768");
-  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: all of the machine)");
+  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
   const Index n = graph.node_count(), classes = model.options().classes;
-  Network<Model> network(model, graph, features, options.threads > 0 ? options.threads : hardware_threads());
+  Network<Model> network(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph));
   SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   network.evaluate(model.parameters(), options.seed, options.epoch, options.samples, [&](Index) {

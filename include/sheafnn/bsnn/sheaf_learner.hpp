@@ -99,7 +99,10 @@ class SheafLearner {
   /// \param z_bar     n × h; overwritten, or added to when `accumulate`
   void backward(int threads, const ParameterSet<S>& parameters, const S* z, Buffer<S>& gradient, S* z_bar,
                 bool accumulate) {
-    if (columns_ == 0) return;
+    if (columns_ == 0) {
+      if (!accumulate) std::fill_n(z_bar, graph_->node_count() * shape_.inputs, S(0));
+      return;
+    }
     clear_idle_lanes();
     parallel_for(threads, chunks_, 1, [&](Index begin, Index end) {
       for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(parameters, chunk);

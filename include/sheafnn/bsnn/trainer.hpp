@@ -56,7 +56,7 @@ struct TrainOptions {
   Index training_samples = 1;      ///< sheaves drawn per training step, 1 … 1024
   Index samples = 3;               ///< posterior samples averaged at evaluation, 1 … 1024
   std::uint64_t seed = 0;          ///< of dropout and noise; initial weights have their own (SheafModel)
-  int threads = 0;                 ///< 0: as many as the machine has; results do not depend on it
+  int threads = 0;                 ///< 0: as many as the graph is worth; results do not depend on it
   std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch
 };
 
@@ -82,7 +82,7 @@ inline void validate(const TrainOptions& options) {
   not_negative("kl_maximum", options.kl_maximum);
   rate("input_dropout", options.input_dropout);
   rate("dropout", options.dropout);
-  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: all of the machine)");
+  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
 }
 
 /// Outcome of training. The model ends with the parameters of the best epoch.
@@ -146,7 +146,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   validate(data);
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
           concat("the data have ", data.class_count, " classes"));
-  const int threads = options.threads > 0 ? options.threads : hardware_threads();
+  const int threads = options.threads > 0 ? options.threads : suggested_threads(model, data.graph);
   const Index classes = model.options().classes;
   Network<Model> network(model, data.graph, data.features, threads);
   ParameterSet<S>& parameters = model.parameters();

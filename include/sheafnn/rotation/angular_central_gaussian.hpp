@@ -1,9 +1,9 @@
 /// \file
 /// The angular central Gaussian distribution on the sphere S^{P−1} ⊂ R^P: the direction of a N(0, Λ) vector.
 ///
-/// Density with respect to the uniform measure normalised to 1: f(x) = det(Λ)^{−1/2} (xᵀΛ⁻¹x)^{−P/2}. x and −x, and Λ and
-/// any multiple of it, are equivalent. Quaternions with Λ = diag(γ², 1, 1, 1), γ = (1 + κ)/(1 − κ), are those of
-/// C_3(I, κ). Source: math, "Angular central Gaussian".
+/// Density with respect to the uniform measure normalised to 1: f(x) = det(Λ)^{−1/2} (xᵀΛ⁻¹x)^{−P/2}. x and −x,
+/// and Λ and any multiple of it, are equivalent. Quaternions with Λ = diag(γ², 1, 1, 1), γ = (1 + κ)/(1 − κ), are
+/// those of C_3(I, κ). Source: math, "Angular central Gaussian".
 #pragma once
 
 #include <cmath>
@@ -28,8 +28,8 @@ class AngularCentralGaussian {
   using Matrix = SquareMatrix<Scalar, P>;
 
   /// \param covariance  Λ (P × P), symmetric and positive definite
-  /// \throws std::invalid_argument  an entry that is NaN or infinite, an asymmetry above √ε · max|Λ|, or a pivot of the
-  ///         Cholesky factorisation that is not positive
+  /// \throws std::invalid_argument  an entry that is NaN or infinite, an asymmetry above √ε · max|Λ|, or a pivot
+  ///         of the Cholesky factorisation that is not positive
   explicit AngularCentralGaussian(const Matrix& covariance) : covariance_(covariance) {
     constexpr const char* name = "AngularCentralGaussian: covariance";
     detail::require_finite<Scalar, P>(name, covariance);
@@ -94,7 +94,7 @@ template <int P, class Scalar>
                                        std::uint32_t id, std::uint32_t first_draw = 0) {
   Column<Scalar, P> normal;
   fill_normals<P, Scalar>(normal.data(), stream, id, first_draw);
-  // Box–Muller may give zeros; the first axis then.
+  // All numbers zero: the first axis then.
   if (!(normal.squaredNorm() > std::numeric_limits<Scalar>::min())) normal(0) = Scalar(1);
   const Column<Scalar, P> g = distribution.factor() * normal;
   return g / g.norm();

@@ -1,9 +1,9 @@
 /// \file
 /// The Cayley distribution C_N(M, κ) on SO(N): density, reparametrised sampling and its derivative, KL to uniform.
 ///
-/// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the wrapped
-/// Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley distributions";
-/// math, "Cayley distribution".
+/// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the
+/// wrapped Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley
+/// distributions"; math, "Cayley distribution".
 #pragma once
 
 #include <cmath>
@@ -22,10 +22,13 @@
 
 namespace sheafnn {
 
-/// log f at a rotation with Y₀ = PMᵀ: (N−1) [N/2 · log(1 − κ²) − log det(I − κY₀)], since det(Y₀ − κI) = det(I − κY₀).
+/// log f at a rotation with Y₀ = PMᵀ: (N − 1) [N/2 · log(1 − κ²) − log det(I − κY₀)], as det(Y₀ − κI) equals the
+/// latter determinant.
 ///
 /// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
-/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; rounding errors as κ → 1, Y₀ → I are kept to that. \param kappa  in [0, 1)
+/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; rounding errors as κ → 1, Y₀ → I are kept to that.
+///
+/// \param kappa  in [0, 1)
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_logpdf(const SquareMatrix<T, N>& y, const T& kappa) {
   using std::log;

@@ -5,8 +5,9 @@
 ///     KL_N(κ) = (N − 1) · [ −(N − 1)/2 · log(1 − κ²) + T_N(κ) ],   T_N(κ) = Σ_{j ≥ 0} κ^{N+2j}/(N + 2j),
 ///     KL_N'(κ) = (N − 1) κ (N − 1 + κ^{N−2}) / (1 − κ²),
 ///     r_N(κ) = κ (N − 1 + κ^{N−2}) / N,
-/// sums of positive terms: no digits cancel. T_N is summed for κ < 1/2; from there on T_N = artanh κ − κ − κ³/3 − … for
-/// odd N, −½ log(1 − κ²) − κ²/2 − κ⁴/4 − … for even N (terms below κ^N). The relative error is a few ε for every κ.
+/// sums of positive terms: no digits cancel. T_N is summed for κ < 1/2; from there on T_N = artanh κ − κ − κ³/3 −
+/// … for odd N, −½ log(1 − κ²) − κ²/2 − κ⁴/4 − … for even N (terms below κ^N). The relative error is a few ε for
+/// every κ.
 #pragma once
 
 #include <cmath>

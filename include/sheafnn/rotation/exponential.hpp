@@ -1,9 +1,10 @@
 /// \file
 /// Exponential parametrisation φ ↦ exp(X_φ) of rotations, by scaling and squaring of a diagonal Padé approximant.
 ///
-/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring method for
-/// the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂ ≤ ‖φ‖₂, so φ
-/// is halved until its length is at most 0.9; squarings lose about ‖φ‖ units in the last place. ‖φ‖ ≤ 3000.
+/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring
+/// method for the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂
+/// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9; squarings lose about ‖φ‖ units in the last place. ‖φ‖ ≤
+/// 3000.
 #pragma once
 
 #include <cmath>
@@ -96,7 +97,8 @@ struct PadeParts {
   SquareMatrix<T, N> even, odd;
 };
 
-/// Coefficients b_k / b_0 of the [7/7] approximant to exp, b = (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1).
+/// Coefficients b_k / b_0 of the [7/7] approximant to exp, b = (17297280, 8648640, 1995840, 277200, 25200, 1512,
+/// 56, 1).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T pade_coefficient(int k) {
   constexpr double b[8] = {1.0,          0.5,           3.0 / 26.0,     5.0 / 312.0,
@@ -137,7 +139,8 @@ template <class T, int N>
 
 /// exp(X_φ) ∈ SO(N).
 template <class T, int N>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> exponential_rotation(const RotationParameters<T, N>& phi) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> exponential_rotation(
+    const RotationParameters<T, N>& phi) {
   if constexpr (N == 1) {
     return identity_matrix<T, 1>();
   } else {
@@ -163,7 +166,8 @@ template <class T, int N>
 /// Adds d⟨cotangent, exp(X_φ)⟩/dφ to `gradient`.
 ///
 /// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme
-/// above along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009).
+/// above along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential",
+/// 2009).
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
                                                      const SquareMatrix<T, N>& cotangent,

@@ -2,10 +2,10 @@
 /// Uniform (Haar) rotations: a pure function of (stream, id), for any dimension.
 ///
 /// N = 2 an angle, 3 a unit quaternion, 4 a pair of them (math, "Rotations"). Otherwise the orthogonal factor of a
-/// matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix: what Householder
-/// reflections leave of its columns is normal again (Stewart, "The efficient generation of random orthogonal
-/// matrices", SIAM J. Numer. Anal. 17, 1980), so that reflector k comes from N − k fresh normal numbers. The last
-/// column's sign makes the determinant +1.
+/// matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix: what
+/// Householder reflections leave of its columns is normal again (Stewart, "The efficient generation of random
+/// orthogonal matrices", SIAM J. Numer. Anal. 17, 1980), so that reflector k comes from N − k fresh normal
+/// numbers. The last column's sign makes the determinant +1.
 #pragma once
 
 #include <cmath>
@@ -34,8 +34,8 @@ template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> haar_from_reflections(const T* normal) {
   using std::sqrt;
   SquareMatrix<T, N> q = identity_matrix<T, N>();
-  // Reflector k maps x, its N − k normal numbers, to −s ‖x‖ e_k, s the sign of x_k. Times diag(−s, 1, …), which has
-  // determinant s in all, it maps e_k to x/‖x‖.
+  // Reflector k maps x, its N − k normal numbers, to −s ‖x‖ e_k, s the sign of x_k. Times diag(−s, 1, …), which
+  // has determinant s in all, it maps e_k to x/‖x‖.
   T sign = T(1);
   const T* x = normal;
   for (int k = 0; k < N - 1; ++k) {
@@ -47,7 +47,7 @@ template <class T, int N>
     x -= N - k;
     T squared = x[0] * x[0];
     for (int i = 1; i < N - k; ++i) squared += x[i] * x[i];
-    // Box–Muller may give a pair of zeros; x = e_k then.
+    // All numbers zero (injected noise, underflow): x = e_k then.
     const auto usable = squared > T(std::numeric_limits<scalar_of_t<T>>::min());
     const T norm = select(usable, sqrt(select(usable, squared, T(1))), T(1));
     const T head = select(usable, x[0], T(1));

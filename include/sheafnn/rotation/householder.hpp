@@ -2,8 +2,8 @@
 /// Householder parametrisation of a rotation: a product of N reflections, one per column of a unit lower triangle.
 ///
 /// a_j = e_j + (column j of the strictly lower triangle), φ filling it row by row; H_j = I − 2 a_j a_jᵀ / ‖a_j‖²;
-/// Q = ± H_1 H_2 … H_N with − for odd N, so that det Q = +1. H_N has no parameters. At φ = 0, Q = −I for even N and
-/// +I for odd N. Any φ is allowed. Source: math, "Rotations".
+/// Q = ± H_1 H_2 … H_N with − for odd N, so that det Q = +1. H_N has no parameters. At φ = 0, Q = −I for even N
+/// and +I for odd N. Any φ is allowed. Source: math, "Rotations".
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -70,9 +70,9 @@ template <class T, int N>
 
 /// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`.
 ///
-/// With R_j = H_j … H_N and G_j the cotangent of R_j: R_{j+1} = H_j R_j, G_{j+1} = H_j G_j, and for a = a_j, s = ‖a‖²,
-/// r = R_{j+1}ᵀa, g = G_jᵀa, the cotangent of a is −(2/s)(G_j r + R_{j+1} g) + (4/s²)(g·r) a. With q = R_jᵀa = −r
-/// and R_{j+1} = R_j − (2/s) a qᵀ the multiples of a cancel: what remains is −(2/s)(R_j g − G_j q).
+/// With R_j = H_j … H_N and G_j the cotangent of R_j: R_{j+1} = H_j R_j, G_{j+1} = H_j G_j, and for a = a_j, s =
+/// ‖a‖², r = R_{j+1}ᵀa, g = G_jᵀa, the cotangent of a is −(2/s)(G_j r + R_{j+1} g) + (4/s²)(g·r) a. With q = R_jᵀa
+/// = −r and R_{j+1} = R_j − (2/s) a qᵀ the multiples of a cancel: what remains is −(2/s)(R_j g − G_j q).
 template <class T, int N>
 SHEAFNN_HD inline void householder_rotation_backward(const RotationParameters<T, N>& phi,
                                                      const SquareMatrix<T, N>& cotangent,

@@ -1,6 +1,6 @@
 /// \file
-/// Inverse Cayley transform C⁻¹(P) = (P − I)(P + I)⁻¹, its derivative, and the Jacobian of the Cayley parametrisation.
-/// Source: math, "Rotations".
+/// Inverse Cayley transform C⁻¹(P) = (P − I)(P + I)⁻¹, its derivative, and the Jacobian of the Cayley
+/// parametrisation. Source: math, "Rotations".
 #pragma once
 
 #include <Eigen/LU>

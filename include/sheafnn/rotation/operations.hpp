@@ -75,8 +75,8 @@ void require_finite(std::string_view name, const SquareMatrix<Scalar, N>& r) {
 /// Refuses what is no rotation.
 ///
 /// \param name  what the caller calls the matrix
-/// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above rotation_tolerance, or
-///         a negative determinant
+/// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above rotation_tolerance,
+///         or a negative determinant
 template <class Scalar, int N>
 void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r) {
   detail::require_finite<Scalar, N>(name, r);

@@ -1,9 +1,9 @@
 /// \file
 /// Parametrisations of rotations by φ ∈ R^{N(N−1)/2}, chosen at run time: Householder, Cayley, exponential, Euler.
 ///
-/// Each NAME has NAME_rotation<T, N>(φ) → Q ∈ SO(N) and NAME_rotation_backward<T, N>(φ, cotangent, gradient), which adds
-/// d⟨cotangent, Q(φ)⟩/dφ to the gradient. Function templates over T = float, double or Pack. N = 1 has no parameters.
-/// Source: math, "Rotations".
+/// Each NAME has NAME_rotation<T, N>(φ) → Q ∈ SO(N) and NAME_rotation_backward<T, N>(φ, cotangent, gradient),
+/// which adds d⟨cotangent, Q(φ)⟩/dφ to the gradient. Function templates over T = float, double or Pack. N = 1 has
+/// no parameters. Source: math, "Rotations".
 #pragma once
 
 #include <array>

@@ -2,8 +2,8 @@
 /// The wrapped Cauchy distribution of angles, which is the Cayley distribution on SO(2).
 ///
 /// Density with respect to the uniform distribution of angles (so that it integrates to 1 against dθ/2π):
-/// f(θ) = (1 − κ²)/(1 + κ² − 2κ cos(θ − μ)). A sample is the circle's Möbius map e^{iu} ↦ (e^{iu} + κ)/(1 + κe^{iu})
-/// of a uniform angle u, which is tan(θ/2) = (1 − κ)/(1 + κ) tan(u/2). Source: math, "Sampling".
+/// f(θ) = (1 − κ²)/(1 + κ² − 2κ cos(θ − μ)). A sample is the circle's Möbius map e^{iu} ↦ (e^{iu} + κ)/(1 +
+/// κe^{iu}) of a uniform angle u, which is tan(θ/2) = (1 − κ)/(1 + κ) tan(u/2). Source: math, "Sampling".
 #pragma once
 
 #include <cmath>
@@ -63,8 +63,8 @@ template <class Scalar>
   return std::remainder(centred + distribution.location(), Scalar(6.283185307179586476925286766559));
 }
 
-/// A sample in [−π, π]: a pure function of (stream, id); takes one draw. It is the angle of the CayleyDistribution<2>
-/// sample with the same κ, stream and id.
+/// A sample in [−π, π]: a pure function of (stream, id); takes one draw. It is the angle of the
+/// CayleyDistribution<2> sample with the same κ, stream and id.
 template <class Scalar>
 [[nodiscard]] Scalar sample(const WrappedCauchy<Scalar>& distribution, const Stream& stream, std::uint32_t id,
                             std::uint32_t first_draw = 0) {
