@@ -22,7 +22,9 @@ template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
   DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count)
-      : coordinates(stalk + (lp ? 1 : 0) + (hp ? 1 : 0)), channels(channel_count), inverse_root(graph.node_count()) {
+      : coordinates(stalk + (lp ? 1 : 0) + (hp ? 1 : 0)),
+        channels(channel_count),
+        inverse_root(graph.node_count()) {
     int next = 0;
     if (lp) filter_sign[next++] = S(1);
     if (hp) filter_sign[next++] = S(-1);
@@ -32,10 +34,10 @@ struct DiffusionShape {
   }
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
-  Index coordinates = 0;             ///< d' = D + number of fixed filters
-  Index channels = 0;                ///< f
-  S filter_sign[2] = {S(0), S(0)};   ///< off-diagonal sign of the first and second fixed filter
-  Buffer<S> inverse_root;            ///< (deg u + 1)^{-1/2}
+  Index coordinates = 0;            ///< d' = D + number of fixed filters
+  Index channels = 0;               ///< f
+  S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
+  Buffer<S> inverse_root;           ///< (deg u + 1)^{-1/2}
 };
 
 namespace detail {
@@ -100,8 +102,9 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
             neighbours += T(shape.inverse_root[v]) * load<T>(y + v * row + i * channels + c);
           }
           const S own = shape.inverse_root[u];
-          const T value = T(own * own * static_cast<S>(graph.degree(u))) * load<T>(y + u * row + i * channels + c) +
-                          T(shape.filter_sign[i - D] * own) * neighbours;
+          const T value =
+              T(own * own * static_cast<S>(graph.degree(u))) * load<T>(y + u * row + i * channels + c) +
+              T(shape.filter_sign[i - D] * own) * neighbours;
           use.template operator()<T>(u, i, c, value);
         }
       });
@@ -149,8 +152,8 @@ SHEAFNN_INLINE void add_as_kind(const S* block, S* out) {
 /// Adds the derivative of ⟨Z̄, Δ Y⟩ to gradient.transport_bar (per edge u < v: T̄ = Z̄_u Y_vᵀ + Y_u Z̄_vᵀ) and to
 /// gradient.diagonal_bar (per node: ½ (Z̄_u Y_uᵀ + Y_u Z̄_uᵀ)), each reduced to the family's kind of block.
 template <class Family, class S>
-void add_block_gradient(int threads, const Graph& graph, const DiffusionShape<S>& shape, const S* y, const S* z_bar,
-                        NetworkSheafGradient<Family, S>& gradient) {
+void add_block_gradient(int threads, const Graph& graph, const DiffusionShape<S>& shape, const S* y,
+                        const S* z_bar, NetworkSheafGradient<Family, S>& gradient) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   constexpr bool full_transport = Sizes::transport == D * D && D > 1;

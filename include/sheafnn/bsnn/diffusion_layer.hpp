@@ -65,7 +65,8 @@ class DiffusionLayer {
     const S* mixed = source_;
     if (shape_.right >= 0) {
       transpose_into(f, f, parameters.data(shape_.right), right_transposed_.data(), f);
-      multiply_dense<S>(threads, n * d, f, f, {source_, f, 1}, right_transposed_.data(), f, mixed_.data(), f, false);
+      multiply_dense<S>(threads, n * d, f, f, {source_, f, 1}, right_transposed_.data(), f, mixed_.data(), f,
+                        false);
       mixed = mixed_.data();
     }
     y_ = mixed;
@@ -125,7 +126,8 @@ class DiffusionLayer {
       multiply_dense<S>(threads, f, f, n * d, {mixed_bar, 1, f}, source_, f,
                         gradient.data() + parameters.info(shape_.right).offset, f, true);
       S* target = mixed_bar == scratch ? other_scratch : scratch;
-      multiply_dense<S>(threads, n * d, f, f, {mixed_bar, f, 1}, parameters.data(shape_.right), f, target, f, false);
+      multiply_dense<S>(threads, n * d, f, f, {mixed_bar, f, 1}, parameters.data(shape_.right), f, target, f,
+                        false);
       source_bar = target;
     }
     const bool dropped = source_ != input_;
@@ -225,11 +227,11 @@ class DiffusionLayer {
   const DiffusionShape<S>* diffusion_ = nullptr;
   DiffusionLayerShape shape_;
   Index size_ = 0;
-  Buffer<S> dropped_;             ///< dropout(X)
+  Buffer<S> dropped_;  ///< dropout(X)
   Buffer<std::uint8_t> mask_;
-  Buffer<S> mixed_;               ///< dropout(X) Bᵀ
-  Buffer<S> diffused_;            ///< (I ⊗ A) dropout(X) Bᵀ
-  Buffer<S> activated_;           ///< ELU(Δ Y)
+  Buffer<S> mixed_;      ///< dropout(X) Bᵀ
+  Buffer<S> diffused_;   ///< (I ⊗ A) dropout(X) Bᵀ
+  Buffer<S> activated_;  ///< ELU(Δ Y)
   Buffer<S> output_;
   Buffer<S> right_transposed_;
   Index chunks_ = 1;

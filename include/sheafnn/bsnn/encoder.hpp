@@ -20,9 +20,9 @@ namespace sheafnn {
 struct EncoderShape {
   ParameterId weight = -1;
   ParameterId bias = -1;
-  Index width = 0;          ///< h
-  bool activation = true;   ///< apply ELU
-  bool degrees = false;     ///< the last input is the node's degree
+  Index width = 0;         ///< h
+  bool activation = true;  ///< apply ELU
+  bool degrees = false;    ///< the last input is the node's degree
 };
 
 /// Buffers and passes of one encoder on one graph.
@@ -45,10 +45,13 @@ class Encoder {
   }
 
   /// n × h, valid after forward().
-  [[nodiscard]] const S* output() const noexcept { return output_is_activated_ ? activated_.data() : output_.data(); }
+  [[nodiscard]] const S* output() const noexcept {
+    return output_is_activated_ ? activated_.data() : output_.data();
+  }
 
   /// Computes output(); inactive dropouts are skipped.
-  void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout, const Dropout& dropout) {
+  void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout,
+               const Dropout& dropout) {
     const S* values = input_->values();
     if (input_dropout.active()) {
       input_dropout.fill_mask(threads, input_->entries(), entry_mask_.data());
@@ -102,9 +105,9 @@ class Encoder {
   const SparseInput<S>* input_ = nullptr;
   EncoderShape shape_;
   Buffer<S> degree_;
-  Buffer<S> entry_;                ///< stored features after dropout
+  Buffer<S> entry_;  ///< stored features after dropout
   Buffer<std::uint8_t> entry_mask_;
-  Buffer<S> activated_;            ///< ELU output, before dropout
+  Buffer<S> activated_;  ///< ELU output, before dropout
   Buffer<std::uint8_t> mask_;
   Buffer<S> output_;
   const S* used_values_ = nullptr;

@@ -99,10 +99,10 @@ class SheafModel {
       layout_.second_bias = add("lin12.bias", {h});
     }
     if (*options_.separate_encoder) {
-      layout_.sheaf_encoder = {
-          add("lin_maps.weight", {h, p + (options_.degree_input ? 1 : 0)}, true, ParameterGroup::sheaf_learner),
-          add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner), h, options_.activation,
-          options_.degree_input};
+      layout_.sheaf_encoder = {add("lin_maps.weight", {h, p + (options_.degree_input ? 1 : 0)}, true,
+                                   ParameterGroup::sheaf_learner),
+                               add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner), h,
+                               options_.activation, options_.degree_input};
     }
     const Index learners = bayesian ? 1 : sheaf_count();
     for (Index l = 0; l < learners; ++l) layout_.learners.push_back(lay_out_learner(l));
@@ -135,7 +135,8 @@ class SheafModel {
         shape.hidden.push_back(add(concat(sheaf, ".hidden.", k, ".weight"), shape.width, inputs));
         inputs = shape.width;
       }
-      if (shape.mean > 0) shape.mean_weight = add(sheaf + (bayesian ? ".mean.weight" : ".weight"), shape.mean, inputs);
+      if (shape.mean > 0)
+        shape.mean_weight = add(sheaf + (bayesian ? ".mean.weight" : ".weight"), shape.mean, inputs);
       if (shape.spread > 0) shape.spread_weight = add(sheaf + ".var.weight", shape.spread, inputs);
     }
     if (*options_.edge_weights) {
@@ -181,7 +182,8 @@ class SheafModel {
       if (layer.left >= 0) {
         for (Index i = 0; i < coordinates(); ++i) parameters_.data(layer.left)[i * coordinates() + i] = S(1);
       }
-      if (layer.right >= 0) random_orthogonal(stream(layer.right), options_.channels, parameters_.data(layer.right));
+      if (layer.right >= 0)
+        random_orthogonal(stream(layer.right), options_.channels, parameters_.data(layer.right));
     }
     uniform(layout_.output_weight, h);
     uniform(layout_.output_bias, h);

@@ -40,12 +40,12 @@ struct TrainingPass {
   std::span<const std::int32_t> labels;  ///< of all nodes
   std::span<const std::int32_t> nodes;   ///< training nodes
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;               ///< addresses the random numbers
-  double input_dropout = 0;              ///< of features, in [0, 1)
-  double dropout = 0;                    ///< of hidden features, in [0, 1)
-  double kl_weight = 0;                  ///< λ
+  std::uint32_t epoch = 0;   ///< addresses the random numbers
+  double input_dropout = 0;  ///< of features, in [0, 1)
+  double dropout = 0;        ///< of hidden features, in [0, 1)
+  double kl_weight = 0;      ///< λ
   KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index samples = 1;                     ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};
 };
@@ -226,12 +226,13 @@ class Network {
     }
     const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
     const S* weight = parameters.data(layout_.output_weight);
-    for (Index i = 0; i < h; ++i) std::copy_n(weight + i * classes, classes, output_weight_.data() + i * class_stride_);
+    for (Index i = 0; i < h; ++i)
+      std::copy_n(weight + i * classes, classes, output_weight_.data() + i * class_stride_);
     for (Index u = 0; u < n; ++u) {
       std::copy_n(parameters.data(layout_.output_bias), classes, logits_.data() + u * class_stride_);
     }
-    multiply_dense<S>(threads_, n, class_stride_, h, {x, h, 1}, output_weight_.data(), class_stride_, logits_.data(),
-                      class_stride_, true);
+    multiply_dense<S>(threads_, n, class_stride_, h, {x, h, 1}, output_weight_.data(), class_stride_,
+                      logits_.data(), class_stride_, true);
     log_softmax_rows(threads_, n, classes, logits_.data(), class_stride_);
   }
 
@@ -254,7 +255,8 @@ class Network {
       posterior_.sample(threads_, noise, sheaf);
     } else {
       const Index size = graph_.node_count() * shape_.row();
-      const Dropout dropout = dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
+      const Dropout dropout =
+          dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
       learner_inputs_[s] = {x, 1.0};
       if (dropout.active()) {
         LearnerMask& mask = learner_masks_[s];
@@ -313,8 +315,8 @@ class Network {
     add_column_sums(n, classes, logits_bar_.data(), class_stride_,
                     gradient_.data() + parameters.info(layout_.output_bias).offset);
     transpose_into(h, classes, parameters.data(layout_.output_weight), output_transposed_.data(), h);
-    multiply_dense<S>(threads_, n, h, classes, {logits_bar_.data(), class_stride_, 1}, output_transposed_.data(), h,
-                      x_bar_.data(), h, false);
+    multiply_dense<S>(threads_, n, h, classes, {logits_bar_.data(), class_stride_, 1}, output_transposed_.data(),
+                      h, x_bar_.data(), h, false);
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || l + 1 < sheaves_.size()) {
         sheaf_gradient_.transport_bar.fill(S(0));

@@ -74,7 +74,9 @@ class NetworkSheaf {
         transport_(graph.arc_count() * Sizes::transport) {}
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before build().
-  [[nodiscard]] S* maps(Index block, int side) noexcept { return map_.data() + (block * 2 + side) * Sizes::map * W; }
+  [[nodiscard]] S* maps(Index block, int side) noexcept {
+    return map_.data() + (block * 2 + side) * Sizes::map * W;
+  }
   [[nodiscard]] const S* maps(Index block, int side) const noexcept {
     return map_.data() + (block * 2 + side) * Sizes::map * W;
   }

@@ -18,10 +18,10 @@ namespace sheafnn {
 /// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
 /// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
 struct ModelOptions {
-  Index features = 0;  ///< p, number of input features (≥ 1)
-  Index channels = 16; ///< f, feature channels per stalk coordinate (1 … 1024)
-  Index layers = 4;    ///< L, diffusion layers (1 … 64)
-  Index classes = 0;   ///< C, number of classes (≥ 2)
+  Index features = 0;   ///< p, number of input features (≥ 1)
+  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
+  Index layers = 4;     ///< L, diffusion layers (1 … 64)
+  Index classes = 0;    ///< C, number of classes (≥ 2)
 
   /// Scale every row of the features to absolute sum 1 (math: X).
   bool normalise_features = true;

@@ -75,7 +75,8 @@ struct Posterior<Family> {
     for (int k = 0; k < mean_size; ++k) entry(map, k) = tanh(raw[k]);
   }
   template <class T>
-  SHEAFNN_HD static void mean_map_backward(const T* raw, RotationParametrisation, const Map<T>& map_bar, T* raw_bar) {
+  SHEAFNN_HD static void mean_map_backward(const T* raw, RotationParametrisation, const Map<T>& map_bar,
+                                           T* raw_bar) {
     using std::tanh;
     for (int k = 0; k < mean_size; ++k) {
       const T mean = tanh(raw[k]);
@@ -92,8 +93,8 @@ struct Posterior<Family> {
     }
   }
   template <class T>
-  SHEAFNN_HD static void activate_backward(const T*, RotationParametrisation, const T* parameters, const T* gradient,
-                                           T* raw_bar) {
+  SHEAFNN_HD static void activate_backward(const T*, RotationParametrisation, const T* parameters,
+                                           const T* gradient, T* raw_bar) {
     for (int k = 0; k < mean_size; ++k) {
       const T mean = parameters[k];
       raw_bar[k] = gradient[k] * (T(1) - mean * mean);

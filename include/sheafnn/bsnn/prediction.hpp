@@ -39,9 +39,11 @@ template <class Model>
   using S = typename Model::Scalar;
   require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
           "must be between 1 and 32768");
-  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
+  require(options.threads >= 0, "threads", options.threads,
+          "must be at least 0 (0: as many as the graph is worth)");
   const Index n = graph.node_count(), classes = model.options().classes;
-  Network<Model> network(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  Network<Model> network(model, graph, features,
+                         options.threads > 0 ? options.threads : suggested_threads(model, graph));
   SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   network.evaluate(model.parameters(), options.seed, options.epoch, options.samples, [&](Index) {

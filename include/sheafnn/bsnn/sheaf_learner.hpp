@@ -23,9 +23,9 @@ namespace sheafnn {
 
 /// Parameters of one sheaf learner: ids into a ParameterSet, and its sizes.
 struct SheafLearnerShape {
-  Index inputs = 0;  ///< h, width of node embeddings
-  Index mean = 0;    ///< raw outputs for the mean
-  Index spread = 0;  ///< raw outputs for the spread (0: deterministic)
+  Index inputs = 0;                 ///< h, width of node embeddings
+  Index mean = 0;                   ///< raw outputs for the mean
+  Index spread = 0;                 ///< raw outputs for the spread (0: deterministic)
   std::vector<ParameterId> hidden;  ///< width × 2h, then width × width
   Index width = 0;
   ParameterId mean_weight = -1;    ///< mean × (2h or width)
@@ -69,11 +69,15 @@ class SheafLearner {
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weight >= 0; }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
-  [[nodiscard]] const S* raw(Index block, int side) const noexcept { return raw_.data() + lane_offset(block, side); }
+  [[nodiscard]] const S* raw(Index block, int side) const noexcept {
+    return raw_.data() + lane_offset(block, side);
+  }
   /// Their derivatives, to be filled before backward().
   [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return raw_bar_.data() + lane_offset(block, side); }
   /// Edge weights, lanes-innermost, one per edge; null without them.
-  [[nodiscard]] const S* edge_weights() const noexcept { return has_edge_weights() ? edge_weight_.data() : nullptr; }
+  [[nodiscard]] const S* edge_weights() const noexcept {
+    return has_edge_weights() ? edge_weight_.data() : nullptr;
+  }
   [[nodiscard]] S* edge_weights_bar() noexcept { return has_edge_weights() ? edge_weight_bar_.data() : nullptr; }
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).

@@ -42,21 +42,21 @@ struct EpochReport {
 };
 
 struct TrainOptions {
-  Index epochs = 500;              ///< at most so many, ≥ 1
-  Index patience = 200;            ///< stop after so many epochs without a better one, ≥ 1
+  Index epochs = 500;    ///< at most so many, ≥ 1
+  Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1
   StopOn stop_on = StopOn::loss;
-  double learning_rate = 0.01;     ///< > 0
-  double weight_decay = 5e-4;      ///< L2, of all weights but the sheaf learner's, ≥ 0
-  double sheaf_decay = 5e-4;       ///< L2, of the sheaf learner's weights, ≥ 0
-  double input_dropout = 0.5;      ///< of features, in [0, 1)
-  double dropout = 0.3;            ///< of hidden features, in [0, 1)
+  double learning_rate = 0.01;  ///< > 0
+  double weight_decay = 5e-4;   ///< L2, of all weights but the sheaf learner's, ≥ 0
+  double sheaf_decay = 5e-4;    ///< L2, of the sheaf learner's weights, ≥ 0
+  double input_dropout = 0.5;   ///< of features, in [0, 1)
+  double dropout = 0.3;         ///< of hidden features, in [0, 1)
   KlSchedule kl_schedule = KlSchedule::cyclical;
-  double kl_maximum = 1;           ///< largest λ, ≥ 0
+  double kl_maximum = 1;  ///< largest λ, ≥ 0
   KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index training_samples = 1;      ///< sheaves drawn per training step, 1 … 1024
-  Index samples = 3;               ///< posterior samples averaged at evaluation, 1 … 1024
-  std::uint64_t seed = 0;          ///< of dropout and noise; initial weights have their own (SheafModel)
-  int threads = 0;                 ///< 0: as many as the graph is worth; results do not depend on it
+  Index training_samples = 1;  ///< sheaves drawn per training step, 1 … 1024
+  Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
+  std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
+  int threads = 0;             ///< 0: as many as the graph is worth; results do not depend on it
   std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch
 };
 
@@ -75,21 +75,22 @@ inline void validate(const TrainOptions& options) {
   at_least_one("patience", options.patience, 1'000'000'000);
   at_least_one("training_samples", options.training_samples, 1024);
   at_least_one("samples", options.samples, 1024);
-  require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate", options.learning_rate,
-          "must be finite and above 0");
+  require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate",
+          options.learning_rate, "must be finite and above 0");
   not_negative("weight_decay", options.weight_decay);
   not_negative("sheaf_decay", options.sheaf_decay);
   not_negative("kl_maximum", options.kl_maximum);
   rate("input_dropout", options.input_dropout);
   rate("dropout", options.dropout);
-  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
+  require(options.threads >= 0, "threads", options.threads,
+          "must be at least 0 (0: as many as the graph is worth)");
 }
 
 /// Outcome of training. The model ends with the parameters of the best epoch.
 struct TrainResult {
   Index best_epoch = 0;
-  double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch
-  double test_accuracy = 0, test_nll = 0, test_ece = 0; ///< of the best epoch; ECE with 15 bins
+  double validation_loss = 0, validation_accuracy = 0;   ///< of the best epoch
+  double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
   std::vector<EpochReport> history;
   double train_seconds = 0;     ///< per epoch: forward, backward, Adam
   double evaluate_seconds = 0;  ///< per epoch: prediction of all nodes with `samples` samples
@@ -179,7 +180,8 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
                   parameters.values().data());
     }
     const auto middle = Clock::now();
-    detail::mean_probabilities(network, parameters, options.seed, pass.epoch, options.samples, classes, probabilities);
+    detail::mean_probabilities(network, parameters, options.seed, pass.epoch, options.samples, classes,
+                               probabilities);
     EpochReport report{epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
     report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
     report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);

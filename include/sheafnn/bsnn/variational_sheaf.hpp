@@ -104,7 +104,8 @@ class VariationalSheaf {
       load_lanes<Q::gradient_size>(gradient(block, side), bar);
       const Map map_bar = NetworkSheaf<Family, S>::load_map(sheaf_gradient.map_bar.data() +
                                                             (block * 2 + side) * Q::noise_size * W);
-      Q::sample_backward(parameters, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)), map_bar, share, bar);
+      Q::sample_backward(parameters, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)), map_bar, share,
+                         bar);
       store_lanes<Q::gradient_size>(bar, gradient(block, side));
     });
   }

@@ -40,7 +40,7 @@ class Buffer {
     assert(size >= 0);
     release();
     if (size <= 0) return;
-    data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
+    data_ = static_cast<T*>(::operator new (static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
     size_ = size;
     fill(T{});
   }
@@ -67,7 +67,7 @@ class Buffer {
 
  private:
   void release() noexcept {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{64});
+    if (data_ != nullptr) ::operator delete (data_, std::align_val_t{64});
     data_ = nullptr;
     size_ = 0;
   }

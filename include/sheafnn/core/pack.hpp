@@ -67,9 +67,7 @@ struct Pack {
 
   Pack() = default;
   /// The same value in every lane.
-  SHEAFNN_INLINE Pack(T value) {
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = Chunk{} + value;
-  }
+  SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = Chunk{} + value; }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0), ...).
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
@@ -96,13 +94,13 @@ struct Pack {
     std::memcpy(chunk, values, sizeof chunk);
   }
 
-#define SHEAFNN_PACK_OPERATOR(op)                                                                          \
-  friend SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {                                   \
-    Pack r;                                                                                                \
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];                 \
-    return r;                                                                                              \
-  }                                                                                                        \
-  SHEAFNN_INLINE Pack& operator op##=(const Pack & b) { return *this = *this op b; }
+#define SHEAFNN_PACK_OPERATOR(op)                                                          \
+  friend SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {                   \
+    Pack r;                                                                                \
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
+    return r;                                                                              \
+  }                                                                                        \
+  SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
   SHEAFNN_PACK_OPERATOR(+)
   SHEAFNN_PACK_OPERATOR(-)
   SHEAFNN_PACK_OPERATOR(*)
@@ -114,26 +112,22 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
     return r;
   }
 
-#define SHEAFNN_PACK_COMPARISON(op)                                                                        \
-  friend SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) {                         \
-    PackMask<T, W> r;                                                                                      \
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];                 \
-    return r;                                                                                              \
+#define SHEAFNN_PACK_COMPARISON(op)                                                        \
+  friend SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) {         \
+    PackMask<T, W> r;                                                                      \
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
+    return r;                                                                              \
   }
   SHEAFNN_PACK_COMPARISON(<)
   SHEAFNN_PACK_COMPARISON(<=)
@@ -154,9 +148,7 @@ template <class T, int W>
 }
 template <class T>
   requires std::is_arithmetic_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) {
-  return mask ? a : b;
-}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
 
 /// The scalar under T: float for float and for Pack<float, W>.
 template <class T>
@@ -170,13 +162,13 @@ struct ScalarOf<Pack<T, W>> {
 template <class T>
 using scalar_of_t = typename ScalarOf<T>::type;
 
-#define SHEAFNN_PACK_FUNCTION(name)                                                                        \
-  template <class T, int W>                                                                                \
-  [[nodiscard]] SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) {                                      \
-    Eigen::Array<T, W, 1> x;                                                                               \
-    a.store(x.data());                                                                                     \
-    x = x.name().eval();                                                                                   \
-    return Pack<T, W>::load(x.data());                                                                     \
+#define SHEAFNN_PACK_FUNCTION(name)                                   \
+  template <class T, int W>                                           \
+  [[nodiscard]] SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) { \
+    Eigen::Array<T, W, 1> x;                                          \
+    a.store(x.data());                                                \
+    x = x.name().eval();                                              \
+    return Pack<T, W>::load(x.data());                                \
   }
 SHEAFNN_PACK_FUNCTION(sqrt)
 SHEAFNN_PACK_FUNCTION(exp)
@@ -242,9 +234,7 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
 
 template <class T>
   requires std::is_floating_point_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) {
-  return a;
-}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
 /// Sum of all lanes, added pairwise in a fixed order.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
@@ -265,5 +255,13 @@ struct Eigen::NumTraits<sheafnn::Pack<T, W>> : Eigen::GenericNumTraits<T> {
   using NonInteger = sheafnn::Pack<T, W>;
   using Nested = sheafnn::Pack<T, W>;
   using Literal = T;
-  enum { IsComplex = 0, IsInteger = 0, IsSigned = 1, RequireInitialization = 0, ReadCost = 1, AddCost = 1, MulCost = 1 };
+  enum {
+    IsComplex = 0,
+    IsInteger = 0,
+    IsSigned = 1,
+    RequireInitialization = 0,
+    ReadCost = 1,
+    AddCost = 1,
+    MulCost = 1
+  };
 };

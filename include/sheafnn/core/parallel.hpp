@@ -27,6 +27,16 @@ namespace sheafnn {
 #endif
 }
 
+namespace detail {
+
+/// The body of a loop, compiled once although it is called from several places.
+template <class Body>
+SHEAFNN_NOINLINE void run_range(const Body& body, Index begin, Index end) {
+  body(begin, end);
+}
+
+}  // namespace detail
+
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
 ///
 /// \param threads  how many threads may take part (≥ 1)
@@ -40,13 +50,13 @@ void parallel_for(int threads, Index count, Index grain, const Body& body) {
   const Index pieces = (count + grain - 1) / grain;
   const int team = static_cast<int>(std::min<Index>(threads, pieces));
   if (team <= 1) {
-    body(Index{0}, count);
+    detail::run_range(body, Index{0}, count);
     return;
   }
   const auto piece = [&](int rank) {
     const Index begin = pieces * rank / team * grain;
     const Index end = std::min(count, pieces * (rank + 1) / team * grain);
-    if (begin < end) body(begin, end);
+    if (begin < end) detail::run_range(body, begin, end);
   };
 #if defined(_OPENMP)
 #pragma omp parallel num_threads(team)

@@ -36,8 +36,8 @@ namespace detail {
 inline constexpr int largest_inline_product = 27;
 
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_here(
-    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_here(const Eigen::Matrix<T, R, K>& a,
+                                                                             const Eigen::Matrix<T, K, C>& b) {
   Eigen::Matrix<T, R, C> r;
   SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
     SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
@@ -49,16 +49,16 @@ template <class T, int R, int K, int C>
   return r;
 }
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE Eigen::Matrix<T, R, C> multiply_apart(
-    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE Eigen::Matrix<T, R, C> multiply_apart(const Eigen::Matrix<T, R, K>& a,
+                                                                                const Eigen::Matrix<T, K, C>& b) {
   return multiply_here(a, b);
 }
 }  // namespace detail
 
 /// A B.
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(
-    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, K, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(const Eigen::Matrix<T, R, K>& a,
+                                                                        const Eigen::Matrix<T, K, C>& b) {
   if constexpr (R * K * C <= detail::largest_inline_product) {
     return detail::multiply_here(a, b);
   } else {
@@ -68,8 +68,8 @@ template <class T, int R, int K, int C>
 
 namespace detail {
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn_here(
-    const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn_here(const Eigen::Matrix<T, K, R>& a,
+                                                                                const Eigen::Matrix<T, K, C>& b) {
   Eigen::Matrix<T, R, C> r;
   SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
     SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
@@ -89,8 +89,8 @@ template <class T, int R, int K, int C>
 
 /// Aᵀ B.
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(
-    const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(const Eigen::Matrix<T, K, R>& a,
+                                                                           const Eigen::Matrix<T, K, C>& b) {
   if constexpr (R * K * C <= detail::largest_inline_product) {
     return detail::multiply_tn_here(a, b);
   } else {
@@ -100,8 +100,8 @@ template <class T, int R, int K, int C>
 
 namespace detail {
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt_here(
-    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt_here(const Eigen::Matrix<T, R, K>& a,
+                                                                                const Eigen::Matrix<T, C, K>& b) {
   Eigen::Matrix<T, R, C> r;
   SHEAFNN_UNROLL for (int j = 0; j < C; ++j) {
     SHEAFNN_UNROLL for (int i = 0; i < R; ++i) {
@@ -121,8 +121,8 @@ template <class T, int R, int K, int C>
 
 /// A Bᵀ.
 template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt(
-    const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt(const Eigen::Matrix<T, R, K>& a,
+                                                                           const Eigen::Matrix<T, C, K>& b) {
   if constexpr (R * K * C <= detail::largest_inline_product) {
     return detail::multiply_nt_here(a, b);
   } else {
@@ -152,7 +152,7 @@ struct UnpivotedSolution {
 namespace detail {
 template <class T, int N, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_here(SquareMatrix<T, N> a,
-                                                                                   Eigen::Matrix<T, N, C> b) {
+                                                                                        Eigen::Matrix<T, N, C> b) {
   T determinant = a(0, 0);
   SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
     if (k > 0) determinant *= a(k, k);
@@ -182,8 +182,8 @@ template <class T, int N, int C>
 
 /// Solves A X = B; see UnpivotedSolution for what A has to be.
 template <class T, int N, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(const SquareMatrix<T, N>& a,
-                                                                                   const Eigen::Matrix<T, N, C>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(
+    const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b) {
   if constexpr (N * N * C <= detail::largest_inline_product) {
     return detail::solve_unpivoted_here<T, N, C>(a, b);
   } else {

@@ -41,7 +41,8 @@ struct Dataset {
 inline void validate(const Dataset& data) {
   const Index n = data.node_count();
   require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
-  require(data.feature_count() > 0, data.name + ": feature columns", data.feature_count(), "at least one is needed");
+  require(data.feature_count() > 0, data.name + ": feature columns", data.feature_count(),
+          "at least one is needed");
   require(data.features.rows() == n, data.name + ": feature rows", data.features.rows(),
           concat("must equal the number of nodes, ", n));
   require(static_cast<Index>(data.labels.size()) == n, data.name + ": labels", data.labels.size(),

@@ -42,9 +42,10 @@ class NodeFeatures {
         const std::size_t i = static_cast<std::size_t>(k);
         const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];
         if (column_of[i] < 0 || column_of[i] >= columns || !increasing || !std::isfinite(values[i])) {
-          throw_invalid_argument(
-              concat("features[", u, "]"), concat("column ", column_of[i], " with value ", values[i]),
-              concat("columns must increase within [0, ", columns, ") and values must be finite"));
+          throw_invalid_argument(concat("features[", u, "]"),
+                                 concat("column ", column_of[i], " with value ", values[i]),
+                                 concat("columns must increase within [0, ", columns,
+                                        ") and values must be finite"));
         }
       }
     }

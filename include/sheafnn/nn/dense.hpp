@@ -23,8 +23,8 @@ namespace detail {
 
 /// Rows × (width of T) tile of C = (C +) A B, accumulated in registers over k.
 template <int Rows, class T, class S>
-SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
-                                 Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
+SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end,
+                                 const S* b, Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
   T sum[Rows];
   SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
     sum[r] = accumulate ? load<T>(c + (row + r) * c_stride + column) : T(S(0));
@@ -49,8 +49,9 @@ SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index dep
 /// \param c             rows × columns, row-major with stride c_stride; must not overlap a or b
 /// \param accumulate    add to C instead of overwriting it
 template <class S>
-SHEAFNN_NOINLINE void multiply_dense(int threads, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
-                    Index b_stride, S* c, Index c_stride, bool accumulate) {
+SHEAFNN_NOINLINE void multiply_dense(int threads, Index rows, Index columns, Index depth,
+                                     const StridedMatrix<S>& a, const S* b, Index b_stride, S* c, Index c_stride,
+                                     bool accumulate) {
   constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
   constexpr int tile_rows = 8;
   const Index row_work = std::max<Index>(1, columns * depth);

@@ -64,7 +64,8 @@ struct Dropout {
 
 /// out = in ∘ mask / (1 − rate); in and out may be the same array.
 template <class S>
-SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale, S* out) {
+SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
+                                    S* out) {
   const S factor = static_cast<S>(scale);
   parallel_for(threads, count, 8192, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) out[i] = in[i] * (mask[i] != 0 ? factor : S(0));
@@ -73,7 +74,8 @@ SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const
 
 /// out += in ∘ mask / (1 − rate): the backward pass into a sum of gradients.
 template <class S>
-SHEAFNN_NOINLINE void add_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale, S* out) {
+SHEAFNN_NOINLINE void add_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
+                                  S* out) {
   const S factor = static_cast<S>(scale);
   parallel_for(threads, count, 8192, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) out[i] += in[i] * (mask[i] != 0 ? factor : S(0));

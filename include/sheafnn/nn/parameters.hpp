@@ -65,14 +65,19 @@ class ParameterSet {
   [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const {
     const ParameterInfo& p = info(id);
     std::vector<S> r(static_cast<std::size_t>(p.size));
-    for_each(p, [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
+    for_each(p, [&](Index visible, Index stored) {
+      r[static_cast<std::size_t>(visible)] = array[p.offset + stored];
+    });
     return r;
   }
   /// Inverse of get(). `values` holds size numbers.
   void set(ParameterId id, const std::vector<S>& values) {
     const ParameterInfo& p = info(id);
-    require(static_cast<Index>(values.size()) == p.size, p.name, values.size(), concat("expected ", p.size, " values"));
-    for_each(p, [&](Index visible, Index stored) { value_[p.offset + stored] = values[static_cast<std::size_t>(visible)]; });
+    require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
+            concat("expected ", p.size, " values"));
+    for_each(p, [&](Index visible, Index stored) {
+      value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
+    });
   }
 
  private:

@@ -19,14 +19,14 @@ namespace sheafnn {
 
 /// What a random number is for; different purposes never share numbers.
 enum class Purpose : std::uint32_t {
-  weights = 1,         ///< initial values of parameters
-  input_dropout = 2,   ///< dropout of stored features
-  hidden_dropout = 3,  ///< dropout of the encoder's output
-  layer_dropout = 4,   ///< dropout of a layer's input
-  learner_dropout = 5, ///< dropout of what a layer's sheaf learner reads
-  sheaf_noise = 6,     ///< noise behind sampled restriction maps
-  synthetic_graph = 7, ///< generated graphs and features
-  user = 8             ///< sampling asked for by library users
+  weights = 1,          ///< initial values of parameters
+  input_dropout = 2,    ///< dropout of stored features
+  hidden_dropout = 3,   ///< dropout of the encoder's output
+  layer_dropout = 4,    ///< dropout of a layer's input
+  learner_dropout = 5,  ///< dropout of what a layer's sheaf learner reads
+  sheaf_noise = 6,      ///< noise behind sampled restriction maps
+  synthetic_graph = 7,  ///< generated graphs and features
+  user = 8              ///< sampling asked for by library users
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.
@@ -47,8 +47,8 @@ struct Stream {
                                                                   std::uint32_t id_high = 0) const {
     const std::uint32_t word1 = (draw << 20) | id_high;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
-    return philox(PhiloxBlock<Word>{{id, Word(word1), Word(epoch), Word(word3)}},
-                  static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+    return philox(PhiloxBlock<Word>{{id, Word(word1), Word(epoch), Word(word3)}}, static_cast<std::uint32_t>(seed),
+                  static_cast<std::uint32_t>(seed >> 32));
   }
 };
 

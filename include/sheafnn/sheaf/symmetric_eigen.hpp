@@ -1,9 +1,9 @@
 /// \file
 /// Eigenvalues and eigenvectors of a small symmetric matrix by cyclic Jacobi rotations, branch-free over T.
 ///
-/// Source: Golub, Van Loan, Matrix Computations, 8.5. The number of sweeps is fixed, so that all lanes of a pack and
-/// all GPU threads do the same work; rotations keep the diagonal sorted, so that convergence stays quadratic when
-/// eigenvalues repeat, and the sweeps suffice for double precision.
+/// Source: Golub, Van Loan, Matrix Computations, 8.5. The number of sweeps is fixed, so that all lanes of a pack
+/// and all GPU threads do the same work; rotations keep the diagonal sorted, so that convergence stays quadratic
+/// when eigenvalues repeat, and the sweeps suffice for double precision.
 #pragma once
 
 #include <limits>
@@ -39,8 +39,8 @@ SHEAFNN_HD SHEAFNN_INLINE void jacobi_rotation(SquareMatrix<T, N>& a, SquareMatr
   const T small_sine = tangent * small_cosine;
   const T first = a(k, k) - tangent * coupling;
   const T second = a(l, l) + tangent * coupling;
-  // A quarter turn on top where needed keeps the diagonal sorted: repeated eigenvalues stay neighbours, without which
-  // the couplings between clusters of them shrink only linearly.
+  // A quarter turn on top where needed keeps the diagonal sorted: repeated eigenvalues stay neighbours, without
+  // which the couplings between clusters of them shrink only linearly.
   const auto swap = first < second;
   const T cosine = select(swap, small_sine, small_cosine);
   const T sine = select(swap, -small_cosine, small_sine);
@@ -66,7 +66,8 @@ SHEAFNN_HD SHEAFNN_INLINE void jacobi_rotation(SquareMatrix<T, N>& a, SquareMatr
 
 }  // namespace detail
 
-/// Decomposes a symmetric matrix; only finite input gives finite output. Error: a few units in the last place of ‖P‖.
+/// Decomposes a symmetric matrix; only finite input gives finite output. Error: a few units in the last place of
+/// ‖P‖.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SymmetricEigen<T, N> symmetric_eigen(const SquareMatrix<T, N>& p) {
   using std::abs;

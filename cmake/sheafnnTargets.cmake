@@ -1,0 +1,45 @@
+# sheafnn::sheafnn (the library) and sheafnn::io (files), both header-only, under the names an installed copy has.
+
+# Eigen's version file accepts only its own major version, hence the check afterwards; 5.x follows 3.4.
+find_package(Eigen3 REQUIRED)
+if(Eigen3_VERSION VERSION_LESS 3.4)
+  message(FATAL_ERROR "sheafnn: Eigen ${Eigen3_VERSION} in ${Eigen3_DIR} is too old; 3.4 or later is needed")
+endif()
+find_package(Boost REQUIRED)  # headers only: Boost.Math
+find_package(Threads REQUIRED)
+find_package(ZLIB QUIET)
+find_package(nlohmann_json QUIET)
+
+add_library(sheafnn INTERFACE)
+add_library(sheafnn::sheafnn ALIAS sheafnn)
+target_compile_features(sheafnn INTERFACE cxx_std_20)
+target_include_directories(sheafnn INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(sheafnn INTERFACE Eigen3::Eigen Boost::headers Threads::Threads)
+
+# OpenMP is the choice of whoever compiles the headers: an installed copy looks for it anew (sheafnnConfig.cmake).
+if(SHEAFNN_OPENMP)
+  find_package(OpenMP COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    target_link_libraries(sheafnn INTERFACE $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>)
+  else()
+    message(STATUS "sheafnn: no OpenMP; loops use std::thread")
+  endif()
+endif()
+
+if(ZLIB_FOUND AND nlohmann_json_FOUND)
+  add_library(sheafnn_io INTERFACE)
+  add_library(sheafnn::io ALIAS sheafnn_io)
+  set_target_properties(sheafnn_io PROPERTIES EXPORT_NAME io)
+  target_link_libraries(sheafnn_io INTERFACE sheafnn ZLIB::ZLIB nlohmann_json::nlohmann_json)
+else()
+  set(missing "")
+  if(NOT ZLIB_FOUND)
+    list(APPEND missing "zlib (Debian: zlib1g-dev)")
+  endif()
+  if(NOT nlohmann_json_FOUND)
+    list(APPEND missing "nlohmann-json (Debian: nlohmann-json3-dev)")
+  endif()
+  list(JOIN missing " and " missing)
+  message(STATUS "sheafnn: no target sheafnn::io (reading data sets, saving models): ${missing} not found")
+endif()

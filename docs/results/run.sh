@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Trains Bayesian sheaf networks on public graphs, ten splits each, with the settings chosen by validation accuracy, and
+# writes one report for each graph and family of maps here.
+# usage: docs/results/run.sh FOLDER_OF_NPZ_FILES [DATASET...]
+set -euo pipefail
+data=$(cd "$1" && pwd)
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")"
+train=../../build/release/examples/train
+
+# usage: run DATASET MAPS OPTIONS...
+run() {
+  local dataset=$1 maps=$2
+  shift 2
+  "$train" --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 --seed 0 --samples 3 \
+    --report "$dataset-$maps.json" "$@"
+}
+[ $# -gt 0 ] || set -- texas wisconsin cornell film cora citeseer
+for dataset in "$@"; do
+  for maps in diagonal special-orthogonal general-linear; do
+    case $dataset in
+      texas | wisconsin)
+        run $dataset $maps --layers 4 --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
+          --input-dropout 0 --dropout 0.7 --epochs 300 --patience 100
+        ;;
+      cornell)
+        run $dataset $maps --layers 4 --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
+          --input-dropout 0 --dropout 0.8 --linear --epochs 300 --patience 100
+        ;;
+      film)
+        run $dataset $maps --layers 2 --channels 16 --add-hp --lr 0.01 --weight-decay 5e-3 --sheaf-decay 5e-3 \
+          --input-dropout 0.5 --dropout 0.5 --epochs 150 --patience 30
+        ;;
+      cora)
+        run $dataset $maps --layers 3 --channels 16 --add-lp --lr 0.02 --weight-decay 5e-4 --sheaf-decay 5e-4 \
+          --input-dropout 0.7 --dropout 0.3 --epochs 200 --patience 60
+        ;;
+      citeseer)
+        run $dataset $maps --layers 2 --channels 16 --add-lp --lr 0.02 --weight-decay 5e-4 --sheaf-decay 5e-4 \
+          --input-dropout 0.7 --dropout 0.5 --epochs 200 --patience 60
+        ;;
+    esac
+  done
+done

@@ -1,0 +1,77 @@
+/// \file
+/// A progress bar on the terminal, and the summary of several runs.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace programs {
+
+/// A bar that is drawn over and over on stderr; silent when that is no terminal.
+class ProgressBar {
+ public:
+  ProgressBar(sheafnn::Index epochs, std::size_t runs)
+      : epochs_(epochs), runs_(runs), visible_(isatty(STDERR_FILENO) != 0) {}
+
+  /// Shows that `run` (0, 1, …) has finished an epoch; at most a dozen times a second.
+  void show(std::string_view what, std::size_t run, const sheafnn::EpochReport& report) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!visible_ || (now - last_ < std::chrono::milliseconds(80) && report.epoch + 1 < epochs_)) return;
+    last_ = now;
+    constexpr sheafnn::Index width = 24;
+    std::string bar(static_cast<std::size_t>(width), '-');
+    std::fill_n(bar.begin(), width * (report.epoch + 1) / epochs_, '#');
+    std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %.1f%% ",
+                 static_cast<int>(what.size()), what.data(), run + 1, runs_, bar.c_str(), report.epoch + 1,
+                 epochs_, report.loss, 100 * report.validation_accuracy);
+  }
+  /// Removes the bar.
+  void clear() const {
+    if (visible_) std::fprintf(stderr, "\r%110s\r", "");
+  }
+
+ private:
+  sheafnn::Index epochs_;
+  std::size_t runs_;
+  bool visible_;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+/// Mean and standard deviation (divided by the number of values).
+struct Summary {
+  double mean = 0;
+  double deviation = 0;
+};
+[[nodiscard]] inline Summary summarise(const std::vector<double>& values) {
+  Summary s;
+  const double n = static_cast<double>(values.size());
+  for (const double v : values) s.mean += v / n;
+  for (const double v : values) s.deviation += (v - s.mean) * (v - s.mean) / n;
+  s.deviation = std::sqrt(s.deviation);
+  return s;
+}
+
+/// Reliability bins of several runs as one: counts added, confidence and accuracy weighted by them.
+inline void add_bins(std::vector<sheafnn::ReliabilityBin>& sum, const std::vector<sheafnn::ReliabilityBin>& bins) {
+  if (sum.empty()) {
+    sum = bins;
+    return;
+  }
+  for (std::size_t b = 0; b < sum.size(); ++b) {
+    const double before = static_cast<double>(sum[b].count), now = static_cast<double>(bins[b].count);
+    if (before + now == 0) continue;
+    sum[b].confidence = (before * sum[b].confidence + now * bins[b].confidence) / (before + now);
+    sum[b].accuracy = (before * sum[b].accuracy + now * bins[b].accuracy) / (before + now);
+    sum[b].count += bins[b].count;
+  }
+}
+
+}  // namespace programs

@@ -1,0 +1,58 @@
+/// \file
+/// Models chosen at run time: one entry for each restriction-map family and stalk dimension, compiled on its own.
+#pragma once
+
+#include <filesystem>
+#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/tensor_file.hpp>
+#include <sheafnn/uncertainty/metrics.hpp>
+#include <sheafnn/uncertainty/sampling.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sheafnn {
+struct TrainOptions;
+struct TrainResult;
+struct PredictOptions;
+struct Prediction;
+}  // namespace sheafnn
+
+namespace programs {
+
+/// One training run.
+struct TrainJob {
+  const sheafnn::Dataset& data;
+  const sheafnn::Split& split;
+  const sheafnn::ModelOptions& model;
+  const sheafnn::TrainOptions& train;
+  bool bayesian = true;
+  std::uint64_t seed = 0;  ///< of the initial weights
+  bool keep = false;       ///< return the trained model
+};
+
+/// What is left of it.
+struct TrainOutcome {
+  sheafnn::Index parameters = 0;                     ///< number of trained values
+  sheafnn::ModelOptions resolved;                    ///< with all defaults filled in
+  std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes
+  sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
+};
+
+/// A family with a stalk dimension.
+struct ModelEntry {
+  std::string_view maps;
+  int stalk_dimension;
+  /// Trains a model; `result` is filled in.
+  TrainOutcome (*train)(const TrainJob& job, sheafnn::TrainResult& result);
+  /// Predicts every node with the model of a checkpoint; `path` is where it comes from.
+  sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
+                                 bool bayesian, const sheafnn::Dataset& data,
+                                 const sheafnn::PredictOptions& options);
+};
+
+/// \throws std::invalid_argument  no such family or dimension
+[[nodiscard]] const ModelEntry& find_model(std::string_view maps, int stalk_dimension);
+
+}  // namespace programs

@@ -1,0 +1,227 @@
+/// \file
+/// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
+///
+/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn or
+/// nsd), the family ("maps"), the stalk dimension ("stalk_dimension") and every ModelOptions field as text.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/tensor_file.hpp"
+#include "sheafnn/version.hpp"
+
+namespace sheafnn::io {
+
+namespace detail {
+
+/// Calls visit(key, field) for every option.
+template <class Options, class Visit>
+void for_each_option(Options& options, const Visit& visit) {
+  visit("features", options.features);
+  visit("channels", options.channels);
+  visit("layers", options.layers);
+  visit("classes", options.classes);
+  visit("normalise_features", options.normalise_features);
+  visit("add_lp", options.add_lp);
+  visit("add_hp", options.add_hp);
+  visit("edge_weights", options.edge_weights);
+  visit("separate_encoder", options.separate_encoder);
+  visit("degree_input", options.degree_input);
+  visit("learner_layers", options.learner_layers);
+  visit("learner_width", options.learner_width);
+  visit("second_linear", options.second_linear);
+  visit("linear", options.linear);
+  visit("left_weights", options.left_weights);
+  visit("right_weights", options.right_weights);
+  visit("activation", options.activation);
+  visit("normalisation", options.normalisation);
+  visit("parametrisation", options.parametrisation);
+}
+
+inline std::string option_text(Index value) { return std::to_string(value); }
+inline std::string option_text(bool value) { return value ? "true" : "false"; }
+inline std::string option_text(const std::optional<bool>& value) { return option_text(value.value_or(false)); }
+inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
+inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
+
+inline void parse_option(const std::string& key, const std::string& text, Index& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size(), key, text, "must be a whole number");
+}
+inline void parse_option(const std::string& key, const std::string& text, bool& value) {
+  require(text == "true" || text == "false", key, text, "must be true or false");
+  value = text == "true";
+}
+inline void parse_option(const std::string& key, const std::string& text, std::optional<bool>& value) {
+  bool flag = false;
+  parse_option(key, text, flag);
+  value = flag;
+}
+inline void parse_option(const std::string&, const std::string& text, Normalisation& value) {
+  value = parse_normalisation(text);
+}
+inline void parse_option(const std::string&, const std::string& text, RotationParametrisation& value) {
+  value = parse_rotation_parametrisation(text);
+}
+
+}  // namespace detail
+
+/// What a checkpoint says about itself, before a model type is chosen.
+struct CheckpointInfo {
+  std::string model;        ///< "bsnn" or "nsd"
+  std::string maps;         ///< name of the restriction-map family
+  int stalk_dimension = 0;  ///< D
+  ModelOptions options;
+  std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
+};
+
+namespace detail {
+
+[[nodiscard]] inline const std::string& metadata_value(const std::filesystem::path& path, const TensorFile& file,
+                                                       const std::string& key) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end()) {
+    throw std::runtime_error(
+        concat(path.string(), ": metadata key '", key, "' is missing; not a sheafnn checkpoint?"));
+  }
+  return found->second;
+}
+
+}  // namespace detail
+
+/// Kind, family, dimension and options of a checkpoint.
+///
+/// \param path  the file it comes from, for messages
+/// \throws std::runtime_error  it is no checkpoint
+[[nodiscard]] inline CheckpointInfo checkpoint_info(const std::filesystem::path& path, const TensorFile& file) {
+  CheckpointInfo info;
+  info.model = detail::metadata_value(path, file, "model");
+  info.maps = detail::metadata_value(path, file, "maps");
+  info.metadata = file.metadata;
+  try {
+    Index dimension = 0;
+    detail::parse_option("stalk_dimension", detail::metadata_value(path, file, "stalk_dimension"), dimension);
+    require(dimension >= 1 && dimension <= max_stalk_dimension, "stalk_dimension", dimension,
+            "must be between 1 and 8");
+    info.stalk_dimension = static_cast<int>(dimension);
+    detail::for_each_option(info.options, [&](const char* key, auto& field) {
+      detail::parse_option(key, detail::metadata_value(path, file, key), field);
+    });
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(concat(path.string(), ": metadata: ", error.what()));
+  }
+  return info;
+}
+
+namespace detail {
+
+[[nodiscard]] inline std::string shape_text(const std::vector<Index>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// Copies all tensors into the model, after checking every one of them.
+template <class Model>
+void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
+  using S = typename Model::Scalar;
+  const ParameterSet<S>& layout = model.parameters();
+  ParameterSet<S> loaded = layout;
+  for (std::size_t i = 0; i < layout.info().size(); ++i) {
+    const ParameterInfo& info = layout.info()[i];
+    const Tensor* tensor = file.find(info.name);
+    if (tensor == nullptr) {
+      throw std::runtime_error(concat(path.string(), ": tensor '", info.name, "' is missing; the model needs it"));
+    }
+    if (tensor->shape != info.shape) {
+      throw std::runtime_error(concat(path.string(), ": tensor '", info.name, "' has shape ",
+                                      shape_text(tensor->shape), " in the file, but ", shape_text(info.shape),
+                                      " in the model"));
+    }
+    loaded.set(static_cast<ParameterId>(i), tensor->values<S>());
+  }
+  for (const Tensor& tensor : file.tensors) {
+    bool known = false;
+    for (const ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
+    if (!known) {
+      throw std::runtime_error(
+          concat(path.string(), ": tensor '", tensor.name, "' is in the file, but not in the model"));
+    }
+  }
+  for (Index i = 0; i < loaded.size(); ++i) {
+    if (!std::isfinite(loaded.values()[i])) {
+      throw std::runtime_error(concat(path.string(), ": a parameter is not finite"));
+    }
+  }
+  model.parameters() = std::move(loaded);
+}
+
+template <class Model>
+void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
+  const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
+    if (in_file != in_program) {
+      throw std::runtime_error(
+          concat(path.string(), ": ", key, " is ", in_file, " in the file, but ", in_program, " in the program"));
+    }
+  };
+  check("model", info.model, std::string(Model::PosteriorKind::name));
+  check("maps", info.maps, std::string(Model::Family::name));
+  check("stalk_dimension", std::to_string(info.stalk_dimension), std::to_string(Model::stalk_dimension));
+}
+
+}  // namespace detail
+
+/// The content of a model's checkpoint.
+///
+/// \param more  further entries for the metadata map; must not use the keys of the model's own
+template <class Model>
+[[nodiscard]] TensorFile to_tensors(const Model& model, const std::map<std::string, std::string>& more = {}) {
+  using S = typename Model::Scalar;
+  TensorFile file;
+  file.metadata = {{"format", "sheafnn"},
+                   {"sheafnn_version", SHEAFNN_VERSION_STRING},
+                   {"model", std::string(Model::PosteriorKind::name)},
+                   {"maps", std::string(Model::Family::name)},
+                   {"stalk_dimension", std::to_string(Model::stalk_dimension)}};
+  detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
+    file.metadata[key] = detail::option_text(field);
+  });
+  for (const auto& [key, value] : more) {
+    require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the model's own");
+  }
+  const ParameterSet<S>& parameters = model.parameters();
+  for (std::size_t i = 0; i < parameters.info().size(); ++i) {
+    const ParameterInfo& info = parameters.info()[i];
+    file.tensors.push_back(
+        make_tensor<S>(info.name, info.shape, parameters.get(static_cast<ParameterId>(i), parameters.values())));
+  }
+  return file;
+}
+
+/// The model of the type asked for from the content of a checkpoint.
+///
+/// \param path  the file it comes from, for messages
+/// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk dimension or
+///         shape: both sides are named
+template <class Model>
+[[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file) {
+  const CheckpointInfo info = checkpoint_info(path, file);
+  detail::check_kind<Model>(path, info);
+  try {
+    Model model(info.options);
+    detail::load_parameters(path, file, model);
+    return model;
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(concat(path.string(), ": ", error.what()));
+  }
+}
+
+}  // namespace sheafnn::io

@@ -1,0 +1,232 @@
+/// \file
+/// CellularSheaf: a graph with a stalk R^D on every node and edge and a restriction map F_{u⊴e} for every incident
+/// pair.
+///
+/// Spaces: C⁰ = R^{nD} (one stalk per node) and C¹ = R^{mD} (one per edge), each with any number of channels. A
+/// cochain is a row-major matrix with one row per stalk coordinate: node by node (edge by edge), coordinate by
+/// coordinate, channels innermost. Source: paper, "Cellular sheaves"; math: "Graph, incident pairs, arcs".
+#pragma once
+
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
+#include "sheafnn/core/eigen.hpp"
+#include <Eigen/LU>
+// clang-format on
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/sheaf/families.hpp"
+
+namespace sheafnn {
+
+/// Values on the nodes ((nD) × f) or edges ((mD) × f) of a sheaf: row u·D + i holds coordinate i of stalk u.
+template <class Scalar>
+using Cochain = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+/// A cochain to read: any row-major matrix with contiguous rows.
+template <class Scalar>
+using CochainRef = Eigen::Ref<const Cochain<Scalar>>;
+
+/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
+/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
+template <class Scalar>
+[[nodiscard]] inline Scalar orthogonality_tolerance() {
+  return std::sqrt(std::numeric_limits<Scalar>::epsilon());
+}
+
+/// Restriction maps of one family over a graph. Owns (a share of) its graph, so nothing it refers to can go away.
+///
+/// The map of the incident pair u ⊴ e is addressed by its arc a = (u→v), e = {u, v}, or by (u, e). Rotations may
+/// carry a positive edge weight: F_{u⊴e} = w_e R_a and F_{v⊴e} = w_e R_{rev a}.
+template <RestrictionMapFamily Family, class Scalar = double>
+class CellularSheaf {
+  static_assert(std::is_floating_point_v<Scalar>, "a sheaf's scalars are float or double");
+
+ public:
+  static constexpr int stalk_dimension = Family::stalk_dimension;
+  static constexpr bool has_edge_weights = Family::kind == MapKind::rotation;
+  using Map = typename Family::template Map<Scalar>;
+  using DenseMap = SquareMatrix<Scalar, stalk_dimension>;
+
+  /// The trivial sheaf: every map the identity, every weight 1.
+  explicit CellularSheaf(Graph graph) : CellularSheaf(std::make_shared<const Graph>(std::move(graph))) {}
+  /// As above, sharing a graph with others. \throws std::invalid_argument  a null pointer
+  explicit CellularSheaf(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {
+    require(graph_ != nullptr, "graph", "a null pointer", "a sheaf needs a graph");
+    maps_.assign(static_cast<std::size_t>(graph_->arc_count()), identity_map());
+    if constexpr (has_edge_weights) weights_.assign(static_cast<std::size_t>(graph_->edge_count()), Scalar(1));
+  }
+
+  /// Takes all maps at once.
+  ///
+  /// \param maps          2m × map_size numbers, arc by arc; D × D maps row by row
+  /// \param edge_weights  m weights w_e (rotations only), or empty: all 1
+  /// \throws std::invalid_argument  wrong size, or a map or weight that set_map or set_edge_weight refuses
+  CellularSheaf(Graph graph, std::span<const Scalar> maps, std::span<const Scalar> edge_weights = {})
+      : CellularSheaf(std::make_shared<const Graph>(std::move(graph)), maps, edge_weights) {}
+  CellularSheaf(std::shared_ptr<const Graph> graph, std::span<const Scalar> maps,
+                std::span<const Scalar> edge_weights = {})
+      : CellularSheaf(std::move(graph)) {
+    const Index arcs = graph_->arc_count();
+    require(static_cast<Index>(maps.size()) == arcs * Family::map_size, "maps", maps.size(),
+            concat("expected ", arcs, " arcs * ", Family::map_size, " numbers per ", Family::name, " map"));
+    if constexpr (Family::map_size > 0) {
+      for (Index a = 0; a < arcs; ++a) set_map(a, unpack(maps.data() + a * Family::map_size));
+    }
+    if (edge_weights.empty()) return;
+    require(has_edge_weights, "edge_weights", edge_weights.size(),
+            "only special-orthogonal maps have edge weights");
+    require(static_cast<Index>(edge_weights.size()) == graph_->edge_count(), "edge_weights", edge_weights.size(),
+            concat("expected one per edge, ", graph_->edge_count()));
+    if constexpr (has_edge_weights) {
+      for (Index e = 0; e < graph_->edge_count(); ++e)
+        set_edge_weight(e, edge_weights[static_cast<std::size_t>(e)]);
+    }
+  }
+
+  [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
+  [[nodiscard]] const std::shared_ptr<const Graph>& shared_graph() const noexcept { return graph_; }
+  /// dim C⁰ = nD.
+  [[nodiscard]] Index node_dimension() const noexcept { return graph_->node_count() * stalk_dimension; }
+  /// dim C¹ = mD.
+  [[nodiscard]] Index edge_dimension() const noexcept { return graph_->edge_count() * stalk_dimension; }
+
+  /// The arc of the incident pair u ⊴ e. \throws std::invalid_argument  no such edge, or u is not one of its ends
+  [[nodiscard]] Index arc_of(Index node, Index edge) const {
+    check_edge(edge);
+    const Edge ends = graph_->edge(edge);
+    if (node != ends.u && node != ends.v) {
+      throw_invalid_argument("node", node, concat("edge ", edge, " joins nodes ", ends.u, " and ", ends.v));
+    }
+    const Index forward = graph_->forward_arc(edge);
+    return node == ends.u ? forward : graph_->reverse(forward);
+  }
+
+  /// The family's own form of the map, without edge weight: R_a for rotations, the diagonal for diagonal maps.
+  [[nodiscard]] const Map& map(Index arc) const noexcept {
+    assert(0 <= arc && arc < graph_->arc_count());
+    return maps_[static_cast<std::size_t>(arc)];
+  }
+  [[nodiscard]] const Map& map(Index node, Index edge) const { return map(arc_of(node, edge)); }
+
+  /// F_a as a D × D matrix, edge weight included.
+  [[nodiscard]] DenseMap restriction_map(Index arc) const {
+    if constexpr (Family::kind == MapKind::fixed) {
+      return DenseMap::Identity();
+    } else if constexpr (Family::kind == MapKind::diagonal) {
+      return map(arc).asDiagonal();
+    } else if constexpr (Family::kind == MapKind::rotation) {
+      return edge_weight(graph_->edge_of(arc)) * map(arc);
+    } else {
+      return map(arc);
+    }
+  }
+
+  /// Sets the map of an arc (for rotations R_a; the edge weight stays).
+  ///
+  /// \throws std::invalid_argument  arc out of range, an entry that is NaN or infinite, a rotation that is not
+  ///         orthogonal within orthogonality_tolerance or has determinant −1, or an identity map other than 1
+  void set_map(Index arc, const Map& value) {
+    if (arc < 0 || arc >= graph_->arc_count()) {
+      throw_invalid_argument("arc", arc, concat("must be between 0 and ", graph_->arc_count() - 1));
+    }
+    for (Index j = 0; j < value.cols(); ++j) {
+      for (Index i = 0; i < value.rows(); ++i) {
+        if (!std::isfinite(value(i, j))) {
+          throw_invalid_argument(concat("maps[", arc, "](", i, ", ", j, ")"), value(i, j),
+                                 "entries must be finite");
+        }
+      }
+    }
+    if constexpr (Family::kind == MapKind::fixed) {
+      if (value(0) != Scalar(1)) {
+        throw_invalid_argument(concat("maps[", arc, "]"), value(0), "an identity map can only be 1");
+      }
+    }
+    if constexpr (Family::kind == MapKind::rotation) {
+      const Scalar defect = (value.transpose() * value - DenseMap::Identity()).cwiseAbs().maxCoeff();
+      if (!(defect <= orthogonality_tolerance<Scalar>())) {
+        throw_invalid_argument(concat("maps[", arc, "]"), concat("a matrix with |RᵀR - I| = ", defect),
+                               concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
+      }
+      const Scalar determinant = value.determinant();
+      if (!(determinant > 0)) {
+        throw_invalid_argument(concat("maps[", arc, "]"), concat("a matrix with determinant ", determinant),
+                               "a rotation has determinant 1");
+      }
+    }
+    maps_[static_cast<std::size_t>(arc)] = value;
+  }
+  void set_map(Index node, Index edge, const Map& value) { set_map(arc_of(node, edge), value); }
+
+  /// w_e; 1 for families without edge weights.
+  [[nodiscard]] Scalar edge_weight(Index edge) const noexcept {
+    assert(0 <= edge && edge < graph_->edge_count());
+    if constexpr (has_edge_weights) {
+      return weights_[static_cast<std::size_t>(edge)];
+    } else {
+      return Scalar(1);
+    }
+  }
+  /// \throws std::invalid_argument  edge out of range, or a weight that is not positive or whose square over- or
+  ///         underflows
+  void set_edge_weight(Index edge, Scalar weight) requires has_edge_weights {
+    check_edge(edge);
+    if (!(weight > 0) || !std::isnormal(weight * weight)) {
+      throw_invalid_argument(concat("edge_weights[", edge, "]"), weight,
+                             "must be positive and finite, and so must be its square");
+    }
+    weights_[static_cast<std::size_t>(edge)] = weight;
+  }
+
+ private:
+  [[nodiscard]] static Map identity_map() {
+    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::diagonal) {
+      return Map::Ones();
+    } else {
+      return Map::Identity();
+    }
+  }
+
+  [[nodiscard]] static Map unpack(const Scalar* row_major) {
+    Map r;
+    for (Index i = 0; i < r.rows(); ++i) {
+      for (Index j = 0; j < r.cols(); ++j) r(i, j) = row_major[i * r.cols() + j];
+    }
+    return r;
+  }
+
+  void check_edge(Index edge) const {
+    if (edge < 0 || edge >= graph_->edge_count()) {
+      throw_invalid_argument("edge", edge, concat("must be between 0 and ", graph_->edge_count() - 1));
+    }
+  }
+
+  std::shared_ptr<const Graph> graph_;
+  std::vector<Map> maps_;        ///< by arc
+  std::vector<Scalar> weights_;  ///< by edge; rotations only
+};
+
+namespace detail {
+
+/// \throws std::invalid_argument  unless a cochain has `rows` rows; rows are named after the space they belong to
+template <class Scalar>
+void require_rows(const CochainRef<Scalar>& x, Index rows, std::string_view space) {
+  require(x.rows() == rows, concat("rows of x"), x.rows(),
+          concat("must equal the dimension of ", space, ", ", rows));
+}
+
+}  // namespace detail
+
+}  // namespace sheafnn

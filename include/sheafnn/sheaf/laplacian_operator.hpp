@@ -1,0 +1,101 @@
+/// \file
+/// LaplacianOperator: Δ + shift·I as a matrix-free operator for Eigen's iterative solvers and Spectra-style
+/// solvers.
+///
+///     Eigen::ConjugateGradient<Operator, Eigen::Lower | Eigen::Upper, Eigen::IdentityPreconditioner> solver(op);
+#pragma once
+
+#include <cassert>
+#include <cmath>
+
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
+#include "sheafnn/core/eigen.hpp"
+#include <Eigen/SparseCore>
+// clang-format on
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/sheaf/laplacian.hpp"
+
+namespace sheafnn {
+
+template <RestrictionMapFamily Family, class Scalar = double>
+class LaplacianOperator;
+
+}  // namespace sheafnn
+
+/// Eigen sees the operator as a sparse matrix it cannot look into.
+template <class Family, class Scalar>
+struct Eigen::internal::traits<sheafnn::LaplacianOperator<Family, Scalar>>
+    : Eigen::internal::traits<Eigen::SparseMatrix<Scalar>> {};
+
+namespace sheafnn {
+
+/// x ↦ Δx + shift·x. Refers to a Laplacian that has to outlive it.
+template <RestrictionMapFamily Family, class Scalar_>
+class LaplacianOperator : public Eigen::EigenBase<LaplacianOperator<Family, Scalar_>> {
+ public:
+  using Laplacian = SheafLaplacian<Family, Scalar_>;
+  using Scalar = Scalar_;
+  using RealScalar = Scalar;
+  using StorageIndex = int;
+  enum { ColsAtCompileTime = Eigen::Dynamic, MaxColsAtCompileTime = Eigen::Dynamic, IsRowMajor = false };
+
+  /// \param shift    added on the diagonal; a positive one makes the operator positive definite
+  /// \param threads  how many a product may use (≥ 1); results do not depend on it
+  /// \throws std::invalid_argument  a shift that is not finite, or threads < 1
+  explicit LaplacianOperator(const Laplacian& laplacian, Scalar shift = 0, int threads = 1)
+      : laplacian_(&laplacian), shift_(shift), threads_(threads) {
+    require(std::isfinite(shift), "shift", shift, "must be finite");
+    require(threads >= 1, "threads", threads, "must be at least 1");
+  }
+  LaplacianOperator(Laplacian&&, Scalar = 0, int = 1) = delete;  // it would dangle
+
+  [[nodiscard]] Eigen::Index rows() const noexcept { return laplacian_->rows(); }
+  [[nodiscard]] Eigen::Index cols() const noexcept { return laplacian_->rows(); }
+
+  /// Lazy product for Eigen's solvers and expressions.
+  template <class Rhs>
+  [[nodiscard]] Eigen::Product<LaplacianOperator, Rhs, Eigen::AliasFreeProduct> operator*(
+      const Eigen::MatrixBase<Rhs>& x) const {
+    return {*this, x.derived()};
+  }
+
+  /// y = (Δ + shift·I) x for solvers in Spectra's style; both have rows() entries and do not overlap.
+  void perform_op(const Scalar* x, Scalar* y) const {
+    const Eigen::Map<const Cochain<Scalar>> input(x, rows(), 1);
+    Eigen::Map<Cochain<Scalar>> output(y, rows(), 1);
+    apply(input, output);
+  }
+
+  /// y = (Δ + shift·I) x, x and y (nD) × f.
+  void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y) const {
+    laplacian_->apply(x, y, threads_);
+    if (shift_ != 0) y += shift_ * x;
+  }
+
+ private:
+  const Laplacian* laplacian_;
+  Scalar shift_;
+  int threads_;
+};
+
+}  // namespace sheafnn
+
+/// How Eigen evaluates the product of the operator and a dense matrix or vector.
+template <class Family, class Scalar, class Rhs, int ProductType>
+struct Eigen::internal::generic_product_impl<sheafnn::LaplacianOperator<Family, Scalar>, Rhs, Eigen::SparseShape,
+                                             Eigen::DenseShape, ProductType>
+    : Eigen::internal::generic_product_impl_base<
+          sheafnn::LaplacianOperator<Family, Scalar>, Rhs,
+          Eigen::internal::generic_product_impl<sheafnn::LaplacianOperator<Family, Scalar>, Rhs,
+                                                Eigen::SparseShape, Eigen::DenseShape, ProductType>> {
+  template <class Destination>
+  static void scaleAndAddTo(Destination& y, const sheafnn::LaplacianOperator<Family, Scalar>& op, const Rhs& x,
+                            const Scalar& factor) {
+    const sheafnn::Cochain<Scalar> input = x;
+    sheafnn::Cochain<Scalar> output(input.rows(), input.cols());
+    op.apply(input, output);
+    y += factor * output;
+  }
+};

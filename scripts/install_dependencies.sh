@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs with apt what building sheafnn, its examples and its tests needs and this machine lacks (Debian, Ubuntu).
+# Does nothing when everything is there, however it was installed.
+set -euo pipefail
+
+have_command() { command -v "$1" > /dev/null; }
+# usage: have_header HEADER; some distributions keep Eigen in a directory of its own, which CMake finds.
+have_header() {
+  have_command g++ && echo "#include <$1>" | g++ -E -x c++ -I/usr/include/eigen3 -I/usr/local/include/eigen3 - \
+    > /dev/null 2>&1
+}
+
+missing=()
+# usage: need PACKAGE TEST...
+need() {
+  local package=$1
+  shift
+  "$@" || missing+=("$package")
+}
+need g++ have_command g++
+need cmake have_command cmake
+need ninja-build have_command ninja
+need libeigen3-dev have_header Eigen/Core
+need libboost-math-dev have_header boost/math/constants/constants.hpp
+need zlib1g-dev have_header zlib.h
+need nlohmann-json3-dev have_header nlohmann/json.hpp
+need libcli11-dev have_header CLI/CLI.hpp
+need doctest-dev have_header doctest/doctest.h
+need librandom123-dev have_header Random123/philox.h
+need libbenchmark-dev have_header benchmark/benchmark.h
+
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+echo "installing ${missing[*]}"
+
+give_up() {
+  echo "cannot install ${missing[*]}: $1" >&2
+  exit 1
+}
+have_command apt-get || give_up "there is no apt-get here; install them (names are Debian's) and try again"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  have_command sudo || give_up "neither root nor sudo; install them and try again"
+  as_root=(sudo)
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# An outdated package list only matters when the installation fails, and then apt says so.
+"${as_root[@]}" apt-get update > "$log" 2>&1 || true
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" \
+  >> "$log" 2>&1 || give_up "apt-get says: $(grep '^E:' "$log" | tail -n 1)"

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Builds the small project of tests/consumer against an installed copy (moved after installation) and against the
+# source tree as a subdirectory, runs it, and compares what it prints. Uses $CXX.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+generator=()
+if command -v ninja > /dev/null; then generator=(-G Ninja); fi
+
+# usage: quietly COMMAND...; its output is shown only when it fails.
+quietly() {
+  if ! "$@" > "$work/log" 2>&1; then
+    printf 'failed: %s\n' "$*"
+    tail -n 30 "$work/log"
+    exit 1
+  fi
+}
+
+# usage: consume NAME CMAKE_ARGUMENT...
+consume() {
+  local name=$1 program output
+  shift
+  quietly cmake -S "$root/tests/consumer" -B "$work/$name" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release "$@"
+  quietly cmake --build "$work/$name"
+  if grep 'warning:' "$work/log"; then
+    echo "$name: the library's headers cause warnings in a user's project"
+    exit 1
+  fi
+  for program in consumer consumer_io; do
+    [ -x "$work/$name/$program" ] || continue
+    output=$("$work/$name/$program")
+    if [ "$output" != "$(cat "$root/tests/consumer/$program.expected")" ]; then
+      printf '%s: %s printed: %s\n' "$name" "$program" "$output"
+      exit 1
+    fi
+  done
+}
+
+# usage: install_to PREFIX CMAKE_ARGUMENT...
+install_to() {
+  local prefix=$1
+  shift
+  quietly cmake -S "$root" -B "$work/build" "${generator[@]}" -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_EXAMPLES=OFF \
+    -DSHEAFNN_BUILD_BENCHMARKS=OFF -DSHEAFNN_INSTALL=ON "$@"
+  quietly cmake --install "$work/build" --prefix "$prefix"
+  rm -r "$work/build"
+}
+
+install_to "$work/first"
+mv "$work/first" "$work/second"
+consume installed "-DCMAKE_PREFIX_PATH=$work/second"
+consume subdirectory "-DSHEAFNN_SOURCE=$root"
+if cmake --build "$work/subdirectory" --target sheafnn_tests > /dev/null 2>&1; then
+  echo "subdirectory: the library's own tests are part of the consumer's project"
+  exit 1
+fi
+
+# Without zlib the core is all there is, here and installed; and a user may prefer std::thread to OpenMP.
+install_to "$work/core" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
+consume installed_core "-DCMAKE_PREFIX_PATH=$work/core" -DCONSUMER_IO=OFF -DSHEAFNN_OPENMP=OFF
+if cmake -S "$root/tests/consumer" -B "$work/no_io" "-DCMAKE_PREFIX_PATH=$work/core" > "$work/log" 2>&1; then
+  echo "installed_core: component io found although it was not installed"
+  exit 1
+fi
+echo "an installed copy and a subdirectory work"

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# usage: check_headers.sh [COMPILER [OPTION...]]
+# Compiles each header of the library on its own (included twice), and a program that instantiates a model, with
+# warnings as errors. CPPFLAGS says where Eigen is. With ccache, what has not changed costs nothing.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+compiler=${1:-g++}
+[ $# -eq 0 ] || shift
+read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
+command=("$compiler" -std=c++20 -c -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
+  "${include_flags[@]}" "$@")
+if command -v ccache > /dev/null; then command=(ccache "${command[@]}"); fi
+work=$root/build/headers/$(basename "$compiler")
+mkdir -p "$work"
+
+# usage: check SOURCE NAME, NAME being what to call it in messages
+check() {
+  local object output
+  object=$(mktemp "$work/XXXXXX.o")
+  if ! output=$("${command[@]}" "$1" -o "$object" 2>&1); then
+    printf '%s does not compile alone:\n%s\n' "$2" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
+    touch "$work/failed"
+  fi
+  rm -f "$object"
+}
+
+rm -f "$work/failed"
+jobs=$(nproc)
+count=0
+cd "$root/include"
+for header in $(find sheafnn -name '*.hpp' ! -path 'sheafnn/cuda/*' | sort); do
+  source=$work/${header//\//_}.cpp
+  printf '#include "%s"\n#include "%s"\n' "$header" "$header" > "$source"
+  while [ "$(jobs -r | wc -l)" -ge "$jobs" ]; do wait -n; done
+  check "$source" "$header" &
+  count=$((count + 1))
+done
+check "$root/tests/compile_time/one_model.cpp" "one model"
+wait
+[ ! -e "$work/failed" ] || exit 1
+echo "$count headers compile alone with $compiler"

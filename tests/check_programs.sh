@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
+# and bad input (one line that names the culprit, exit code 2, nothing written).
+# usage: check_programs.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "check_programs: $1" >&2
+  exit 1
+}
+
+# The README shows examples/minimal.cpp and its output; the last digits may differ between instruction sets.
+awk '/^```cpp/ {on = 1; next} /^```/ {on = 0} on' "$root/README.md" | cmp - "$root/examples/minimal.cpp" \
+  || fail "the README's program is not examples/minimal.cpp"
+"$bin/minimal" > minimal.txt
+awk '/^prints$/ {wait = 1} /^```$/ {if (on) exit; if (wait) {on = 1; next}} on' "$root/README.md" > readme.txt
+[ "$(wc -l < readme.txt)" -ge 10 ] || fail "the README's output was not found"
+diff <(awk '{print $1, $2, $3}' readme.txt) <(awk '{print $1, $2, $3}' minimal.txt) || fail "minimal prints something else"
+
+# Training writes a table, a report and a model; the same command gives the same numbers, with any number of threads.
+train=("$bin/train" --dataset karate --maps diagonal --stalk-dim 2 --channels 8 --layers 2 --epochs 40 --splits 0,2)
+"${train[@]}" --threads 1 --report one.json --save model.safetensors > table.txt
+"${train[@]}" --threads 2 --report two.json > /dev/null
+for file in one.json two.json model-0.safetensors model-2.safetensors; do [ -s $file ] || fail "no $file"; done
+grep -q '^ mean ' table.txt || fail "no table"
+for key in dataset model maps options test_accuracy mean std per_split validation_accuracy ece nll \
+           seconds_per_epoch train evaluate parameters; do
+  grep -q "\"$key\"" one.json || fail "the report lacks '$key'"
+done
+diff <(grep -vE '"(train|evaluate|threads)"' one.json) <(grep -vE '"(train|evaluate|threads)"' two.json) \
+  || fail "one and two threads differ"
+for maps in identity special-orthogonal general-linear; do
+  "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
+    --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
+done
+"$bin/train" --help | grep -q -- '--kl-schedule' || fail "no help"
+
+# Prediction, also on another graph with as many features.
+"$bin/predict" --model model-0.safetensors --dataset karate --samples 5 --output nodes.csv > /dev/null
+[ "$(wc -l < nodes.csv)" -eq 35 ] || fail "nodes.csv has not 34 nodes"
+head -n 1 nodes.csv | grep -qx 'node,class,p_0,p_1,entropy,mutual_information' || fail "nodes.csv has another header"
+"$bin/predict" --model model-0.safetensors --dataset synthetic --synthetic-nodes 50 --synthetic-features 34 \
+  --synthetic-classes 2 --output other.csv > /dev/null
+[ "$(wc -l < other.csv)" -eq 51 ] || fail "other.csv has not 50 nodes"
+"$bin/separation" > separation.txt || fail "separation"
+
+# usage: refuse PATTERN COMMAND...: exit code 2, one line on stderr that matches, nothing written.
+refuse() {
+  local pattern=$1 status=0
+  shift
+  rm -f out.json out.safetensors out.csv
+  "$@" > /dev/null 2> error.txt || status=$?
+  [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
+  [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
+  grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
+  [ ! -e out.json ] && [ ! -e out.safetensors ] && [ ! -e out.csv ] || fail "something was written: $*"
+}
+quick=("$bin/train" --epochs 2 --report out.json --save out.safetensors)
+head -c 100 "$root/tests/golden/nsd_so2.npz" > short.npz
+echo "no archive" > text.npz
+refuse 'nowhere' "${quick[@]}" --dataset nowhere
+refuse 'missing\.npz' "${quick[@]}" --dataset missing.npz
+refuse 'short\.npz' "${quick[@]}" --dataset short.npz
+refuse 'text\.npz' "${quick[@]}" --dataset text.npz
+refuse 'node_features' "${quick[@]}" --dataset "$root/tests/golden/nsd_so2.npz"
+refuse 'channels: 0' "${quick[@]}" --channels 0
+refuse 'stalk-dim' "${quick[@]}" --stalk-dim 6
+refuse 'maps' "${quick[@]}" --maps triangular
+refuse 'dropout: 1' "${quick[@]}" --dropout 1
+refuse 'learning_rate: 0' "${quick[@]}" --lr 0
+refuse 'samples: 0' "${quick[@]}" --samples 0
+refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
+refuse 'edge_weights' "${quick[@]}" --maps diagonal --edge-weights on
+refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
+refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
+refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
+refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
+refuse 'model' "$bin/predict" --model nothing.safetensors --output out.csv
+refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv
+echo "all programs behave"

@@ -1,0 +1,90 @@
+/// \file
+/// The per-arc and per-node mathematics as device code: one thread per incident pair draws a rotation, samples a map and
+/// runs every backward pass, with the functions the CPU runs on packs. Prints the largest difference from the host, or
+/// says that there is no GPU; the point of compiling it is that the functions stay fit for the device.
+#include <cstdio>
+
+#include "sheafnn/bsnn/posterior.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
+
+namespace {
+
+using namespace sheafnn;
+
+/// One incident pair: raw output in, a number that depends on every function out.
+template <class Family>
+SHEAFNN_HD float incident_pair(const float* raw, std::uint32_t arc) {
+  using Q = Posterior<Family>;
+  constexpr auto parametrisation = RotationParametrisation::householder;
+  float parameters[Q::parameter_size], noise[Q::noise_size], gradient[Q::gradient_size] = {};
+  float raw_bar[Q::mean_size + Q::spread_size];
+  Q::activate(raw, parametrisation, parameters);
+  Q::draw_noise(Stream{7, Purpose::sheaf_noise}, arc, noise);
+  typename Family::template Map<float> map, map_bar;
+  Q::sample(parameters, noise, map);
+  const Gram<Family, float> g = gram<Family, float>(map);
+  const NodeScaling<Family, float> scaling = node_scaling<Family, float>(Normalisation::augmented, g, 1.0f);
+  const Transport<Family, float> q = transport<Family, float>(map, map);
+  const Transport<Family, float> block = off_diagonal_block<Family, float>(scaling.scale, q, scaling.scale);
+  Transport<Family, float> q_bar;
+  Gram<Family, float> scale_bar, other_scale_bar, degree_bar = g;
+  off_diagonal_block_backward<Family, float>(scaling.scale, q, scaling.scale, block, q_bar, scale_bar, other_scale_bar);
+  node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scale_bar, degree_bar);
+  map_bar = map;
+  transport_backward<Family, float>(map, map, q_bar, map_bar, map_bar);
+  gram_backward<Family, float>(map, degree_bar, map_bar);
+  Q::kl_backward(parameters, 1.0f, gradient);
+  Q::sample_backward(parameters, map, map_bar, 0.0f, gradient);
+  Q::activate_backward(raw, parametrisation, parameters, gradient, raw_bar);
+  float sum = Q::kl(parameters);
+  for (const float x : raw_bar) sum += x;
+  return sum;
+}
+
+template <class Family>
+__global__ void incident_pairs(const float* raw, int width, int count, float* out) {
+  const int arc = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (arc < count) out[arc] = incident_pair<Family>(raw + arc * width, static_cast<std::uint32_t>(arc));
+}
+
+/// Largest relative difference between device and host over `count` incident pairs; −1 on a CUDA error.
+template <class Family>
+double compare(const char* name) {
+  constexpr int width = Posterior<Family>::mean_size + Posterior<Family>::spread_size, count = 1000;
+  float raw[count * width], result[count];
+  for (int i = 0; i < count * width; ++i) raw[i] = static_cast<float>((i * 37) % 101) / 50.0f - 1.0f;
+  float *device_raw = nullptr, *device_out = nullptr;
+  if (cudaMalloc(&device_raw, sizeof raw) != cudaSuccess || cudaMalloc(&device_out, sizeof result) != cudaSuccess) return -1;
+  cudaMemcpy(device_raw, raw, sizeof raw, cudaMemcpyHostToDevice);
+  incident_pairs<Family><<<(count + 127) / 128, 128>>>(device_raw, width, count, device_out);
+  if (cudaMemcpy(result, device_out, sizeof result, cudaMemcpyDeviceToHost) != cudaSuccess) return -1;
+  cudaFree(device_raw);
+  cudaFree(device_out);
+  double worst = 0;
+  for (int arc = 0; arc < count; ++arc) {
+    const double host = incident_pair<Family>(raw + arc * width, static_cast<std::uint32_t>(arc));
+    const double difference = std::abs(result[arc] - host) / (1 + std::abs(host));
+    if (!(difference <= worst)) worst = difference;
+  }
+  std::printf("%s: largest relative difference between device and host %.2g\n", name, worst);
+  return worst;
+}
+
+}  // namespace
+
+int main() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("skipped: no CUDA device\n");
+    return 77;
+  }
+  // Rounding of a few hundred operations in single precision, some of them library functions of either side.
+  constexpr double bound = 1000 * 1.2e-7;
+  bool good = true;
+  for (const double worst : {compare<Diagonal<3>>("diagonal"), compare<SpecialOrthogonal<3>>("special-orthogonal"),
+                             compare<GeneralLinear<3>>("general-linear")}) {
+    good = good && worst >= 0 && worst <= bound;
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything into build/release, and runs all tests. The last line is
+# "N passed, M failed": test cases, and one for each check that is a program or a script. Arguments go to cmake.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+give_up() {
+  echo "$1"
+  echo "0 passed, 1 failed"
+  exit 1
+}
+bash scripts/install_dependencies.sh || give_up "dependencies are missing"
+cmake --preset release -DSHEAFNN_BUILD_TESTS=ON -DSHEAFNN_BUILD_EXAMPLES=ON "$@" || give_up "cmake failed"
+cmake --build --preset release || give_up "the build failed"
+
+log=build/release/Testing/Temporary/LastTest.log
+rm -f "$log"
+status=0
+ctest --preset release --parallel "$(nproc)" || status=$?
+[ -f "$log" ] || give_up "ctest failed"
+
+# An entry of CTest counts as its test cases when doctest reports them, and as one otherwise. One failure more is a
+# program that reports no failed case and fails nevertheless (a crash, a sanitizer's complaint), or that ran no case.
+read -r passed failed < <(awk '
+  /^[0-9]+\/[0-9]+ Testing: / { cases_passed = cases_failed = 0; reported = 0 }
+  /^\[doctest\] test cases:/ {
+    split($0, part, "|")
+    cases_passed = part[2] + 0
+    cases_failed = part[3] + 0
+    reported = 1
+  }
+  /^Test Passed\.$/ {
+    passed += reported ? cases_passed : 1
+    failed += reported && cases_passed == 0
+  }
+  /^Test Failed\.$/ {
+    passed += cases_passed
+    failed += cases_failed > 0 ? cases_failed : 1
+  }
+  END { print passed + 0, failed + 0 }
+' "$log")
+if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,174 @@
+// Every function of blocks.hpp and normalisation.hpp that has a backward pass, as a map between flat arrays.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
+
+namespace sheaf_checks {
+
+using namespace sheafnn;
+
+using Values = std::vector<double>;
+
+inline Values normals(int count, std::uint32_t id) {
+  Values r(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    fill_normals<1>(&r[i], Stream{.seed = 5}, id, static_cast<std::uint32_t>(i));
+  }
+  return r;
+}
+
+template <class M, class T>
+M take(const T*& p) {
+  M r;
+  for (Index i = 0; i < r.size(); ++i) r.data()[i] = *p++;
+  return r;
+}
+template <class M, class T>
+void give(const M& m, T*& p) {
+  for (Index i = 0; i < m.size(); ++i) *p++ = m.data()[i];
+}
+template <class M>
+M zero() {
+  M r;
+  for (Index i = 0; i < r.size(); ++i) r.data()[i] = typename M::Scalar(0);
+  return r;
+}
+// Gram matrices are symmetric: averages a dense one with its transpose.
+template <class M>
+M symmetrised(const M& m) {
+  M r = m;
+  if constexpr (M::ColsAtCompileTime > 1) {
+    for (Index i = 0; i < m.rows(); ++i) {
+      for (Index j = 0; j < m.cols(); ++j) r(i, j) = typename M::Scalar(0.5) * (m(i, j) + m(j, i));
+    }
+  }
+  return r;
+}
+
+// Every function under test as a map between flat arrays, with its backward pass: in_bar = (∂out/∂in)ᵀ out_bar.
+template <class F>
+struct GramOp {
+  template <class T>
+  using Map = typename F::template Map<T>;
+  static constexpr int inputs = Map<double>::SizeAtCompileTime;
+  static constexpr int outputs = F::gram_rows * F::gram_cols;
+  static constexpr bool polynomial = true;
+  // Rotations: derivatives are taken as if a rotation's Gram were constant, which it is on SO(D).
+  template <class T>
+  static void forward(const T* in, T* out) {
+    give(gram<F, T>(take<Map<T>>(in)), out);
+  }
+  template <class T>
+  static void backward(const T* in, const T* out_bar, T* in_bar) {
+    Map<T> bar = zero<Map<T>>();
+    gram_backward<F, T>(take<Map<T>>(in), take<Gram<F, T>>(out_bar), bar);
+    give(bar, in_bar);
+  }
+};
+
+template <class F>
+struct TransportOp {
+  template <class T>
+  using Map = typename F::template Map<T>;
+  static constexpr int inputs = 2 * Map<double>::SizeAtCompileTime;
+  static constexpr int outputs = F::transport_rows * F::transport_cols;
+  static constexpr bool polynomial = true;
+  template <class T>
+  static void forward(const T* in, T* out) {
+    const auto a = take<Map<T>>(in);
+    const auto b = take<Map<T>>(in);
+    give(transport<F, T>(a, b), out);
+  }
+  template <class T>
+  static void backward(const T* in, const T* out_bar, T* in_bar) {
+    const auto a = take<Map<T>>(in);
+    const auto b = take<Map<T>>(in);
+    Map<T> a_bar = zero<Map<T>>(), b_bar = zero<Map<T>>();
+    transport_backward<F, T>(a, b, take<Transport<F, T>>(out_bar), a_bar, b_bar);
+    give(a_bar, in_bar);
+    give(b_bar, in_bar);
+  }
+};
+
+template <class F>
+struct OffDiagonalOp {
+  static constexpr int gram_size = F::gram_rows * F::gram_cols;
+  static constexpr int outputs = F::transport_rows * F::transport_cols;
+  static constexpr int inputs = 2 * gram_size + outputs;
+  static constexpr bool polynomial = true;
+  template <class T>
+  static void forward(const T* in, T* out) {
+    const auto u = take<Gram<F, T>>(in);
+    const auto q = take<Transport<F, T>>(in);
+    const auto v = take<Gram<F, T>>(in);
+    give(off_diagonal_block<F, T>(u, q, v), out);
+  }
+  template <class T>
+  static void backward(const T* in, const T* out_bar, T* in_bar) {
+    const auto u = take<Gram<F, T>>(in);
+    const auto q = take<Transport<F, T>>(in);
+    const auto v = take<Gram<F, T>>(in);
+    Gram<F, T> u_bar, v_bar;
+    Transport<F, T> q_bar;
+    off_diagonal_block_backward<F, T>(u, q, v, take<Transport<F, T>>(out_bar), q_bar, u_bar, v_bar);
+    give(u_bar, in_bar);
+    give(q_bar, in_bar);
+    give(v_bar, in_bar);
+  }
+};
+
+template <class F>
+struct DiagonalOp {
+  static constexpr int outputs = F::gram_rows * F::gram_cols;
+  static constexpr int inputs = 2 * outputs;
+  static constexpr bool polynomial = true;
+  template <class T>
+  static void forward(const T* in, T* out) {
+    const auto s = take<Gram<F, T>>(in);
+    const auto d = take<Gram<F, T>>(in);
+    give(diagonal_block(s, d), out);
+  }
+  template <class T>
+  static void backward(const T* in, const T* out_bar, T* in_bar) {
+    const auto s = take<Gram<F, T>>(in);
+    const auto d = take<Gram<F, T>>(in);
+    Gram<F, T> s_bar = zero<Gram<F, T>>(), d_bar = zero<Gram<F, T>>();
+    diagonal_block_backward(s, d, take<Gram<F, T>>(out_bar), s_bar, d_bar);
+    give(s_bar, in_bar);
+    give(d_bar, in_bar);
+  }
+};
+
+// S of the degree block AᵀA + I (dense) or a² + 1: free inputs, and eigenvalues of at least 1.
+template <class F, Normalisation normalisation>
+struct ScalingOp {
+  static constexpr int outputs = F::gram_rows * F::gram_cols;
+  static constexpr int inputs = outputs;
+  static constexpr bool polynomial = false;
+  template <class T>
+  static Gram<F, T> degree_block(const Gram<F, T>& a) {
+    Gram<F, T> r = block_product(block_transpose(a), a);
+    for (int i = 0; i < F::gram_rows; ++i) r(i, F::gram_cols == 1 ? 0 : i) += T(1);
+    return r;
+  }
+  template <class T>
+  static void forward(const T* in, T* out) {
+    give(node_scaling<F, T>(normalisation, degree_block<T>(take<Gram<F, T>>(in)), T(3)).scale, out);
+  }
+  template <class T>
+  static void backward(const T* in, const T* out_bar, T* in_bar) {
+    const auto a = take<Gram<F, T>>(in);
+    Gram<F, T> d_bar = zero<Gram<F, T>>();
+    const auto scaling = node_scaling<F, T>(normalisation, degree_block<T>(a), T(3));
+    node_scaling_backward<F, T>(normalisation, scaling, take<Gram<F, T>>(out_bar), d_bar);
+    const Gram<F, T> sum = d_bar + block_transpose(d_bar);
+    give(block_product(a, sum), in_bar);
+  }
+};
+
+}  // namespace sheaf_checks

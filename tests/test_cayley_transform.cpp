@@ -1,0 +1,93 @@
+/// \file
+/// Cayley transform and its inverse: round trips, derivatives, Jacobian, refusals.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "rotation_checks.hpp"
+#include "sheafnn/rotation/cayley_transform.hpp"
+#include "sheafnn/rotation/inverse_cayley_transform.hpp"
+#include "sheafnn/rotation/operations.hpp"
+
+namespace {
+
+using namespace rotation_checks;
+using sheafnn::RotationParameters;
+using sheafnn::SquareMatrix;
+
+template <int N>
+void check_transform() {
+  CAPTURE(N);
+  constexpr int P = sheafnn::rotation_parameters<N>;
+  std::mt19937 engine(500 + N);
+  const RotationParameters<double, N> phi = random_matrix<P, 1>(engine, 2);
+  const SquareMatrix<double, N> x = sheafnn::skew_matrix<double, N>(phi);
+  const SquareMatrix<double, N> q = sheafnn::cayley_transform<double, N>(x);
+  // Errors of (P + I)⁻¹ = (I − X)/2 are squared in the way back.
+  const double condition = 1 + x.squaredNorm();
+  CHECK((sheafnn::inverse_cayley_transform<double, N>(q) - x).norm() <= 8 * N * epsilon * condition);
+  CHECK((x - q + x * q + SquareMatrix<double, N>::Identity()).norm() <= 8 * N * epsilon * (1 + x.norm()));
+
+  // The derivative for any A with small symmetric part, not only for skew-symmetric ones.
+  SquareMatrix<double, N> a = x + random_matrix<N, N>(engine, 0.2);
+  const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
+  const SquareMatrix<double, N> p = sheafnn::cayley_transform<double, N>(a);
+  const SquareMatrix<double, N> a_bar = sheafnn::cayley_transform_backward<double, N>(a, p, cotangent);
+  // ‖(I − A)⁻¹‖ ≤ 1/(1 − N/5), and the third derivative has its fourth power.
+  const double bound = difference_bound * cotangent.norm() * 16;
+  for (int k = 0; k < N * N; ++k) {
+    const double expected = central_difference(a.data()[k], [&] {
+      return frobenius(cotangent, sheafnn::cayley_transform<double, N>(a));
+    });
+    CHECK(std::abs(a_bar.data()[k] - expected) <= bound);
+  }
+  // The inverse at P; its derivatives are powers of (P + I)⁻¹ = (I − A)/2.
+  SquareMatrix<double, N> moving = p;
+  const SquareMatrix<double, N> p_bar = sheafnn::inverse_cayley_transform_backward<double, N>(p, cotangent);
+  const double inverse_bound = difference_bound * cotangent.norm() * std::pow(1 + a.norm(), 4);
+  for (int k = 0; k < N * N; ++k) {
+    const double expected = central_difference(moving.data()[k], [&] {
+      return frobenius(cotangent, sheafnn::inverse_cayley_transform<double, N>(moving));
+    });
+    CHECK(std::abs(p_bar.data()[k] - expected) <= inverse_bound);
+  }
+
+  // √det(JᵀJ) against the Jacobian's rows, one vector-Jacobian product each.
+  Eigen::Matrix<double, N * N, P> jacobian;
+  for (int k = 0; k < N * N; ++k) {
+    SquareMatrix<double, N> entry = SquareMatrix<double, N>::Zero();
+    entry.data()[k] = 1;
+    RotationParameters<double, N> row = RotationParameters<double, N>::Zero();
+    sheafnn::cayley_rotation_backward<double, N>(phi, entry, row);
+    jacobian.row(k) = row.transpose();
+  }
+  const Eigen::Matrix<double, P, P> gram = jacobian.transpose() * jacobian;
+  const double log_jacobian = 0.5 * std::log(sheafnn::detail::pivoted_determinant<double, P>(gram));
+  CHECK(std::abs(log_jacobian - sheafnn::cayley_log_jacobian<double, N>(phi)) <= 8 * P * epsilon * condition);
+}
+
+}  // namespace
+
+TEST_CASE("Cayley transform: inverse, derivatives, Jacobian") {
+  check_transform<2>();
+  check_transform<3>();
+  check_transform<4>();
+}
+
+TEST_CASE("inverse Cayley transform refuses eigenvalue -1 and non-finite entries") {
+  SquareMatrix<double, 3> p = SquareMatrix<double, 3>::Identity();
+  p(0, 0) = p(1, 1) = -1;
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p)), std::invalid_argument);
+  try {
+    static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p));
+  } catch (const std::invalid_argument& error) {
+    CHECK(std::string(error.what()).find("a matrix with eigenvalue -1") != std::string::npos);
+  }
+  p(0, 2) = std::nan("");
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p)),
+                       "inverse_cayley_transform: p(0, 2): nan is not allowed; entries must be finite",
+                       std::invalid_argument);
+}

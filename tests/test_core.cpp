@@ -1,0 +1,421 @@
+/// \file
+/// The core room: packs, buffers, parallel loops, error messages. (Small matrices: test_small_matrix.cpp.)
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/version.hpp"
+
+namespace {
+
+using sheafnn::Index;
+using sheafnn::Pack;
+
+template <class T>
+constexpr T epsilon = std::numeric_limits<T>::epsilon();
+
+/// The type one step more accurate than T, for reference values.
+template <class T>
+using Wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+
+/// Equal as numbers, or both NaN.
+template <class T>
+bool same(T a, T b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+/// Ordinary values of both signs and many magnitudes, then the special ones.
+template <class T>
+std::vector<T> operands() {
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<double> mantissa(-2, 2);
+  std::uniform_int_distribution<int> exponent(-20, 20);
+  std::vector<T> r;
+  for (int i = 0; i < 91; ++i) r.push_back(static_cast<T>(std::ldexp(mantissa(engine), exponent(engine))));
+  using limits = std::numeric_limits<T>;
+  for (const T special : {T(0), -T(0), T(1), -T(1), limits::infinity(), -limits::infinity(), limits::quiet_NaN(),
+                          limits::max(), limits::lowest(), limits::min(), limits::denorm_min()}) {
+    r.push_back(special);
+  }
+  return r;
+}
+
+/// Calls check(a, b) with packs whose lanes walk through pairs of operands.
+template <class P, class Check>
+void for_operand_packs(const Check& check) {
+  using T = typename P::value_type;
+  const std::vector<T> values = operands<T>();
+  const std::size_t n = values.size();
+  for (std::size_t shift = 0; shift < n; ++shift) {
+    for (std::size_t start = 0; start < n; start += P::width) {
+      P a(0), b(0);
+      for (int l = 0; l < P::width; ++l) {
+        a.set_lane(l, values[(start + static_cast<std::size_t>(l)) % n]);
+        b.set_lane(l, values[(start + shift + static_cast<std::size_t>(l)) % n]);
+      }
+      check(a, b);
+    }
+  }
+}
+
+/// Number of lanes in which a pack differs from what a function says about the lane.
+template <class P, class Expected>
+int wrong_lanes(const P& pack, const Expected& expected) {
+  int wrong = 0;
+  for (int l = 0; l < P::width; ++l) wrong += same<typename P::value_type>(pack.lane(l), expected(l)) ? 0 : 1;
+  return wrong;
+}
+
+}  // namespace
+
+#define SHEAFNN_FLOAT_PACKS Pack<float, 4>, Pack<float, 8>, Pack<float, 16>, Pack<double, 4>, Pack<double, 8>
+
+TEST_CASE_TEMPLATE("pack: lanes, loading and storing", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  constexpr int W = P::width;
+  std::vector<T> values(W + 1);
+  for (int l = 0; l <= W; ++l) values[static_cast<std::size_t>(l)] = T(l) + T(0.5);
+  const P a = P::load(values.data() + 1);  // an address no vector is aligned to
+  for (int l = 0; l < W; ++l) CHECK(a.lane(l) == T(l) + T(1.5));
+  std::vector<T> out(W + 2, T(-1));
+  a.store(out.data() + 1);
+  CHECK(out.front() == T(-1));
+  CHECK(out.back() == T(-1));
+  for (int l = 0; l < W; ++l) CHECK(out[static_cast<std::size_t>(l) + 1] == a.lane(l));
+
+  for (int changed = 0; changed < W; ++changed) {
+    P b = a;
+    b.set_lane(changed, T(-7));
+    CHECK(wrong_lanes(b, [&](int l) { return l == changed ? T(-7) : a.lane(l); }) == 0);
+  }
+  CHECK(wrong_lanes(P(T(3)), [](int) { return T(3); }) == 0);
+  CHECK(wrong_lanes(P(3), [](int) { return T(3); }) == 0);
+  CHECK(wrong_lanes(P(0.1), [](int) { return T(0.1); }) == 0);
+
+  CHECK(wrong_lanes(sheafnn::load<P>(values.data()), [](int l) { return T(l) + T(0.5); }) == 0);
+  CHECK(sheafnn::load<T>(values.data() + 1) == T(1.5));
+  sheafnn::store(out.data(), P(2));
+  CHECK(out[W - 1] == T(2));
+  CHECK(out[W] == a.lane(W - 1));
+  sheafnn::store(out.data(), T(9));
+  CHECK(out[0] == T(9));
+  CHECK(out[1] == T(2));
+  static_assert(std::is_same_v<sheafnn::scalar_of_t<P>, T>);
+  static_assert(std::is_same_v<sheafnn::scalar_of_t<T>, T>);
+  static_assert(sheafnn::lanes<T> * sizeof(T) == 64);
+}
+
+TEST_CASE_TEMPLATE("pack: arithmetic is the scalar's in every lane, special values included", P,
+                   SHEAFNN_FLOAT_PACKS) {
+  int wrong = 0;
+  for_operand_packs<P>([&](const P& a, const P& b) {
+    wrong += wrong_lanes(a + b, [&](int l) { return a.lane(l) + b.lane(l); });
+    wrong += wrong_lanes(a - b, [&](int l) { return a.lane(l) - b.lane(l); });
+    wrong += wrong_lanes(a * b, [&](int l) { return a.lane(l) * b.lane(l); });
+    wrong += wrong_lanes(a / b, [&](int l) { return a.lane(l) / b.lane(l); });
+    wrong += wrong_lanes(-a, [&](int l) { return -a.lane(l); });
+    P sum = a, difference = a, product = a, quotient = a;
+    sum += b;
+    difference -= b;
+    product *= b;
+    quotient /= b;
+    wrong += wrong_lanes(sum, [&](int l) { return a.lane(l) + b.lane(l); });
+    wrong += wrong_lanes(difference, [&](int l) { return a.lane(l) - b.lane(l); });
+    wrong += wrong_lanes(product, [&](int l) { return a.lane(l) * b.lane(l); });
+    wrong += wrong_lanes(quotient, [&](int l) { return a.lane(l) / b.lane(l); });
+    wrong += wrong_lanes(a * 2 + 1.0, [&](int l) { return a.lane(l) * 2 + 1; });
+    for (int l = 0; l < P::width; ++l) {
+      wrong += std::signbit((-a).lane(l)) == std::signbit(a.lane(l)) && !std::isnan(a.lane(l)) ? 1 : 0;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_TEMPLATE("pack: comparisons, masks and select are the scalar's in every lane", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  const P yes(1), no(2);
+  int wrong = 0;
+  for_operand_packs<P>([&](const P& a, const P& b) {
+    wrong += wrong_lanes(select(a < b, yes, no), [&](int l) { return a.lane(l) < b.lane(l) ? T(1) : T(2); });
+    wrong += wrong_lanes(select(a <= b, yes, no), [&](int l) { return a.lane(l) <= b.lane(l) ? T(1) : T(2); });
+    wrong += wrong_lanes(select(a > b, yes, no), [&](int l) { return a.lane(l) > b.lane(l) ? T(1) : T(2); });
+    wrong += wrong_lanes(select(a >= b, yes, no), [&](int l) { return a.lane(l) >= b.lane(l) ? T(1) : T(2); });
+    wrong += wrong_lanes(select((a < b) & (b > P(0)), yes, no),
+                         [&](int l) { return a.lane(l) < b.lane(l) && b.lane(l) > 0 ? T(1) : T(2); });
+    wrong += wrong_lanes(select(a < b, a, b),
+                         [&](int l) { return sheafnn::select(a.lane(l) < b.lane(l), a.lane(l), b.lane(l)); });
+    wrong += wrong_lanes(abs(a), [&](int l) { return std::abs(a.lane(l)); });
+    // As with std::max and std::min, an unordered pair gives the first operand.
+    wrong += wrong_lanes(max(a, b), [&](int l) { return std::max(a.lane(l), b.lane(l)); });
+    wrong += wrong_lanes(min(a, b), [&](int l) { return std::min(a.lane(l), b.lane(l)); });
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_TEMPLATE("pack: unsigned words wrap, shift and combine", W, std::integral_constant<int, 4>,
+                   std::integral_constant<int, 8>, std::integral_constant<int, 16>) {
+  using P = Pack<std::uint32_t, W::value>;
+  std::mt19937 engine(2);
+  int wrong = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    P a(0), b(0);
+    for (int l = 0; l < P::width; ++l) {
+      a.set_lane(l, static_cast<std::uint32_t>(engine()));
+      b.set_lane(l, static_cast<std::uint32_t>(engine()));
+    }
+    const int bits = trial % 32;
+    for (int l = 0; l < P::width; ++l) {
+      wrong += (a + b).lane(l) != a.lane(l) + b.lane(l);
+      wrong += (a - b).lane(l) != a.lane(l) - b.lane(l);
+      wrong += (a * b).lane(l) != a.lane(l) * b.lane(l);
+      wrong += (a ^ b).lane(l) != (a.lane(l) ^ b.lane(l));
+      wrong += (a >> bits).lane(l) != a.lane(l) >> bits;
+      wrong += select(a < b, a, b).lane(l) != std::min(a.lane(l), b.lane(l));
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+namespace {
+
+/// Largest error of a pack function over [low, high] (and of its mirror image when `odd_range`), in units of
+/// epsilon · |reference|, the reference being the standard function one precision up.
+template <class P, class PackFunction, class Reference>
+double worst_error(double low, double high, const PackFunction& function, const Reference& reference) {
+  using T = typename P::value_type;
+  constexpr int steps = 4000;
+  double worst = 0;
+  for (int i = 0; i < steps; i += P::width) {
+    P x(0);
+    for (int l = 0; l < P::width; ++l) x.set_lane(l, static_cast<T>(low + (high - low) * (i + l + 0.5) / steps));
+    const P y = function(x);
+    for (int l = 0; l < P::width; ++l) {
+      const Wider<T> exact = reference(static_cast<Wider<T>>(x.lane(l)));
+      const Wider<T> error = std::abs(static_cast<Wider<T>>(y.lane(l)) - exact);
+      const double units = static_cast<double>(error / (std::abs(exact) * epsilon<T>));
+      if (!(units <= worst)) worst = units;  // NaN must show
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("pack: elementary functions", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  using R = Wider<T>;
+  constexpr double exponential_range =
+      std::is_same_v<T, float> ? 87 : 708;  // before overflow and denormal numbers
+  // Eigen states errors of a few units in the last place for its vectorised functions; one unit is up to epsilon · |y|.
+  constexpr double function_bound = 4;
+#define SHEAFNN_CHECK_FUNCTION(name, low, high)                                                         \
+  CHECK_MESSAGE(worst_error<P>(                                                                         \
+                    low, high, [](const P& x) { return name(x); }, [](R x) { return std::name(x); }) <= \
+                    function_bound,                                                                     \
+                #name " on [" #low ", " #high "]")
+  SHEAFNN_CHECK_FUNCTION(sqrt, 0, 1e6);
+  SHEAFNN_CHECK_FUNCTION(exp, -exponential_range, exponential_range);
+  SHEAFNN_CHECK_FUNCTION(exp, -1, 1);
+  SHEAFNN_CHECK_FUNCTION(expm1, -20, 20);
+  SHEAFNN_CHECK_FUNCTION(expm1, -1e-3, 1e-3);
+  SHEAFNN_CHECK_FUNCTION(log, 0, 4);
+  SHEAFNN_CHECK_FUNCTION(log, 0, 1e30);
+  SHEAFNN_CHECK_FUNCTION(log1p, -0.9, 10);
+  SHEAFNN_CHECK_FUNCTION(log1p, -1e-3, 1e-3);
+  SHEAFNN_CHECK_FUNCTION(sin, -100, 100);
+  SHEAFNN_CHECK_FUNCTION(cos, -100, 100);
+  SHEAFNN_CHECK_FUNCTION(sin, -1e-3, 1e-3);
+  SHEAFNN_CHECK_FUNCTION(tanh, -10, 10);
+  SHEAFNN_CHECK_FUNCTION(tanh, -1e-3, 1e-3);
+#undef SHEAFNN_CHECK_FUNCTION
+}
+
+TEST_CASE_TEMPLATE("pack: elementary functions at their limits", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const auto everywhere = [](const P& pack, T value) {
+    return wrong_lanes(pack, [&](int) { return value; }) == 0;
+  };
+  CHECK(everywhere(sqrt(P(0)), T(0)));
+  CHECK(everywhere(sqrt(P(-1)), nan));
+  CHECK(everywhere(exp(P(0)), T(1)));
+  CHECK(everywhere(exp(P(infinity)), infinity));
+  // Not exactly 0: Eigen's exponential stops at the smallest numbers.
+  CHECK(wrong_lanes(select(exp(P(-infinity)) <= P(std::numeric_limits<T>::min()), P(1), P(0)),
+                    [](int) { return T(1); }) == 0);
+  CHECK(everywhere(exp(P(nan)), nan));
+  CHECK(everywhere(expm1(P(0)), T(0)));
+  CHECK(everywhere(expm1(P(-infinity)), T(-1)));
+  CHECK(everywhere(log(P(1)), T(0)));
+  CHECK(everywhere(log(P(0)), -infinity));
+  CHECK(everywhere(log(P(-1)), nan));
+  CHECK(everywhere(log(P(infinity)), infinity));
+  CHECK(everywhere(log1p(P(0)), T(0)));
+  CHECK(everywhere(log1p(P(-1)), -infinity));
+  CHECK(everywhere(sin(P(0)), T(0)));
+  CHECK(everywhere(cos(P(0)), T(1)));
+  CHECK(everywhere(tanh(P(0)), T(0)));
+  CHECK(everywhere(tanh(P(50)), T(1)));
+  CHECK(everywhere(tanh(P(-50)), T(-1)));
+  CHECK(everywhere(sin(P(nan)), nan));
+  CHECK(everywhere(tanh(P(nan)), nan));
+}
+
+TEST_CASE_TEMPLATE("pack: reduce_add sums pairwise in a fixed order", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  std::mt19937 engine(3);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (int trial = 0; trial < 100; ++trial) {
+    P a(0);
+    std::vector<T> v(P::width);
+    for (std::size_t l = 0; l < v.size(); ++l) {
+      v[l] = static_cast<T>(uniform(engine));
+      a.set_lane(static_cast<int>(l), v[l]);
+    }
+    for (std::size_t half = v.size() / 2; half > 0; half /= 2) {
+      for (std::size_t l = 0; l < half; ++l) v[l] += v[l + half];
+    }
+    CHECK(reduce_add(a) == v[0]);
+  }
+  CHECK(sheafnn::reduce_add(T(1.25)) == T(1.25));
+}
+
+TEST_CASE_TEMPLATE("for_tiles covers the range once, in order, with tiles that fit", T, float, double) {
+  for (Index begin : {0, 3}) {
+    for (Index end = begin; end <= begin + 70; ++end) {
+      Index next = begin;
+      sheafnn::for_tiles<T>(begin, end, [&]<class Tile>(Index c) {
+        CHECK(c == next);
+        next = c + static_cast<Index>(sizeof(Tile) / sizeof(T));
+      });
+      CHECK(next == end);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("buffer: aligned, zeroed, a value", T, float, double, std::int32_t, char) {
+  using sheafnn::Buffer;
+  for (const Index size : {1, 3, 16, 1000}) {
+    Buffer<T> a(size);
+    CHECK(a.size() == size);
+    CHECK(!a.empty());
+    CHECK(reinterpret_cast<std::uintptr_t>(a.data()) % 64 == 0);
+    for (const T value : a) CHECK(value == T(0));
+    for (Index i = 0; i < size; ++i) a[i] = static_cast<T>(i % 100 + 1);
+
+    Buffer<T> copy = a;
+    CHECK(copy.data() != a.data());
+    CHECK(std::equal(copy.begin(), copy.end(), a.begin(), a.end()));
+    copy[0] = T(77);
+    CHECK(a[0] == T(1));
+
+    const T* storage = a.data();
+    Buffer<T> moved = std::move(a);
+    CHECK(moved.data() == storage);
+    CHECK(a.empty());  // NOLINT(bugprone-use-after-move): moved-from buffers are empty
+    CHECK(a.data() == nullptr);
+    a = moved;
+    CHECK(a.data() != moved.data());
+    CHECK(a[size - 1] == moved[size - 1]);
+    const Buffer<T>& alias = a;
+    a = alias;
+    CHECK(a.size() == size);
+    CHECK(a[size - 1] == moved[size - 1]);
+    copy = std::move(moved);
+    CHECK(copy.data() == storage);
+
+    const Buffer<T>& view_of = copy;
+    CHECK(view_of.view().size() == static_cast<std::size_t>(size));
+    CHECK(view_of.view().data() == storage);
+    copy.view()[0] = T(5);
+    CHECK(view_of[0] == T(5));
+    copy.fill(T(9));
+    for (const T value : view_of) CHECK(value == T(9));
+
+    copy.resize(size + 1);
+    CHECK(copy.size() == size + 1);
+    for (const T value : copy) CHECK(value == T(0));
+    copy.resize(0);
+    CHECK(copy.empty());
+    CHECK(copy.data() == nullptr);
+  }
+  const Buffer<T> none;
+  CHECK(none.size() == 0);
+  CHECK(none.begin() == none.end());
+  const Buffer<T> copy_of_none = none;
+  CHECK(copy_of_none.empty());
+}
+
+TEST_CASE("parallel_for: every index exactly once, ranges start at multiples of the grain") {
+  for (const int threads : {1, 2, 3, 4, 7, 16}) {
+    for (const Index count : {0, 1, 2, 3, 5, 16, 17, 63, 64, 65, 1000}) {
+      for (const Index grain : {1, 2, 7, 16, 64, 5000}) {
+        std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+        std::atomic<int> ranges = 0, misplaced = 0;
+        sheafnn::parallel_for(threads, count, grain, [&](Index begin, Index end) {
+          ++ranges;
+          const bool large_enough = end - begin >= grain || end == count;
+          if (begin % grain != 0 || begin >= end || end > count || !large_enough) ++misplaced;
+          for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+        });
+        int wrong = 0;
+        for (const std::atomic<int>& visit : visits) wrong += visit != 1;
+        CAPTURE(threads);
+        CAPTURE(count);
+        CAPTURE(grain);
+        CHECK(wrong == 0);
+        CHECK(misplaced == 0);
+        CHECK(ranges == std::min<Index>(threads, (count + grain - 1) / grain));
+      }
+    }
+  }
+}
+
+TEST_CASE("parallel_for: counts beyond 32 bits, and loops inside loops") {
+  const Index count = (Index{1} << 40) + 3;
+  std::atomic<Index> covered = 0;
+  sheafnn::parallel_for(5, count, 16, [&](Index begin, Index end) { covered += end - begin; });
+  CHECK(covered == count);
+
+  std::vector<std::atomic<int>> visits(12 * 50);
+  sheafnn::parallel_for(3, 12, 1, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      sheafnn::parallel_for(4, 50, 1, [&](Index first, Index last) {
+        for (Index j = first; j < last; ++j) ++visits[static_cast<std::size_t>(i * 50 + j)];
+      });
+    }
+  });
+  int wrong = 0;
+  for (const std::atomic<int>& visit : visits) wrong += visit != 1;
+  CHECK(wrong == 0);
+  CHECK(sheafnn::hardware_threads() >= 1);
+}
+
+TEST_CASE("errors name the argument, its value and the limit") {
+  CHECK_THROWS_WITH_AS(sheafnn::throw_invalid_argument("layers", 0, "must be between 1 and 64"),
+                       "layers: 0 is not allowed; must be between 1 and 64", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sheafnn::require(false, "dropout", 1.5, "must be below 1"),
+                       "dropout: 1.5 is not allowed; must be below 1", std::invalid_argument);
+  CHECK_NOTHROW(sheafnn::require(true, "dropout", 0.5, "must be below 1"));
+  CHECK(sheafnn::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
+}
+
+TEST_CASE("the version's parts and its text agree") {
+  CHECK(sheafnn::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
+        SHEAFNN_VERSION_STRING);
+}

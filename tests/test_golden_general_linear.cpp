@@ -1,0 +1,24 @@
+/// \file
+/// Networks with general linear maps against the golden values (golden_case.hpp).
+#include "golden_case.hpp"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Nsd;
+using sheafnn::GeneralLinear;
+
+}  // namespace
+
+TEST_CASE("golden values: general linear maps, double precision") {
+  golden::check<Nsd<GeneralLinear<2>, double>>("nsd_gen2", golden::double_bounds);
+  golden::check<Nsd<GeneralLinear<3>, double>>("nsd_gen3", golden::double_bounds);
+  golden::check<Bsnn<GeneralLinear<2>, double>>("bsnn_gen2", golden::double_bounds);
+  golden::check<Bsnn<GeneralLinear<3>, double>>("bsnn_gen3", golden::double_bounds);
+}
+
+TEST_CASE("golden values: general linear maps, single precision") {
+  golden::check<Bsnn<GeneralLinear<3>, float>>("bsnn_gen3", golden::float_bounds);
+}

@@ -1,0 +1,351 @@
+// Graphs, their statistics, splits, the karate club and synthetic datasets.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sheafnn/graph.hpp"
+
+namespace {
+
+using namespace sheafnn;
+
+std::vector<Edge> edges_of(const Graph& graph) { return {graph.edges().begin(), graph.edges().end()}; }
+
+// Everything a graph promises about its arrays.
+void check_consistent(const Graph& graph) {
+  const Index n = graph.node_count();
+  REQUIRE(graph.arc_count() == 2 * graph.edge_count());
+  REQUIRE(static_cast<Index>(graph.offsets().size()) == n + 1);
+  CHECK(graph.first_arc(0) == 0);
+  CHECK(graph.first_arc(n) == graph.arc_count());
+  Index degrees = 0;
+  for (Index u = 0; u < n; ++u) {
+    degrees += graph.degree(u);
+    for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) {
+      CHECK(graph.source(arc) == u);
+      CHECK(graph.target(arc) != u);
+      if (arc > graph.first_arc(u)) CHECK(graph.target(arc - 1) < graph.target(arc));
+      const Index back = graph.reverse(arc);
+      CHECK(graph.source(back) == graph.target(arc));
+      CHECK(graph.target(back) == u);
+      CHECK(graph.reverse(back) == arc);
+      const Edge edge = graph.edge(graph.edge_of(arc));
+      CHECK(std::min(u, graph.target(arc)) == edge.u);
+      CHECK(std::max(u, graph.target(arc)) == edge.v);
+      CHECK(graph.edge_of(back) == graph.edge_of(arc));
+    }
+  }
+  CHECK(degrees == graph.arc_count());
+  for (Index e = 0; e < graph.edge_count(); ++e) {
+    CHECK(graph.source(graph.forward_arc(e)) == graph.edge(e).u);
+    CHECK(graph.target(graph.forward_arc(e)) == graph.edge(e).v);
+    if (e > 0) CHECK(graph.edge(e - 1) < graph.edge(e));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Graph: merges duplicates and directions, drops loops, keeps isolated nodes") {
+  const std::vector<Edge> pairs = {{3, 1}, {0, 1}, {1, 3}, {2, 2}, {0, 1}, {1, 0}, {4, 0}, {4, 4}};
+  const Graph graph(6, pairs);
+  CHECK(graph.node_count() == 6);
+  CHECK(edges_of(graph) == std::vector<Edge>{{0, 1}, {0, 4}, {1, 3}});
+  CHECK(graph.dropped_self_loops() == 2);
+  CHECK(graph.merged_duplicates() == 3);
+  CHECK(graph.degree(2) == 0);
+  CHECK(graph.degree(5) == 0);
+  const std::vector<std::int32_t> targets(graph.targets().begin(), graph.targets().end());
+  CHECK(targets == std::vector<std::int32_t>{1, 4, 0, 3, 1, 0});
+  check_consistent(graph);
+}
+
+TEST_CASE("Graph: the order of the pairs does not matter") {
+  const Dataset data = synthetic({.nodes = 60, .classes = 3, .degree = 7, .seed = 3});
+  std::vector<Edge> pairs = edges_of(data.graph);
+  std::reverse(pairs.begin(), pairs.end());
+  for (std::size_t i = 0; i < pairs.size(); i += 2) std::swap(pairs[i].u, pairs[i].v);
+  const Graph other(60, pairs);
+  CHECK(edges_of(other) == edges_of(data.graph));
+  CHECK(std::equal(other.reverses().begin(), other.reverses().end(), data.graph.reverses().begin()));
+  check_consistent(other);
+  // The complete graph.
+  pairs.clear();
+  for (std::int32_t u = 0; u < 12; ++u) {
+    for (std::int32_t v = 0; v < u; ++v) pairs.push_back({u, v});
+  }
+  const Graph complete(12, pairs);
+  CHECK(complete.edge_count() == 66);
+  check_consistent(complete);
+}
+
+TEST_CASE("Graph: empty graphs and bad node numbers") {
+  CHECK(Graph().node_count() == 0);
+  CHECK(Graph().arc_count() == 0);
+  check_consistent(Graph(0, {}));
+  check_consistent(Graph(5, {}));
+  const auto build = [](Index n, const std::vector<Edge>& pairs) { Graph graph(n, pairs); };
+  CHECK_THROWS_WITH_AS(build(3, {{0, 1}, {1, 3}}),
+                       "edges[1]: 3 is not allowed; a node number must be between 0 and 2", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(build(3, {{-1, 1}}), "edges[0]: -1 is not allowed; a node number must be between 0 and 2",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(build(0, {{0, 0}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(build(-1, {}), "node_count: -1 is not allowed; must be between 0 and 2147483647",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(build(Index{1} << 31, {}), std::invalid_argument);
+}
+
+TEST_CASE("statistics: degrees, homophily, components") {
+  const std::vector<Edge> pairs = {{4, 1}, {1, 6}, {0, 5}, {5, 2}, {2, 0}};
+  const Graph graph(8, pairs);
+  const DegreeSummary degrees = degree_summary(graph);
+  CHECK(degrees.minimum == 0);
+  CHECK(degrees.maximum == 2);
+  CHECK(degrees.mean == 1.25);
+  CHECK(degrees.isolated == 2);
+  const Components components = connected_components(graph);
+  CHECK(components.count == 4);
+  CHECK(components.component_of == std::vector<std::int32_t>{0, 1, 0, 2, 1, 0, 1, 3});
+  CHECK(edge_homophily(graph, std::vector<std::int32_t>{0, 1, 0, 0, 1, 0, 2, 0}) == 0.8);
+  CHECK(edge_homophily(graph, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}) == 0);
+
+  CHECK_THROWS_WITH_AS(static_cast<void>(edge_homophily(graph, std::vector<std::int32_t>{0, 1})),
+                       "labels: 2 is not allowed; expected one label for each of the 8 nodes",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(edge_homophily(Graph(2, {}), std::vector<std::int32_t>{0, 1})),
+                  std::invalid_argument);
+  CHECK(degree_summary(Graph()).mean == 0);
+  CHECK(connected_components(Graph()).count == 0);
+  CHECK(connected_components(Graph(3, {})).component_of == std::vector<std::int32_t>{0, 1, 2});
+  // A long path needs no recursion.
+  std::vector<Edge> path;
+  for (std::int32_t u = 0; u < 200000; ++u) path.push_back({u, u + 1});
+  CHECK(connected_components(Graph(200001, path)).count == 1);
+}
+
+TEST_CASE("karate club: the published facts") {
+  const Dataset data = karate_club();
+  validate(data);
+  CHECK(data.node_count() == 34);
+  CHECK(data.graph.edge_count() == 78);
+  CHECK(data.graph.merged_duplicates() == 0);
+  CHECK(data.class_count == 2);
+  CHECK(std::count(data.labels.begin(), data.labels.end(), 0) == 17);
+  const std::vector<Index> degrees = {16, 9, 10, 6, 3, 4, 4, 4, 5, 2, 3, 1, 2, 5, 2, 2,  2,
+                                      2,  2, 3,  2, 2, 2, 5, 3, 3, 2, 4, 3, 4, 4, 6, 12, 17};
+  for (Index u = 0; u < 34; ++u) CHECK(data.graph.degree(u) == degrees[static_cast<std::size_t>(u)]);
+  CHECK(edge_homophily(data.graph, data.labels) == 67.0 / 78.0);
+  CHECK(connected_components(data.graph).count == 1);
+  // 45 triangles.
+  std::set<std::pair<Index, Index>> known;
+  for (const Edge& e : data.graph.edges()) known.insert({e.u, e.v});
+  Index triangles = 0;
+  for (const Edge& e : data.graph.edges()) {
+    for (Index w = e.v + 1; w < 34; ++w) {
+      if (known.contains({e.u, w}) && known.contains({e.v, w})) ++triangles;
+    }
+  }
+  CHECK(triangles == 45);
+  CHECK(data.features.rows() == 34);
+  CHECK(data.features.columns() == 34);
+  for (std::size_t u = 0; u < 34; ++u) {
+    CHECK(data.features.column_of()[u] == static_cast<std::int32_t>(u));
+    CHECK(data.features.values()[u] == 1);
+  }
+  REQUIRE(data.splits.size() == 10);
+  for (const Split& split : data.splits) {
+    CHECK(split.train.size() == 20);
+    CHECK(split.validation.size() == 6);
+    CHECK(split.test.size() == 8);
+  }
+}
+
+TEST_CASE("make_splits: stratified, seeded, covering") {
+  std::vector<std::int32_t> labels;
+  for (int u = 0; u < 200; ++u) labels.push_back(u < 100 ? 0 : u < 197 ? 1 : 2);  // 100, 97 and 3 nodes
+  const std::vector<Split> splits = make_splits(labels, 4, 3, {}, 7);
+  REQUIRE(splits.size() == 3);
+  for (const Split& split : splits) {
+    std::vector<std::int32_t> all;
+    for (const auto* set : {&split.train, &split.validation, &split.test}) {
+      CHECK(std::is_sorted(set->begin(), set->end()));
+      all.insert(all.end(), set->begin(), set->end());
+      for (std::int32_t c = 0; c < 3; ++c) {
+        const auto in_class = [&](std::int32_t u) { return labels[static_cast<std::size_t>(u)] == c; };
+        CHECK(std::any_of(set->begin(), set->end(), in_class));
+      }
+    }
+    std::sort(all.begin(), all.end());
+    REQUIRE(all.size() == 200);
+    for (std::int32_t u = 0; u < 200; ++u) CHECK(all[static_cast<std::size_t>(u)] == u);
+    // 48 + 47 + 1, 32 + 31 + 1, the rest.
+    CHECK(split.train.size() == 96);
+    CHECK(split.validation.size() == 64);
+  }
+  CHECK(splits[0].train != splits[1].train);
+  CHECK(make_splits(labels, 4, 3, {}, 7)[2].test == splits[2].test);
+  CHECK(make_splits(labels, 4, 2, {}, 7)[1].test == splits[1].test);
+  CHECK(make_splits(labels, 4, 3, {}, 8)[2].test != splits[2].test);
+  // Every node takes its turn: over 400 splits of 20 %, 4 standard errors around 80 test sets of each node.
+  std::vector<int> turns(200, 0);
+  for (const Split& split : make_splits(labels, 3, 400, {}, 1)) {
+    for (const std::int32_t u : split.test) ++turns[static_cast<std::size_t>(u)];
+  }
+  for (std::size_t u = 0; u < 197; ++u) CHECK(std::abs(turns[u] - 80) <= 4 * std::sqrt(400 * 0.2 * 0.8) + 4);
+
+  CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(labels, 2, 1)),
+                       "labels[197]: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, -1)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, 1, {.train = 0.7, .validation = 0.3})),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, 1, {.train = 0, .validation = 0.3})),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(std::vector<std::int32_t>{0, 1}, 2, 1)),
+                       "labels: 2 is not allowed; too few labelled nodes for three non-empty sets",
+                       std::invalid_argument);
+}
+
+TEST_CASE("synthetic: same seed, same dataset; another seed, another") {
+  const SyntheticOptions options{.nodes = 300, .classes = 4, .features = 40, .degree = 5, .seed = 11};
+  const Dataset a = synthetic(options);
+  const Dataset b = synthetic(options);
+  CHECK(edges_of(a.graph) == edges_of(b.graph));
+  CHECK(a.labels == b.labels);
+  CHECK(std::equal(a.features.values().begin(), a.features.values().end(), b.features.values().begin(),
+                   b.features.values().end()));
+  CHECK(std::equal(a.features.column_of().begin(), a.features.column_of().end(), b.features.column_of().begin()));
+  CHECK(a.splits[9].test == b.splits[9].test);
+  SyntheticOptions other = options;
+  other.seed = 12;
+  const Dataset c = synthetic(other);
+  CHECK(edges_of(a.graph) != edges_of(c.graph));
+  CHECK(a.labels != c.labels);
+  check_consistent(a.graph);
+  validate(a);
+}
+
+TEST_CASE("synthetic: edges, homophily and classes as asked for") {
+  for (const double homophily : {0.0, 0.1, 0.5, 0.9, 1.0}) {
+    for (const double degree_noise : {0.0, 1.0}) {
+      const Dataset data = synthetic({.nodes = 5000,
+                                      .classes = 4,
+                                      .degree = 8,
+                                      .homophily = homophily,
+                                      .degree_noise = degree_noise,
+                                      .seed = 5});
+      validate(data);
+      const double m = static_cast<double>(data.graph.edge_count());
+      CHECK(m == 20000);
+      CHECK(data.graph.merged_duplicates() == 0);
+      CHECK(data.graph.dropped_self_loops() == 0);
+      const double error = std::abs(edge_homophily(data.graph, data.labels) - homophily);
+      CHECK(error <= 4 * std::sqrt(homophily * (1 - homophily) / m));  // 4 standard errors; exact at 0 and 1
+      std::vector<Index> degree_of_class(4, 0);
+      for (std::size_t u = 0; u < 5000; ++u) {
+        degree_of_class[static_cast<std::size_t>(data.labels[u])] += data.graph.degree(static_cast<Index>(u));
+      }
+      for (std::int32_t c = 0; c < 4; ++c) {
+        CHECK(std::count(data.labels.begin(), data.labels.end(), c) == 1250);
+        // A class gets a quarter of the 2m ends: at most two per edge, so that the variance is at most 4m · 3/16.
+        const double share = static_cast<double>(degree_of_class[static_cast<std::size_t>(c)]);
+        CHECK(std::abs(share - m / 2) <= 4 * std::sqrt(m * 0.75));
+      }
+    }
+  }
+  // Ends in other classes are uniform over the other classes: 6 pairs of classes, m/6 edges each.
+  const Dataset data = synthetic({.nodes = 4000, .classes = 4, .degree = 12, .homophily = 0, .seed = 2});
+  Index count[4][4] = {};
+  for (const Edge& e : data.graph.edges()) {
+    const auto a = data.labels[static_cast<std::size_t>(e.u)];
+    const auto b = data.labels[static_cast<std::size_t>(e.v)];
+    ++count[std::min(a, b)][std::max(a, b)];
+  }
+  for (int a = 0; a < 4; ++a) {
+    for (int b = a + 1; b < 4; ++b) {
+      const double m = 24000;
+      CHECK(std::abs(static_cast<double>(count[a][b]) - m / 6) <= 4 * std::sqrt(m * 5 / 36));
+    }
+  }
+}
+
+TEST_CASE("synthetic: degree noise spreads the degrees") {
+  const double n = 20000;
+  for (const double spread : {0.0, 0.3, 0.6}) {
+    const Dataset data =
+        synthetic({.nodes = 20000, .classes = 5, .degree = 20, .degree_noise = spread, .seed = 1});
+    double squares = 0;
+    for (Index u = 0; u < 20000; ++u) squares += std::pow(static_cast<double>(data.graph.degree(u)) - 20, 2);
+    // Poisson around a log-normal mean: variance 20 + 20² (exp(spread²) − 1). The standard error of the variance
+    // follows from the fourth moment, here bounded by that of the log-normal part and the Poisson part, and merged
+    // duplicates of hubs shift it by less than 2 %.
+    const double factor = std::exp(spread * spread);
+    const double variance = 20 + 400 * (factor - 1);
+    const double kurtosis = std::pow(factor, 4) + 2 * std::pow(factor, 3) + 3 * std::pow(factor, 2);
+    const double standard_error = variance * std::sqrt(kurtosis / n);
+    CHECK(std::abs(squares / n - variance) <= 4 * standard_error + 0.02 * variance);
+  }
+}
+
+TEST_CASE("synthetic: features tell the class as far as noise allows") {
+  for (const double noise : {0.0, 0.25, 1.0}) {
+    const Dataset data =
+        synthetic({.nodes = 3000, .classes = 3, .features = 31, .words = 8, .feature_noise = noise});
+    double typical = 0, total = 0;
+    for (std::size_t u = 0; u < 3000; ++u) {
+      double row = 0;
+      for (Index k = data.features.offsets()[u]; k < data.features.offsets()[u + 1]; ++k) {
+        const std::size_t i = static_cast<std::size_t>(k);
+        row += data.features.values()[i];
+        if (data.features.column_of()[i] % 3 == data.labels[u]) typical += data.features.values()[i];
+      }
+      CHECK(row == 8);
+      total += row;
+    }
+    // A word of the whole vocabulary of 31 is typical by chance: 11/31, 10/31 and 10/31, a third on average.
+    const double expected = 1 - noise + noise / 3;
+    CHECK(std::abs(typical / total - expected) <= 4 * std::sqrt(expected * (1 - expected) / total));
+  }
+}
+
+TEST_CASE("synthetic: dense, tiny and large graphs finish") {
+  validate(synthetic({.nodes = 6, .classes = 2, .features = 2, .degree = 1}));
+  const Dataset dense = synthetic({.nodes = 200, .classes = 2, .degree = 90, .homophily = 0.5, .degree_noise = 2});
+  CHECK(dense.graph.edge_count() == 9000);
+  CHECK(synthetic({.nodes = 100, .degree = 0}).graph.edge_count() == 0);
+  CHECK(synthetic({.nodes = 200000, .features = 5, .words = 1, .degree = 10, .splits = 0}).graph.edge_count() ==
+        1000000);
+}
+
+TEST_CASE("synthetic: options out of range are named") {
+  const auto message = [](const SyntheticOptions& options) {
+    try {
+      static_cast<void>(synthetic(options));
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(message({.nodes = 14}) == "nodes: 14 is not allowed; must be between three per class, 15, and 2147483647");
+  CHECK(message({.classes = 1}) == "classes: 1 is not allowed; must be between 2 and 1000");
+  CHECK(message({.features = 4}) ==
+        "features: 4 is not allowed; must be between the number of classes, 5, and 10000000");
+  CHECK(message({.words = 0}) == "words: 0 is not allowed; must be between 1 and 1000");
+  CHECK(message({.degree = -1}) == "degree: -1 is not allowed; must be finite and not negative");
+  CHECK(message({.degree = nan}) == "degree: nan is not allowed; must be finite and not negative");
+  CHECK(message({.homophily = 1.5}) == "homophily: 1.5 is not allowed; must be between 0 and 1");
+  CHECK(message({.homophily = nan}) == "homophily: nan is not allowed; must be between 0 and 1");
+  CHECK(message({.feature_noise = -0.1}) == "feature_noise: -0.1 is not allowed; must be between 0 and 1");
+  CHECK(message({.degree_noise = 3}) == "degree_noise: 3 is not allowed; must be between 0 and 2");
+  CHECK(message({.splits = 1001}) == "splits: 1001 is not allowed; must be between 0 and 1000");
+  CHECK(message({.nodes = 100, .classes = 2, .degree = 30, .homophily = 1}) ==
+        "degree: 30 is not allowed; with this homophily a mean degree of at most 24.5 fits these classes");
+  CHECK(message({.nodes = 1000000000, .degree = 1000}) ==
+        "degree: 1000 is not allowed; a graph may have at most 2^30 edges");
+}

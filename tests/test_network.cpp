@@ -1,0 +1,437 @@
+/// \file
+/// Networks as a whole: seeds and noise, evaluation, several graphs, graphs without edges, initial parameters, options
+/// that are refused. Values and gradients: test_gradients_*.cpp; threads: test_network_threads.cpp.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model_gradient.hpp"
+#include "sheafnn/bsnn/network.hpp"
+#include "worst.hpp"
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Buffer;
+using sheafnn::Diagonal;
+using sheafnn::Identity;
+using sheafnn::Index;
+using sheafnn::MapKind;
+using sheafnn::ModelOptions;
+using sheafnn::Network;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+
+using Doubles = std::vector<double>;
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// Log-probabilities of the last pass, n × C.
+template <class Model>
+Doubles outputs(const Network<Model>& network, Index classes) {
+  Doubles r;
+  for (Index u = 0; u < network.graph().node_count(); ++u) {
+    const auto* row = network.log_probabilities() + u * network.class_stride();
+    r.insert(r.end(), row, row + classes);
+  }
+  return r;
+}
+double largest_difference(const Doubles& a, const Doubles& b) {
+  double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) worst = test::worse(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+/// Log-probabilities of every sample of an evaluation.
+template <class Model>
+std::vector<Doubles> evaluate(Network<Model>& network, const Model& model, std::uint64_t seed, std::uint32_t epoch,
+                              Index samples) {
+  std::vector<Doubles> r;
+  const Index drawn = network.evaluate(model.parameters(), seed, epoch, samples, [&](Index k) {
+    CHECK(k == static_cast<Index>(r.size()));
+    r.push_back(outputs(network, model.options().classes));
+  });
+  CHECK(drawn == static_cast<Index>(r.size()));
+  return r;
+}
+
+/// A model of the tiny task with parameters that are not special.
+template <class Model>
+Model tiny_model(const ModelOptions& options = tiny::options()) {
+  Model model(options, 5);
+  tiny::disturb(model.parameters(), 6, 0.3);
+  return model;
+}
+
+template <class Model>
+sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const tiny::Task& task, std::uint64_t seed,
+                              std::uint32_t epoch, double dropout) {
+  sheafnn::TrainingPass<typename Model::Scalar> pass;
+  pass.labels = task.labels;
+  pass.nodes = task.train;
+  pass.seed = seed;
+  pass.epoch = epoch;
+  pass.dropout = dropout;
+  pass.input_dropout = dropout;
+  return network.train_pass(model.parameters(), pass);
+}
+
+template <class Model>
+void check_seeds() {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  constexpr bool sampled = Model::bayesian && Model::Family::kind != MapKind::fixed;
+  const tiny::Task task;
+  const Model model = tiny_model<Model>();
+  Network<Model> network(model, task.graph, task.sparse);
+  const auto trained = [&](std::uint64_t seed, std::uint32_t epoch, double dropout) {
+    tiny_pass(network, model, task, seed, epoch, dropout);
+    return outputs(network, task.classes);
+  };
+  for (const double dropout : {0.0, 0.4}) {
+    CAPTURE(dropout);
+    const bool random = sampled || dropout > 0;
+    const Doubles base = trained(1, 2, dropout);
+    CHECK((trained(3, 2, dropout) == base) == !random);
+    CHECK((trained(1, 3, dropout) == base) == !random);
+    CHECK((trained((std::uint64_t{1} << 32) + 1, 2, dropout) == base) == !random);
+    CHECK(trained(1, 2, dropout) == base);
+  }
+  // Evaluation has no dropout, and noise of its own in every sample.
+  const std::vector<Doubles> samples = evaluate(network, model, 1, 2, 4);
+  CHECK(samples.size() == (sampled ? 4 : 1));
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    CHECK((samples[i] == trained(1, 2, 0.0)) == !sampled);
+    for (std::size_t j = 0; j < i; ++j) CHECK(samples[i] != samples[j]);
+  }
+  CHECK(evaluate(network, model, 1, 2, 4) == samples);
+  CHECK(evaluate(network, model, 1, 2, 2).front() == samples.front());
+  CHECK((evaluate(network, model, 2, 2, 1).front() == samples.front()) == !sampled);
+  CHECK((evaluate(network, model, 1, 3, 1).front() == samples.front()) == !sampled);
+}
+
+/// Evaluation against the reference, and explicit noise equal to the stream's.
+template <class Model>
+void check_noise() {
+  CAPTURE(Model::Family::name);
+  const tiny::Task task;
+  const Model model = tiny_model<Model>();
+  Network<Model> network(model, task.graph, task.sparse);
+  constexpr Index samples = 2;
+  const std::vector<Doubles> drawn = evaluate(network, model, 11, 12, samples);
+  reference::Problem problem = model_gradient::problem_of(model, task);
+  problem.noise = model_gradient::draw_noise(model, task.graph, 11, 12, 0x8000, samples);
+  problem.samples = samples;
+
+  std::vector<Doubles> rows;
+  std::vector<const double*> noise;
+  for (const reference::Matrix& matrix : problem.noise) {
+    Doubles& values = rows.emplace_back();
+    for (Index i = 0; i < matrix.size(); ++i) {
+      values.push_back(static_cast<double>(matrix(i / matrix.cols(), i % matrix.cols())));
+    }
+  }
+  for (const Doubles& values : rows) noise.push_back(values.data());
+  std::vector<Doubles> given;
+  network.evaluate(model.parameters(), 999, 999, samples,
+                   [&](Index) { given.push_back(outputs(network, task.classes)); }, noise);
+  REQUIRE(given.size() == drawn.size());
+  // Packs and scalars differ in the last places of their elementary functions.
+  for (std::size_t k = 0; k < given.size(); ++k) CHECK(largest_difference(given[k], drawn[k]) <= 512 * epsilon);
+
+  const reference::Result expected = reference::forward(problem);
+  Doubles exact;
+  for (Index u = 0; u < task.nodes; ++u) {
+    for (Index c = 0; c < task.classes; ++c) exact.push_back(static_cast<double>(expected.log_probabilities(u, c)));
+  }
+  CHECK(largest_difference(drawn.back(), exact) <= 512 * epsilon * 8);  // log-probabilities down to −8
+
+  // In training, with K = 2.
+  sheafnn::TrainingPass<double> pass;
+  pass.labels = task.labels;
+  pass.nodes = task.train;
+  pass.samples = samples;
+  pass.noise = noise;
+  network.train_pass(model.parameters(), pass);
+  CHECK(largest_difference(outputs(network, task.classes), given.back()) == 0);
+}
+
+/// Nodes, edges, features and nothing else decide: the union of two graphs is predicted as each alone.
+template <class Model>
+void check_union() {
+  CAPTURE(Model::Family::name);
+  const tiny::Task first(1), second(2);
+  const Model model = tiny_model<Model>();
+  const auto predict = [&](const sheafnn::Graph& graph, const Doubles& dense) {
+    const auto features = sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), graph.node_count(), 4);
+    Network<Model> network(model, graph, features);
+    return evaluate(network, model, 0, 0, 1).front();
+  };
+  // The second graph: without its edge {3, 4}.
+  std::vector<sheafnn::Edge> edges, all(first.graph.edges().begin(), first.graph.edges().end());
+  for (const sheafnn::Edge& e : second.graph.edges()) {
+    if (e.u == 3 && e.v == 4) continue;
+    edges.push_back(e);
+    all.push_back({e.u + 7, e.v + 7});
+  }
+  Doubles dense = first.dense;
+  dense.insert(dense.end(), second.dense.begin(), second.dense.end());
+  Doubles apart = predict(first.graph, first.dense);
+  const Doubles other = predict(sheafnn::Graph(7, edges), second.dense);
+  CHECK(largest_difference(apart, other) > 0.01);
+  apart.insert(apart.end(), other.begin(), other.end());
+  CHECK(largest_difference(predict(sheafnn::Graph(14, all), dense), apart) <= 64 * epsilon);
+
+  // And the numbering of the nodes does not matter.
+  const std::int32_t place[] = {4, 2, 6, 0, 1, 5, 3};
+  std::vector<sheafnn::Edge> moved;
+  for (const sheafnn::Edge& e : first.graph.edges()) moved.push_back({place[e.u], place[e.v]});
+  Doubles moved_features(first.dense.size()), expected(static_cast<std::size_t>(7 * 3));
+  const Doubles before = predict(first.graph, first.dense);
+  for (Index u = 0; u < 7; ++u) {
+    std::copy_n(first.dense.begin() + u * 4, 4, moved_features.begin() + place[u] * 4);
+    std::copy_n(before.begin() + u * 3, 3, expected.begin() + place[u] * 3);
+  }
+  CHECK(largest_difference(predict(sheafnn::Graph(7, moved), moved_features), expected) <= 256 * epsilon);
+}
+
+/// Graphs with nothing to sample.
+template <class Model>
+void check_without_edges() {
+  CAPTURE(Model::Family::name);
+  const Model model = tiny_model<Model>();
+  for (const Index n : {1, 7}) {
+    const sheafnn::Graph graph(n, {});
+    const tiny::Task task;
+    const auto features = sheafnn::NodeFeatures::from_dense(
+        std::span<const double>(task.dense).first(static_cast<std::size_t>(n * task.features)), n, task.features);
+    Network<Model> network(model, graph, features, 2);
+    sheafnn::TrainingPass<double> pass;
+    const std::vector<std::int32_t> nodes = {0};
+    pass.labels = task.labels;
+    pass.nodes = nodes;
+    pass.kl_weight = 1;
+    const sheafnn::PassResult result = network.train_pass(model.parameters(), pass);
+    CHECK(result.kl == 0);
+    CHECK(result.nll > 0);
+    CHECK(std::isfinite(result.nll));
+    const Buffer<double>& gradient = network.gradient();
+    CHECK(std::all_of(gradient.begin(), gradient.end(), [](double x) { return std::isfinite(x); }));
+    CHECK(std::any_of(gradient.begin(), gradient.end(), [](double x) { return x != 0; }));
+  }
+}
+
+/// Values of a parameter, with the bound and the variance they should have.
+void check_uniform(const std::vector<float>& values, double fan_in) {
+  const double bound = 1 / std::sqrt(fan_in), n = static_cast<double>(values.size());
+  double squares = 0, sum = 0;
+  bool inside = true;
+  for (const float x : values) {
+    inside = inside && std::abs(x) <= bound;
+    sum += x;
+    squares += static_cast<double>(x) * x;
+  }
+  CHECK(inside);
+  // Mean 0 with variance bound²/3; mean square bound²/3 with variance 4/45 bound⁴. Five standard errors.
+  CHECK(std::abs(sum / n) <= 5 * bound / std::sqrt(3 * n));
+  CHECK(std::abs(squares / n - bound * bound / 3) <= 5 * bound * bound * std::sqrt(4.0 / 45 / n));
+}
+
+template <class Model>
+void check_refused(const std::string& message, const ModelOptions& options) {
+  CAPTURE(message);
+  CHECK_THROWS_WITH_AS(Model model(options), message.c_str(), std::invalid_argument);
+}
+
+}  // namespace
+
+TEST_CASE("random numbers depend on seed, epoch and sample, and on nothing else") {
+  check_seeds<Bsnn<Diagonal<2>, double>>();
+  check_seeds<Bsnn<SpecialOrthogonal<3>, double>>();
+  check_seeds<Bsnn<Identity<2>, double>>();
+  check_seeds<Nsd<Diagonal<2>, double>>();
+}
+
+TEST_CASE("evaluation against dense matrices; explicit noise equals the same noise from a stream") {
+  check_noise<Bsnn<Diagonal<2>, double>>();
+  check_noise<Bsnn<SpecialOrthogonal<3>, double>>();
+}
+
+TEST_CASE("the same model on several graphs") {
+  check_union<Nsd<Diagonal<2>, double>>();
+  check_union<Bsnn<Identity<2>, double>>();
+}
+
+TEST_CASE("graphs without edges, and a single node") {
+  check_without_edges<Bsnn<SpecialOrthogonal<3>, double>>();
+  check_without_edges<Bsnn<Diagonal<2>, double>>();
+  check_without_edges<Nsd<Diagonal<2>, double>>();
+}
+
+TEST_CASE("single precision follows double precision") {
+  const tiny::Task task;
+  const auto of_double = tiny_model<Bsnn<SpecialOrthogonal<3>, double>>();
+  Bsnn<SpecialOrthogonal<3>> of_float(tiny::options(), 5);
+  tiny::disturb(of_float.parameters(), 6, 0.3);
+  Network<Bsnn<SpecialOrthogonal<3>, double>> exact(of_double, task.graph, task.sparse);
+  Network<Bsnn<SpecialOrthogonal<3>>> rounded(of_float, task.graph, task.sparse);
+  const sheafnn::PassResult a = tiny_pass(exact, of_double, task, 1, 2, 0.0);
+  const sheafnn::PassResult b = tiny_pass(rounded, of_float, task, 1, 2, 0.0);
+  // Uniform numbers have 23 bits in single precision and 32 in double: angles and normals differ by 2⁻²³ of their range.
+  constexpr double bound = 128 * static_cast<double>(std::numeric_limits<float>::epsilon());
+  CHECK(std::abs(a.loss - b.loss) <= bound * a.loss);
+  CHECK(std::abs(a.kl - b.kl) <= bound * a.kl);
+  CHECK(a.loss != b.loss);
+}
+
+TEST_CASE("initial parameters") {
+  ModelOptions options;
+  options.features = 300;
+  options.channels = 12;
+  options.layers = 2;
+  options.classes = 7;
+  options.second_linear = true;
+  options.degree_input = true;
+  options.learner_layers = 1;
+  options.learner_width = 20;
+  using Model = Bsnn<SpecialOrthogonal<3>>;
+  const Model model(options, 17);
+  const auto& parameters = model.parameters();
+  const auto get = [&](const std::string& name) { return parameters.get(parameters.find(name), parameters.values()); };
+  const double h = 36;
+  check_uniform(get("lin1.weight"), 300);
+  check_uniform(get("lin1.bias"), 300);
+  check_uniform(get("lin12.weight"), h);
+  check_uniform(get("lin12.bias"), h);
+  check_uniform(get("lin_maps.weight"), 301);
+  check_uniform(get("lin_maps.bias"), 301);
+  check_uniform(get("sheaf.hidden.0.weight"), 2 * h);
+  check_uniform(get("sheaf.mean.weight"), 20);
+  check_uniform(get("sheaf.var.weight"), 20);
+  check_uniform(get("edge.weight"), 2 * h);
+  check_uniform(get("lin2.weight"), h);
+  for (const std::string layer : {"0", "1"}) {
+    const std::vector<float> left = get("left." + layer), right = get("right." + layer), eps = get("eps." + layer);
+    CHECK(left == std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+    CHECK(eps == std::vector<float>(3, 0.0F));
+    double worst = 0;
+    for (std::size_t i = 0; i < 12; ++i) {
+      for (std::size_t j = 0; j < 12; ++j) {
+        double product = i == j ? -1 : 0;
+        for (std::size_t k = 0; k < 12; ++k) product += static_cast<double>(right[i * 12 + k]) * right[j * 12 + k];
+        worst = test::worse(worst, std::abs(product));
+      }
+    }
+    CHECK(worst <= 12 * static_cast<double>(std::numeric_limits<float>::epsilon()));
+  }
+  CHECK(get("right.0") != get("right.1"));
+  const auto same = [&](const Model& other) {
+    return std::equal(parameters.values().begin(), parameters.values().end(), other.parameters().values().begin());
+  };
+  CHECK(same(Model(options, 17)));
+  CHECK_FALSE(same(Model(options, 18)));
+}
+
+TEST_CASE("which parameters a model has") {
+  const auto names = [](const auto& model) {
+    std::string r;
+    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+      r += (r.empty() ? "" : " ") + info.name;
+      for (std::size_t i = 0; i < info.shape.size(); ++i) r += (i == 0 ? ":" : "x") + std::to_string(info.shape[i]);
+      if (info.group == sheafnn::ParameterGroup::sheaf_learner) r += "*";
+    }
+    return r;
+  };
+  ModelOptions options = tiny::options();
+  CHECK(names(Bsnn<Diagonal<2>, double>(options)) ==
+        "lin1.weight:4x4 lin1.bias:4 sheaf.mean.weight:2x8* sheaf.var.weight:2x8* left.0:2x2 right.0:2x2 eps.0:2x1 "
+        "left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
+  // A network for rotations has edge weights and, when Bayesian, a sheaf encoder, unless told otherwise.
+  CHECK(names(Bsnn<SpecialOrthogonal<3>, double>(options)) ==
+        "lin1.weight:6x4 lin1.bias:6 lin_maps.weight:6x4* lin_maps.bias:6* sheaf.mean.weight:3x12* "
+        "sheaf.var.weight:1x12* edge.weight:1x12* left.0:3x3 right.0:2x2 eps.0:3x1 left.1:3x3 right.1:2x2 eps.1:3x1 "
+        "lin2.weight:3x6 lin2.bias:3");
+  CHECK(names(Nsd<SpecialOrthogonal<2>>(options)) ==
+        "lin1.weight:4x4 lin1.bias:4 sheaf.0.weight:1x8* edge.0.weight:1x8* sheaf.1.weight:1x8* edge.1.weight:1x8* "
+        "left.0:2x2 right.0:2x2 eps.0:2x1 left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
+  options.linear = true;
+  options.left_weights = options.right_weights = false;
+  options.add_lp = true;
+  options.learner_layers = 2;
+  options.learner_width = 5;
+  CHECK(names(Nsd<Diagonal<2>, double>(options)) ==
+        "lin1.weight:6x4 lin1.bias:6 sheaf.0.hidden.0.weight:5x12* sheaf.0.hidden.1.weight:5x5* sheaf.0.weight:2x5* "
+        "eps.0:3x1 eps.1:3x1 lin2.weight:3x6 lin2.bias:3");
+}
+
+TEST_CASE("options that are refused, by name, value and limit") {
+  using Rotations = Bsnn<SpecialOrthogonal<3>>;
+  const auto with = [](auto member, auto value) {
+    ModelOptions options = tiny::options();
+    options.*member = value;
+    return options;
+  };
+  check_refused<Rotations>("features: 0 is not allowed; must be between 1 and 268435456",
+                           with(&ModelOptions::features, 0));
+  check_refused<Rotations>("channels: 1025 is not allowed; must be between 1 and 1024",
+                           with(&ModelOptions::channels, 1025));
+  check_refused<Rotations>("layers: 0 is not allowed; must be between 1 and 64", with(&ModelOptions::layers, 0));
+  check_refused<Rotations>("classes: 1 is not allowed; must be between 2 and 1048576",
+                           with(&ModelOptions::classes, 1));
+  check_refused<Rotations>("learner_layers: 9 is not allowed; must be between 0 and 8",
+                           with(&ModelOptions::learner_layers, 9));
+  check_refused<Rotations>("learner_width: -1 is not allowed; must be between 0 and 1024",
+                           with(&ModelOptions::learner_width, -1));
+  check_refused<Nsd<Diagonal<2>>>("edge_weights: 1 is not allowed; only special-orthogonal maps have edge weights",
+                                  with(&ModelOptions::edge_weights, std::optional(true)));
+  check_refused<Nsd<Diagonal<2>>>(
+      "separate_encoder: 1 is not allowed; only Bayesian models with learned maps have a sheaf encoder",
+      with(&ModelOptions::separate_encoder, std::optional(true)));
+  check_refused<Bsnn<Diagonal<2>, double>>("degree_input: 1 is not allowed; needs separate_encoder",
+                                           with(&ModelOptions::degree_input, true));
+  check_refused<Bsnn<SpecialOrthogonal<4>>>(
+      "parametrisation: euler is not allowed; Euler angles exist for stalk dimensions 2 and 3",
+      with(&ModelOptions::parametrisation, sheafnn::RotationParametrisation::euler));
+
+  const tiny::Task task;
+  using Model = Nsd<Diagonal<2>, double>;
+  const Model model(tiny::options());
+  CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, task.sparse, 0),
+                       "threads: 0 is not allowed; must be at least 1", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Network<Model>(model, sheafnn::Graph(6, {}), task.sparse),
+                       "features.rows: 7 is not allowed; must equal the number of nodes, 6", std::invalid_argument);
+  const auto narrow = sheafnn::NodeFeatures::from_dense(std::span<const double>(task.dense).first(21), 7, 3);
+  CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, narrow),
+                       "features.columns: 3 is not allowed; the model was built for 4", std::invalid_argument);
+}
+
+TEST_CASE("names of options and the schedule of the KL term") {
+  using sheafnn::KlSchedule;
+  for (std::size_t i = 0; i < sheafnn::kl_schedule_names.size(); ++i) {
+    const auto schedule = static_cast<KlSchedule>(i);
+    CHECK(sheafnn::parse_name<KlSchedule>("--kl-schedule", to_string(schedule), sheafnn::kl_schedule_names) == schedule);
+  }
+  CHECK(sheafnn::parse_name<sheafnn::KlEstimator>("--kl", "monte-carlo", sheafnn::kl_estimator_names) ==
+        sheafnn::KlEstimator::monte_carlo);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(sheafnn::parse_name<KlSchedule>("--kl-schedule", "linear", sheafnn::kl_schedule_names)),
+      "--kl-schedule: linear is not allowed; choose cyclical, constant, off", std::invalid_argument);
+
+  for (Index t = 0; t < 100; ++t) {
+    CAPTURE(t);
+    const double exponent = static_cast<double>(t % 40) / 2 - 10;
+    const double expected = std::exp(exponent) / (1 + std::exp(exponent));
+    const double weight = sheafnn::kl_weight(KlSchedule::cyclical, 3, t);
+    CHECK(std::abs(weight - 3 * expected) <= 16 * epsilon * expected);  // exp of up to 10, each way
+    CHECK(sheafnn::kl_weight(KlSchedule::constant, 3, t) == 3);
+    CHECK(sheafnn::kl_weight(KlSchedule::off, 3, t) == 0);
+  }
+  CHECK(sheafnn::kl_weight(KlSchedule::cyclical, 1, 20) == 0.5);
+  CHECK(sheafnn::kl_weight(KlSchedule::cyclical, 1, 40) == sheafnn::kl_weight(KlSchedule::cyclical, 1, 0));
+}

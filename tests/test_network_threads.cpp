@@ -1,0 +1,111 @@
+/// \file
+/// Training passes and evaluation give the same bits for any number of threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/nn/adam.hpp"
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Diagonal;
+using sheafnn::GeneralLinear;
+using sheafnn::Index;
+using sheafnn::ModelOptions;
+using sheafnn::Network;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+
+using Doubles = std::vector<double>;
+
+/// A graph large enough for every parallel loop to be divided.
+const sheafnn::Dataset& larger_task() {
+  static const sheafnn::Dataset data = [] {
+    sheafnn::SyntheticOptions options;
+    options.nodes = 701;
+    options.classes = 3;
+    options.features = 150;
+    options.degree = 5;
+    return sheafnn::synthetic(options);
+  }();
+  return data;
+}
+
+/// Three training passes and steps, then an evaluation; everything that can be seen on the way.
+template <class Model>
+Doubles run_training(int threads, const ModelOptions& options, sheafnn::KlEstimator estimator) {
+  const sheafnn::Dataset& data = larger_task();
+  using S = typename Model::Scalar;
+  Model model(options, 3);
+  auto& parameters = model.parameters();
+  Network<Model> network(model, data.graph, data.features, threads);
+  sheafnn::Adam<S> adam(parameters.size(), 0.01);
+  Doubles seen;
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    sheafnn::TrainingPass<S> pass;
+    pass.labels = data.labels;
+    pass.nodes = data.splits[0].train;
+    pass.seed = 4;
+    pass.epoch = epoch;
+    pass.input_dropout = 0.3;
+    pass.dropout = 0.2;
+    pass.kl_weight = 0.5;
+    pass.kl_estimator = estimator;
+    pass.samples = 2;
+    const sheafnn::PassResult result = network.train_pass(parameters, pass);
+    seen.insert(seen.end(), {result.nll, result.kl, result.loss});
+    seen.insert(seen.end(), network.gradient().begin(), network.gradient().end());
+    adam.begin_step();
+    adam.update(threads, 0, parameters.size(), 1e-3, network.gradient().data(), parameters.values().data());
+  }
+  network.evaluate(parameters, 4, 2, 2, [&](Index) {
+    const S* values = network.log_probabilities();
+    seen.insert(seen.end(), values, values + data.node_count() * network.class_stride());
+  });
+  seen.push_back(network.mean_kl());
+  return seen;
+}
+
+template <class Model>
+void check_threads(ModelOptions options, sheafnn::KlEstimator estimator) {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  options.features = larger_task().feature_count();
+  options.classes = 3;
+  const Doubles one = run_training<Model>(1, options, estimator);
+  CHECK(std::all_of(one.begin(), one.end(), [](double x) { return std::isfinite(x); }));
+  CHECK(run_training<Model>(1, options, estimator) == one);
+  CHECK(run_training<Model>(2, options, estimator) == one);
+  CHECK(run_training<Model>(3, options, estimator) == one);
+}
+
+}  // namespace
+
+TEST_CASE("results are the same bits for any number of threads: Bayesian") {
+  ModelOptions options;
+  options.channels = 5;
+  options.layers = 2;
+  check_threads<Bsnn<GeneralLinear<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.add_lp = options.add_hp = true;
+  options.second_linear = true;
+  options.degree_input = true;
+  options.learner_layers = 2;
+  options.learner_width = 6;
+  check_threads<Bsnn<SpecialOrthogonal<3>>>(options, sheafnn::KlEstimator::monte_carlo);
+}
+
+TEST_CASE("results are the same bits for any number of threads: deterministic") {
+  ModelOptions options;
+  options.channels = 9;
+  options.layers = 2;
+  options.second_linear = true;
+  check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.learner_layers = 1;
+  options.edge_weights = true;
+  check_threads<Nsd<SpecialOrthogonal<2>>>(options, sheafnn::KlEstimator::closed_form);
+}

@@ -1,0 +1,540 @@
+/// \file
+/// Parts of networks by themselves: activations, dense products, sparse input, softmax and likelihood, dropout, Adam,
+/// named parameters.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/adam.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/nn/softmax.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+#include "worst.hpp"
+
+namespace {
+
+using sheafnn::Buffer;
+using sheafnn::Index;
+using sheafnn::Pack;
+
+template <class S>
+constexpr double epsilon = static_cast<double>(std::numeric_limits<S>::epsilon());
+
+/// Numbers in (−1, 1).
+template <class S>
+std::vector<S> numbers(std::mt19937& engine, Index count) {
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<S> r(static_cast<std::size_t>(count));
+  for (S& x : r) x = static_cast<S>(uniform(engine));
+  return r;
+}
+
+/// In front of and behind what a function may write.
+template <class S>
+constexpr S sentinel = S(-77.25);
+
+template <class S>
+S at(const std::vector<S>& v, Index i) {
+  return v[static_cast<std::size_t>(i)];
+}
+
+/// The functions on one number, computed through every lane of a pack.
+template <class P, class Function>
+double worst_lane(const std::vector<double>& arguments, const Function& function, double (*exact)(double)) {
+  using S = typename P::value_type;
+  double worst = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    S lanes[P::width];
+    for (int l = 0; l < P::width; ++l) {
+      lanes[l] = static_cast<S>(arguments[(i + static_cast<std::size_t>(l)) % arguments.size()]);
+    }
+    const P result = function(P::load(lanes));
+    for (int l = 0; l < P::width; ++l) {
+      const double expected = exact(static_cast<double>(lanes[l]));
+      const double scalar = static_cast<double>(function(lanes[l]));
+      const double size = std::max(std::abs(expected), static_cast<double>(std::numeric_limits<S>::min()));
+      worst = test::worse(worst, std::abs(static_cast<double>(result.lane(l)) - expected) / size);
+      worst = test::worse(worst, std::abs(scalar - expected) / size);
+    }
+  }
+  return worst / epsilon<S>;
+}
+
+/// A product and its reference, element by element.
+template <class S>
+void check_product(std::mt19937& engine, Index rows, Index columns, Index depth, bool transposed, bool accumulate,
+                   Index padding) {
+  CAPTURE(rows);
+  CAPTURE(columns);
+  CAPTURE(depth);
+  CAPTURE(transposed);
+  CAPTURE(accumulate);
+  CAPTURE(padding);
+  const Index a_stride = (transposed ? rows : depth) + padding, b_stride = columns + padding;
+  const Index c_stride = columns + 2 * padding;
+  const std::vector<S> a = numbers<S>(engine, (transposed ? depth : rows) * a_stride);
+  const std::vector<S> b = numbers<S>(engine, std::max<Index>(depth, 1) * b_stride);
+  std::vector<S> start(static_cast<std::size_t>(rows * c_stride), sentinel<S>);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) start[static_cast<std::size_t>(i * c_stride + j)] = S(0.5);
+  }
+  const sheafnn::StridedMatrix<S> matrix =
+      transposed ? sheafnn::StridedMatrix<S>{a.data(), 1, a_stride} : sheafnn::StridedMatrix<S>{a.data(), a_stride, 1};
+  std::vector<S> c = start;
+  sheafnn::multiply_dense<S>(1, rows, columns, depth, matrix, b.data(), b_stride, c.data(), c_stride, accumulate);
+  double worst = 0;
+  bool untouched = true;
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < c_stride; ++j) {
+      const S value = at(c, i * c_stride + j);
+      if (j >= columns) {
+        untouched = untouched && value == sentinel<S>;
+        continue;
+      }
+      long double expected = accumulate ? 0.5L : 0.0L, size = expected;
+      for (Index k = 0; k < depth; ++k) {
+        const long double term = static_cast<long double>(matrix.data[i * matrix.row_stride + k * matrix.column_stride]) *
+                                 static_cast<long double>(at(b, k * b_stride + j));
+        expected += term;
+        size += std::abs(term);
+      }
+      // A sum of `depth` products in any order: γ_{depth + 1} times the sum of their sizes.
+      const double bound = static_cast<double>(depth + 2) * epsilon<S> * static_cast<double>(size);
+      const double error = std::abs(static_cast<double>(static_cast<long double>(value) - expected));
+      worst = test::worse(worst, bound > 0 ? error / bound : error);
+    }
+  }
+  CHECK(worst <= 1);
+  CHECK(untouched);
+  std::vector<S> threaded = start;
+  sheafnn::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride, accumulate);
+  CHECK(threaded == c);
+}
+
+template <class S>
+void check_products() {
+  std::mt19937 engine(3);
+  for (const Index rows : {1, 7, 8, 9, 21}) {
+    for (const Index columns : {1, 3, 4, 7, 8, 12, 16, 17, 31, 45}) {
+      for (const Index depth : {0, 1, 6, 33}) {
+        for (const bool transposed : {false, true}) {
+          check_product<S>(engine, rows, columns, depth, transposed, (rows + columns) % 2 == 0, columns % 3);
+        }
+      }
+    }
+  }
+  for (const bool accumulate : {false, true}) {
+    check_product<S>(engine, 5, 19, 1300, false, accumulate, 1);  // more than two strips of the inner loop
+    check_product<S>(engine, 5, 19, 1300, true, accumulate, 0);
+    check_product<S>(engine, 700, 20, 12, false, accumulate, 0);  // rows enough for several threads
+  }
+  check_product<S>(engine, 0, 5, 5, false, false, 0);
+  check_product<S>(engine, 5, 0, 5, false, false, 0);
+}
+
+template <class S>
+void check_column_sums() {
+  std::mt19937 engine(4);
+  for (const Index rows : {0, 1, 5, 255, 256, 257, 1000}) {
+    for (const Index columns : {1, 3, 8, 16, 29}) {
+      CAPTURE(rows);
+      CAPTURE(columns);
+      const Index stride = columns + 3;
+      const std::vector<S> m = numbers<S>(engine, rows * stride);
+      std::vector<S> sums(static_cast<std::size_t>(columns + 1), S(0.25));
+      sums.back() = sentinel<S>;
+      sheafnn::add_column_sums<S>(rows, columns, m.data(), stride, sums.data());
+      double worst = 0;
+      for (Index j = 0; j < columns; ++j) {
+        long double expected = 0.25L;
+        for (Index i = 0; i < rows; ++i) expected += static_cast<long double>(at(m, i * stride + j));
+        // Blocks of 256, then their sums: γ_{256 + rows/256 + 1} times at most rows + 1 in sum.
+        const double bound = static_cast<double>((std::min<Index>(rows, 256) + rows / 256 + 2) * (rows + 1));
+        worst = test::worse(
+            worst, std::abs(static_cast<double>(static_cast<long double>(at(sums, j)) - expected)) / bound);
+      }
+      CHECK(worst <= epsilon<S>);
+      CHECK(sums.back() == sentinel<S>);
+    }
+  }
+}
+
+/// Features with empty rows, an empty column and a dense row.
+sheafnn::NodeFeatures some_features(std::vector<double>& dense, Index rows, Index columns) {
+  std::mt19937 engine(5);
+  dense = numbers<double>(engine, rows * columns);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) {
+      double& x = dense[static_cast<std::size_t>(i * columns + j)];
+      x = static_cast<double>(static_cast<float>(x));
+      if (j == 2 || i % 7 == 3 || (i != 5 && x > -0.3)) x = 0;
+    }
+  }
+  return sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), rows, columns);
+}
+
+template <class S>
+void check_sparse_input() {
+  constexpr Index rows = 150, columns = 140;
+  std::vector<double> dense;
+  const sheafnn::SparseInput<S> input(some_features(dense, rows, columns));
+  CHECK(input.rows() == rows);
+  CHECK(input.columns() == columns);
+  std::mt19937 engine(6);
+  for (const Index width : {1, 3, 8, 20, 33}) {
+    CAPTURE(width);
+    const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
+    std::vector<S> out(static_cast<std::size_t>(rows * width + 1), sentinel<S>);
+    input.forward(1, input.values(), weight.data(), bias.data(), width, out.data());
+    double worst = 0;
+    for (Index i = 0; i < rows; ++i) {
+      for (Index c = 0; c < width; ++c) {
+        long double expected = static_cast<long double>(at(bias, c));
+        for (Index j = 0; j < columns; ++j) {
+          expected += static_cast<long double>(at(dense, i * columns + j)) *
+                      static_cast<long double>(at(weight, j * width + c));
+        }
+        worst = test::worse(
+            worst, std::abs(static_cast<double>(static_cast<long double>(at(out, i * width + c)) - expected)));
+      }
+    }
+    CHECK(worst <= (columns + 2) * epsilon<S> * columns);
+    CHECK(out.back() == sentinel<S>);
+
+    // The weight's derivative is added to what is there.
+    const std::vector<S> out_bar = numbers<S>(engine, rows * width);
+    std::vector<S> weight_bar(weight.size() + 1, S(0.5));
+    weight_bar.back() = sentinel<S>;
+    input.backward(1, input.values(), out_bar.data(), width, weight_bar.data());
+    worst = 0;
+    for (Index j = 0; j < columns; ++j) {
+      for (Index c = 0; c < width; ++c) {
+        long double expected = 0.5L;
+        for (Index i = 0; i < rows; ++i) {
+          expected += static_cast<long double>(at(dense, i * columns + j)) *
+                      static_cast<long double>(at(out_bar, i * width + c));
+        }
+        worst = test::worse(
+            worst, std::abs(static_cast<double>(static_cast<long double>(at(weight_bar, j * width + c)) - expected)));
+      }
+    }
+    CHECK(worst <= (rows + 2) * epsilon<S> * rows);
+    CHECK(weight_bar.back() == sentinel<S>);
+
+    std::vector<S> threaded = out;
+    input.forward(3, input.values(), weight.data(), bias.data(), width, threaded.data());
+    CHECK(threaded == out);
+    std::vector<S> threaded_bar(weight_bar.size(), S(0.5));
+    threaded_bar.back() = sentinel<S>;
+    input.backward(3, input.values(), out_bar.data(), width, threaded_bar.data());
+    CHECK(threaded_bar == weight_bar);
+  }
+  // Other values at the same places, as dropout makes them.
+  const std::vector<S> doubled = [&] {
+    std::vector<S> r(input.values(), input.values() + input.entries());
+    for (S& x : r) x *= 2;
+    return r;
+  }();
+  const std::vector<S> weight = numbers<S>(engine, columns), bias = {S(0)};
+  std::vector<S> once(rows), twice(rows);
+  input.forward(1, input.values(), weight.data(), bias.data(), 1, once.data());
+  input.forward(1, doubled.data(), weight.data(), bias.data(), 1, twice.data());
+  for (S& x : once) x *= 2;
+  CHECK(once == twice);
+}
+
+template <class S>
+void check_softmax() {
+  constexpr Index rows = 5, classes = 4, stride = 16;
+  std::vector<S> logits(rows * stride, sentinel<S>);
+  const double given[rows][classes] = {{0, 0, 0, 0},
+                                       {1, -2, 0.5, 3},
+                                       {1e4, -1e4, 0, 1},
+                                       {-1e4, -1e4, -1e4, -1e4},
+                                       {88.5, 88.5, -700, 90}};
+  for (Index u = 0; u < rows; ++u) {
+    for (Index c = 0; c < classes; ++c) logits[static_cast<std::size_t>(u * stride + c)] = static_cast<S>(given[u][c]);
+  }
+  sheafnn::log_softmax_rows<S>(2, rows, classes, logits.data(), stride);
+  for (Index u = 0; u < rows; ++u) {
+    CAPTURE(u);
+    long double largest = given[u][0], sum = 0;
+    for (const double x : given[u]) largest = std::max(largest, static_cast<long double>(x));
+    for (const double x : given[u]) sum += std::exp(static_cast<long double>(static_cast<S>(x)) - largest);
+    double probability = 0;
+    for (Index c = 0; c < classes; ++c) {
+      const double value = static_cast<double>(at(logits, u * stride + c));
+      const double expected =
+          static_cast<double>(static_cast<long double>(static_cast<S>(given[u][c])) - largest - std::log(sum));
+      // One subtraction of numbers up to |largest| + log 4.
+      CHECK(std::abs(value - expected) <=
+            4 * epsilon<S> * (1 + std::abs(expected) + static_cast<double>(std::abs(largest))));
+      probability += std::exp(value);
+    }
+    CHECK(std::abs(probability - 1) <= 8 * epsilon<S> * (1 + static_cast<double>(std::abs(largest))));
+    CHECK(at(logits, u * stride + classes) == sentinel<S>);
+  }
+
+  // Mean over the nodes, each counted once; the derivative is weight / |nodes| (softmax − one-hot), 0 elsewhere.
+  const std::vector<std::int32_t> labels = {3, 0, 0, 2, 1}, nodes = {0, 1, 4};
+  double expected = 0;
+  for (const std::int32_t u : nodes) {
+    expected -= static_cast<double>(at(logits, u * stride + labels[static_cast<std::size_t>(u)])) / 3;
+  }
+  const double nll = sheafnn::mean_negative_log_likelihood<S>(logits.data(), stride, labels, nodes);
+  CHECK(std::abs(nll - expected) <= 4 * epsilon<double> * expected);
+  CHECK(std::abs(std::exp(static_cast<double>(logits[0])) - 0.25) <= 4 * epsilon<S>);
+  std::vector<S> bar(rows * stride, sentinel<S>);
+  sheafnn::negative_log_likelihood_backward<S>(rows, classes, logits.data(), stride, labels, nodes, S(0.5), bar.data());
+  for (Index u = 0; u < rows; ++u) {
+    const bool counts = u == 0 || u == 1 || u == 4;
+    for (Index c = 0; c < stride; ++c) {
+      CAPTURE(u);
+      CAPTURE(c);
+      double derivative = 0;
+      if (counts && c < classes) {
+        derivative = std::exp(static_cast<double>(at(logits, u * stride + c)));
+        if (c == labels[static_cast<std::size_t>(u)]) derivative -= 1;
+        derivative *= 0.5 / 3;
+      }
+      CHECK(std::abs(static_cast<double>(at(bar, u * stride + c)) - derivative) <= 4 * epsilon<S>);
+    }
+  }
+}
+
+/// Adam in extended precision, one parameter at a time.
+struct ReferenceAdam {
+  long double m = 0, v = 0;
+  void step(int t, long double gradient, long double decay, long double rate, long double& value) {
+    const long double g = gradient + decay * value;
+    m = 0.9L * m + 0.1L * g;
+    v = 0.999L * v + 0.001L * g * g;
+    const long double mean = m / (1 - std::pow(0.9L, t)), square = v / (1 - std::pow(0.999L, t));
+    value -= rate * mean / (std::sqrt(square) + 1e-8L);
+  }
+};
+
+template <class S>
+void check_adam() {
+  constexpr Index count = 45, split = 19;  // neither a multiple of a pack's lanes
+  constexpr double rate = 0.01, decays[2] = {5e-4, 0.3};
+  constexpr int steps = 30;
+  std::mt19937 engine(8);
+  const std::vector<S> start = numbers<S>(engine, count);
+  const auto run = [&](int threads, std::vector<std::vector<S>>* gradients) {
+    std::mt19937 gradient_engine(9);
+    sheafnn::Adam<S> adam(count + 1, rate);
+    std::vector<S> value = start;
+    value.push_back(sentinel<S>);
+    for (int t = 1; t <= steps; ++t) {
+      std::vector<S> gradient = numbers<S>(gradient_engine, count + 1);
+      for (Index i = 0; i < count; i += 5) gradient[static_cast<std::size_t>(i)] *= S(1e-4);
+      adam.begin_step();
+      adam.update(threads, 0, split, decays[0], gradient.data(), value.data());
+      adam.update(threads, split, count, decays[1], gradient.data(), value.data());
+      if (gradients != nullptr) gradients->push_back(gradient);
+    }
+    return value;
+  };
+  std::vector<std::vector<S>> gradients;
+  const std::vector<S> value = run(1, &gradients);
+  CHECK(value.back() == sentinel<S>);
+  CHECK(run(2, nullptr) == value);
+  double worst = 0;
+  for (Index i = 0; i < count; ++i) {
+    ReferenceAdam reference;
+    long double x = static_cast<long double>(at(start, i));
+    for (int t = 1; t <= steps; ++t) {
+      reference.step(t, static_cast<long double>(at(gradients[static_cast<std::size_t>(t - 1)], i)),
+                     i < split ? 5e-4L : 0.3L, 0.01L, x);
+    }
+    worst = test::worse(worst, std::abs(static_cast<double>(static_cast<long double>(at(value, i)) - x)));
+  }
+  // Per step half an ε of the value, below 2, and 64 ε of the step, the rate: cancellation in the moments included.
+  CHECK(worst <= steps * (1 + 64 * rate) * epsilon<S>);
+
+  // The first step is the rate times the sign of the gradient, however large or small that is.
+  sheafnn::Adam<S> adam(4, rate);
+  const S gradient[4] = {S(1e-3), S(-1e-3), S(1e4), S(-1e4)};
+  S moved[4] = {0, 0, 0, 0};
+  adam.begin_step();
+  adam.update(1, 0, 4, 0.0, gradient, moved);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(std::abs(static_cast<double>(moved[i]) - (i % 2 == 0 ? -rate : rate)) <= rate * (16 * epsilon<S> + 1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
+  const std::vector<double> arguments = {-100, -30, -3, -1, -0.5, -1e-3, 0, 1e-3, 0.5, 1, 3, 30, 100, -0.0, 700, -700};
+  // exp(x) − 1 loses digits near 0: its absolute error is that of numbers near 1.
+  const auto exact_elu = [](double x) { return x > 0 ? x : std::expm1(x); };
+  const auto check_elu = [&]<class S>(S, auto pack) {
+    using P = decltype(pack);
+    for (const double argument : arguments) {
+      CAPTURE(argument);
+      const S x = static_cast<S>(argument);
+      const double expected = exact_elu(static_cast<double>(x));
+      CHECK(std::abs(static_cast<double>(sheafnn::elu(x)) - expected) <=
+            2 * epsilon<S> * std::max(1.0, std::abs(expected)));
+      const P y = sheafnn::elu(P(x));
+      for (int l = 0; l < P::width; ++l) {
+        CHECK(std::abs(static_cast<double>(y.lane(l)) - expected) <=
+              4 * epsilon<S> * std::max(1.0, std::abs(expected)));
+      }
+      // The slope from the value: 1 or e^x.
+      const double slope = argument > 0 ? 1 : std::exp(static_cast<double>(x));
+      CHECK(std::abs(static_cast<double>(sheafnn::elu_slope(sheafnn::elu(x))) - slope) <= 4 * epsilon<S>);
+      CHECK(std::abs(static_cast<double>(sheafnn::elu_slope(y).lane(1)) - slope) <= 4 * epsilon<S>);
+    }
+    CHECK(sheafnn::elu(S(0)) == S(0));
+    CHECK(sheafnn::elu_slope(S(0)) == S(1));
+  };
+  check_elu(0.0F, Pack<float, 16>());
+  check_elu(0.0F, Pack<float, 4>());
+  check_elu(0.0, Pack<double, 8>());
+
+  const auto sigmoid = [](const auto& x) { return sheafnn::sigmoid(x); };
+  const auto exact = [](double x) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x)))); };
+  CHECK(worst_lane<Pack<float, 16>>({-80, -30, -3, -1, -0.1, 0, 0.1, 1, 3, 30, 100, 17, 2}, sigmoid, exact) <= 8);
+  CHECK(worst_lane<Pack<double, 8>>({-700, -30, -3, -1, -0.1, 0, 0.1, 1, 3, 30, 100, 700, 2}, sigmoid, exact) <= 8);
+  for (const double extreme : {100.0, 1e4, 1e30, std::numeric_limits<double>::infinity()}) {
+    const float f = static_cast<float>(extreme);
+    CHECK(sheafnn::sigmoid(extreme) == 1);
+    CHECK(sheafnn::sigmoid(f) == 1);
+    CHECK(sheafnn::sigmoid(-extreme) <= 1e-43);
+    CHECK(sheafnn::sigmoid(-f) <= 1e-37F);
+    CHECK(sheafnn::sigmoid(Pack<float, 16>(-f)).lane(3) <= 1e-37F);
+    CHECK(sheafnn::sigmoid(Pack<float, 16>(f)).lane(3) == 1);
+    CHECK(sheafnn::elu(-f) == -1);
+    CHECK(sheafnn::elu(Pack<float, 16>(-f)).lane(5) == -1);
+    CHECK(sheafnn::elu(Pack<float, 16>(f)).lane(5) == f);
+  }
+}
+
+TEST_CASE_TEMPLATE("dense products for all shapes, strides and tiles", S, float, double) { check_products<S>(); }
+
+TEST_CASE_TEMPLATE("column sums", S, float, double) { check_column_sums<S>(); }
+
+TEST_CASE("transposition and padding") {
+  const double m[] = {1, 2, 3, 4, 5, 6};
+  double t[] = {0, 0, -1, 0, 0, -1, 0, 0, -1};
+  sheafnn::transpose_into<double>(2, 3, m, t, 3);
+  const double expected[] = {1, 4, -1, 2, 5, -1, 3, 6, -1};
+  CHECK(std::equal(std::begin(t), std::end(t), expected));
+  CHECK(sheafnn::padded<float>(0) == 0);
+  CHECK(sheafnn::padded<float>(1) == 16);
+  CHECK(sheafnn::padded<double>(8) == 8);
+  CHECK(sheafnn::padded<double>(9) == 16);
+}
+
+TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double) { check_sparse_input<S>(); }
+
+TEST_CASE_TEMPLATE("log-softmax, likelihood and its derivative", S, float, double) { check_softmax<S>(); }
+
+TEST_CASE("dropout masks") {
+  using sheafnn::Dropout;
+  using sheafnn::Purpose;
+  using sheafnn::Stream;
+  constexpr Index count = 20011;
+  const auto mask_of = [](const Dropout& dropout, int threads, Index size) {
+    std::vector<std::uint8_t> mask(static_cast<std::size_t>(Dropout::mask_size(size)));
+    dropout.fill_mask(threads, size, mask.data());
+    mask.resize(static_cast<std::size_t>(size));
+    return mask;
+  };
+  for (const double rate : {0.05, 0.5, 0.9}) {
+    CAPTURE(rate);
+    const Dropout dropout{rate, Stream{5, Purpose::layer_dropout, 7, 3, 2}};
+    const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count);
+    bool equal = true;
+    Index kept = 0;
+    for (Index e = 0; e < count; ++e) {
+      equal = equal && (at(mask, e) != 0) == dropout.keeps(e) && at(mask, e) <= 1;
+      kept += at(mask, e);
+    }
+    CHECK(equal);
+    const double error = std::sqrt(rate * (1 - rate) * count);
+    CHECK(std::abs(static_cast<double>(kept) - (1 - rate) * count) <= 5 * error);
+    CHECK(mask_of(dropout, 3, count) == mask);
+    // A shorter array has the same beginning.
+    CHECK(std::equal(mask.begin(), mask.begin() + 77, mask_of(dropout, 1, 77).begin()));
+    // Any other address has another mask: agreement as of independent ones, (1 − p)² + p².
+    for (const Stream& stream :
+         {Stream{6, Purpose::layer_dropout, 7, 3, 2}, Stream{5, Purpose::hidden_dropout, 7, 3, 2},
+          Stream{5, Purpose::layer_dropout, 8, 3, 2}, Stream{5, Purpose::layer_dropout, 7, 4, 2},
+          Stream{5, Purpose::layer_dropout, 7, 3, 1}}) {
+      const std::vector<std::uint8_t> other = mask_of({rate, stream}, 1, count);
+      Index agree = 0;
+      for (Index e = 0; e < count; ++e) agree += at(mask, e) == at(other, e) ? 1 : 0;
+      const double p = (1 - rate) * (1 - rate) + rate * rate;
+      CHECK(std::abs(static_cast<double>(agree) - p * count) <= 5 * std::sqrt(p * (1 - p) * count));
+    }
+  }
+  // Blocks far behind: ids beyond 32 bits.
+  const Dropout far{0.5, Stream{5, Purpose::layer_dropout}};
+  Index kept = 0;
+  for (Index e = 0; e < 4000; ++e) kept += far.keeps((Index{1} << 36) + e) ? 1 : 0;
+  CHECK(std::abs(static_cast<double>(kept) - 2000) <= 5 * std::sqrt(1000.0));
+  CHECK_FALSE(Dropout{}.active());
+  CHECK(Dropout{0.2, {}}.active());
+  CHECK(Dropout{0.2, {}}.scale() == 1 / 0.8);
+
+  std::mt19937 engine(11);
+  const std::vector<float> in = numbers<float>(engine, count);
+  const Dropout dropout{0.3, Stream{1, Purpose::hidden_dropout}};
+  const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count);
+  std::vector<float> out(in.size()), sum(in.size(), 1.0F), in_place = in;
+  sheafnn::apply_dropout(2, count, in.data(), mask.data(), dropout.scale(), out.data());
+  sheafnn::apply_dropout(1, count, in.data(), mask.data(), dropout.scale(), in_place.data());
+  sheafnn::add_dropout(2, count, in.data(), mask.data(), dropout.scale(), sum.data());
+  bool scaled = true, added = true;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const float expected = mask[i] != 0 ? in[i] * static_cast<float>(1 / 0.7) : 0.0F;
+    scaled = scaled && out[i] == expected;
+    added = added && std::abs(sum[i] - 1 - expected) <= 2 * epsilon<float> * (1 + std::abs(expected));
+  }
+  CHECK(scaled);
+  CHECK(added);
+  CHECK(in_place == out);
+}
+
+TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
+
+TEST_CASE("named parameters: offsets, visible and stored order, errors") {
+  sheafnn::ParameterSet<double> set;
+  const int a = set.add("a", {2, 3}, sheafnn::ParameterGroup::network, true);
+  const int b = set.add("b", {2, 2}, sheafnn::ParameterGroup::sheaf_learner);
+  const int c = set.add("c", {3}, sheafnn::ParameterGroup::network);
+  set.finish();
+  CHECK(set.size() == 13);
+  CHECK(set.find("b") == b);
+  CHECK(set.info(b).offset == 6);
+  CHECK(set.info(c).size == 3);
+  CHECK(set.info(b).group == sheafnn::ParameterGroup::sheaf_learner);
+  CHECK(std::all_of(set.values().begin(), set.values().end(), [](double x) { return x == 0; }));
+  set.set(a, {1, 2, 3, 4, 5, 6});
+  set.set(b, {7, 8, 9, 10});
+  set.set(c, {11, 12, 13});
+  const double stored[] = {1, 4, 2, 5, 3, 6, 7, 8, 9, 10, 11, 12, 13};
+  CHECK(std::equal(set.values().begin(), set.values().end(), stored));
+  CHECK(set.get(a, set.values()) == std::vector<double>{1, 2, 3, 4, 5, 6});
+  CHECK(set.get(c, set.values()) == std::vector<double>{11, 12, 13});
+  CHECK(set.data(b)[3] == 10);
+  CHECK_THROWS_WITH_AS(set.set(b, {1, 2, 3}), "b: 3 is not allowed; expected 4 values", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(set.find("d")),
+                       "parameter: d is not allowed; the model has no parameter of that name", std::invalid_argument);
+}

@@ -1,0 +1,499 @@
+// .npz files: zip, .npy and dataset level, well-formed in every supported form and damaged in every way.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "npz_writer.hpp"
+#include "sheafnn/io/datasets.hpp"
+#include "sheafnn/io/npz.hpp"
+#include "temporary_folder.hpp"
+
+namespace {
+
+using namespace sheafnn;
+using io::NpyArray;
+using io::NpzArchive;
+using io::ZipArchive;
+using test::Bytes;
+using test::npy;
+using test::ZipWriter;
+
+using Arrays = std::map<std::string, Bytes>;
+
+// Four nodes, two features, a path of three edges, two splits.
+Arrays small_arrays() {
+  return {{"node_features", npy<double>({4, 2}, {1, 0, 0, 2, 0, 0, 3, 4}, {"<f4"})},
+          {"node_labels", npy<int>({4}, {0, 1, 2, 1}, {"<i8"})},
+          {"edges", npy<int>({3, 2}, {0, 1, 1, 2, 2, 3}, {"<i8"})},
+          {"train_masks", npy<int>({2, 4}, {1, 1, 0, 0, 0, 0, 1, 1}, {"|b1"})},
+          {"val_masks", npy<int>({2, 4}, {0, 0, 1, 0, 1, 0, 0, 0}, {"|b1"})},
+          {"test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 1, 0, 0}, {"|b1"})}};
+}
+
+Bytes archive_of(const Arrays& arrays, const test::ZipOptions& options = {}) {
+  ZipWriter writer(options);
+  for (const auto& [key, content] : arrays) writer.add(key + ".npy", content);
+  return writer.finish();
+}
+Bytes archive_with(const std::string& key, const Bytes& content) {
+  Arrays arrays = small_arrays();
+  arrays[key] = content;
+  return archive_of(arrays);
+}
+
+Dataset load(const Bytes& bytes) { return io::detail::read_dataset(NpzArchive("t.npz", bytes), "t"); }
+
+void check_small(const Dataset& data) {
+  CHECK(data.node_count() == 4);
+  CHECK(data.feature_count() == 2);
+  CHECK(data.class_count == 3);
+  CHECK(data.labels == std::vector<std::int32_t>{0, 1, 2, 1});
+  const std::vector<Edge> edges(data.graph.edges().begin(), data.graph.edges().end());
+  CHECK(edges == std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}});
+  const std::vector<double> values(data.features.values().begin(), data.features.values().end());
+  CHECK(values == std::vector<double>{1, 2, 3, 4});
+  const std::vector<Index> offsets(data.features.offsets().begin(), data.features.offsets().end());
+  CHECK(offsets == std::vector<Index>{0, 1, 2, 2, 4});
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[0].train == std::vector<std::int32_t>{0, 1});
+  CHECK(data.splits[0].validation == std::vector<std::int32_t>{2});
+  CHECK(data.splits[0].test == std::vector<std::int32_t>{3});
+  CHECK(data.splits[1].train == std::vector<std::int32_t>{2, 3});
+  CHECK(data.splits[1].validation == std::vector<std::int32_t>{0});
+  CHECK(data.splits[1].test == std::vector<std::int32_t>{1});
+}
+
+// The message of the std::runtime_error that `action` throws, or "" where it returns; any other exception passes
+// and fails the test. A message has to be one line that begins with the name of the file.
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::runtime_error& error) {
+    const std::string message = error.what();
+    CHECK(message.find('\n') == std::string::npos);
+    CHECK(message.starts_with("t.npz: "));
+    return message;
+  }
+  return "";
+}
+
+#define CHECK_MESSAGE_IS(bytes, message) CHECK_THROWS_WITH_AS(load(bytes), message, std::runtime_error)
+
+}  // namespace
+
+TEST_CASE("npy: every element type, byte order, memory order and version") {
+  const std::vector<int> expected = {0, 1, 100, 3, 4, 5};
+  for (const std::string type : {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}) {
+    for (const std::string order : {"<", ">"}) {
+      for (const bool fortran : {false, true}) {
+        for (const int version : {1, 2, 3}) {
+          CAPTURE(order + type);
+          CAPTURE(fortran);
+          const NpyArray array("a",
+                               npy(std::vector<std::size_t>{2, 3}, expected, {order + type, fortran, version}));
+          CHECK(array.shape() == std::vector<Index>{2, 3});
+          CHECK(array.dtype() == order + type);
+          CHECK(array.values<double>() == std::vector<double>(expected.begin(), expected.end()));
+          CHECK(array.values<float>() == std::vector<float>(expected.begin(), expected.end()));
+          CHECK(array.values<std::int64_t>() == std::vector<std::int64_t>(expected.begin(), expected.end()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("npy: three dimensions in Fortran order, scalars and empty arrays") {
+  std::vector<int> counting(24);
+  for (int i = 0; i < 24; ++i) counting[static_cast<std::size_t>(i)] = i;
+  const NpyArray array("a", npy(std::vector<std::size_t>{2, 3, 4}, counting, {"<i4", true}));
+  CHECK(array.values<std::int64_t>() == std::vector<std::int64_t>(counting.begin(), counting.end()));
+  CHECK(array.shape_text() == "(2, 3, 4)");
+
+  const NpyArray scalar("a", npy<double>({}, {0.5}));
+  CHECK(scalar.shape().empty());
+  CHECK(scalar.values<double>() == std::vector<double>{0.5});
+  const NpyArray empty("a", npy<double>({0, 7}, {}));
+  CHECK(empty.size() == 0);
+  CHECK(empty.values<double>().empty());
+  CHECK(npy<double>({5}, {1, 2, 3, 4, 5}).size() % 8 == 0);
+  CHECK(NpyArray("a", npy<double>({5}, {1, 2, 3, 4, 5})).shape_text() == "(5,)");
+}
+
+TEST_CASE("npy: extreme values keep their bits or are refused") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto real = [](double v, const char* type) { return NpyArray("a", npy<double>({1}, {v}, {type})); };
+  const auto whole = [](std::int64_t v, const char* type) {
+    return NpyArray("a", npy<std::int64_t>({1}, {v}, {type}));
+  };
+  CHECK(whole(std::numeric_limits<std::int64_t>::min(), "<i8").values<std::int64_t>()[0] ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(whole(-1, "<i2").values<std::int64_t>()[0] == -1);
+  CHECK(whole(-1, ">u4").values<std::int64_t>()[0] == 4294967295);
+  CHECK(whole(-1, "<u8").values<double>()[0] == 18446744073709551615.0);
+  CHECK(real(infinity, "<f4").values<double>()[0] == infinity);
+  CHECK(std::isnan(real(std::nan(""), "<f8").values<float>()[0]));
+  CHECK(real(-9223372036854775808.0, "<f8").values<std::int64_t>()[0] == std::numeric_limits<std::int64_t>::min());
+
+  CHECK_THROWS_WITH_AS(static_cast<void>(whole(-1, "<u8").values<std::int64_t>()),
+                       "a[0]: 18446744073709551615 is too large; at most 9223372036854775807 is allowed",
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(
+                           NpyArray("a", npy<double>({2, 2}, {1, 2, 3, 0.5})).values<std::int64_t>()),
+                       "a[1, 1]: 0.5 is not a whole number of 64 bits", std::runtime_error);
+  for (const double v : {infinity, -infinity, std::nan(""), 9223372036854775808.0, 1e300}) {
+    CHECK_THROWS_AS(static_cast<void>(real(v, "<f8").values<std::int64_t>()), std::runtime_error);
+  }
+  CHECK_THROWS_WITH_AS(static_cast<void>(real(1e39, "<f8").values<float>()),
+                       "a[0]: 1e+39 is too large for single precision", std::runtime_error);
+
+  // Half precision: smallest subnormal, largest, infinity, negative zero.
+  const std::string header = "{'descr': '<f2', 'fortran_order': False, 'shape': (4,)}";
+  const std::vector<double> half =
+      NpyArray("a", test::npy_with_header(header, {1, 0, 0xFF, 0x7B, 0, 0xFC, 0, 0x80})).values<double>();
+  CHECK(half[0] == std::ldexp(1.0, -24));
+  CHECK(half[1] == 65504);
+  CHECK(half[2] == -infinity);
+  CHECK(half[3] == 0);
+  CHECK(std::signbit(half[3]));
+}
+
+TEST_CASE("npy: headers that are refused") {
+  const auto message = [](const std::string& header, std::size_t bytes = 8) {
+    try {
+      NpyArray("a", test::npy_with_header(header, Bytes(bytes)));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string f8 = "'descr': '<f8', 'fortran_order': False, ";
+  CHECK(message("{" + f8 + "'shape': (1,)}") == "no error");
+  CHECK(message("{'shape': (1,), \"descr\": \"<f8\", 'fortran_order': False}") == "no error");
+  CHECK(message("{" + f8 + "'shape': (2,)}") == "a: its shape and type need 16 bytes of data, but 8 are there");
+  CHECK(message("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") ==
+        "a: holds Python objects (dtype object); save it as an array of numbers");
+  CHECK(message("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,)}") ==
+        "a: is a structured array; only plain numeric arrays are supported");
+  for (const std::string type : {"<U2", "|S8", "<c8", "<M8[s]", "<f16", "<i3", "", "<", "f", "<f88"}) {
+    CAPTURE(type);
+    CHECK(message("{'descr': '" + type + "', 'fortran_order': False, 'shape': (1,)}").find("has element type") !=
+          std::string::npos);
+  }
+  CHECK(message("{" + f8 + "'shape': (4611686018427387904, 4)}") ==
+        "a: has an impossible shape; its size overflows");
+  CHECK(message("{" + f8 + "'shape': (4611686018427387904, 4611686018427387904, 0)}", 0) ==
+        "a: has an impossible shape; its size overflows");
+  CHECK(message("{" + f8 + "'shape': (2305843009213693952,)}").find("overflows") != std::string::npos);
+  CHECK(message("{" + f8 + "'shape': (99999999999999999999,)}").find("damaged") != std::string::npos);
+  for (const std::string& header :
+       std::vector<std::string>{"", "{", "{}", "{" + f8 + "}", "{" + f8 + "'shape': (1,)",
+                                "{" + f8 + "'shape': (-1,)}", "{" + f8 + "'shape': 1}",
+                                "{" + f8 + "'shape': (1 2)}", "{" + f8 + "'shape': (1,)} x",
+                                "{" + f8 + "'shape': (1,), 'shape': (1,)}", "{" + f8 + "'shape': (1,), 'more': 1}",
+                                "{'descr': '<f8', 'fortran_order': Maybe, 'shape': (1,)}"}) {
+    CAPTURE(header);
+    CHECK(message(header).find("its .npy header is damaged") != std::string::npos);
+  }
+  Bytes bytes = npy<double>({1}, {1});
+  bytes[6] = 9;
+  CHECK_THROWS_WITH_AS(NpyArray("a", bytes), "a: has .npy format version 9; 1 to 3 are supported",
+                       std::runtime_error);
+  bytes[0] = 0;
+  CHECK_THROWS_WITH_AS(NpyArray("a", bytes), "a: is not a .npy array; its magic number is missing",
+                       std::runtime_error);
+}
+
+TEST_CASE("zip: stored, deflated, zip64 and with a comment") {
+  Bytes content(200000);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<unsigned char>(i * i >> 7);
+  for (const bool deflate : {false, true}) {
+    for (const bool local : {false, true}) {
+      for (const bool central : {false, true}) {
+        ZipWriter writer({.deflate = deflate, .zip64_local = local, .zip64_central = central});
+        writer.add("first", content).add("second", {}).add("third", {1, 2, 3});
+        const ZipArchive zip("z", writer.finish("a comment"));
+        REQUIRE(zip.entries().size() == 3);
+        CHECK(zip.read(zip.entries()[0]) == content);
+        CHECK(zip.read(zip.entries()[1]).empty());
+        CHECK(zip.read(*zip.find("third")) == Bytes{1, 2, 3});
+        CHECK(zip.find("fourth") == nullptr);
+      }
+    }
+  }
+}
+
+TEST_CASE("zip: what is refused says why") {
+  const auto message = [](const Bytes& bytes) {
+    try {
+      const ZipArchive zip("z", bytes);
+      for (const io::ZipEntry& entry : zip.entries()) static_cast<void>(zip.read(entry));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const Bytes text = {'t', 'e', 'x', 't'};
+  CHECK(message({}) == "z: is not a zip archive");
+  CHECK(message(Bytes(100, 'x')) == "z: is not a zip archive");
+  CHECK(message(ZipWriter({.flags = 1}).add("a", text).finish()) ==
+        "z: entry 'a': is encrypted, which is not supported");
+  CHECK(message(ZipWriter({.method = 12}).add("a", text).finish()) ==
+        "z: entry 'a': uses compression method 12; only 0 (stored) and 8 (deflated) are supported");
+  CHECK(message(ZipWriter().add("a", text).add("a", text).finish()) ==
+        "z: zip directory entry 1: repeats the name 'a'");
+  CHECK(message(ZipWriter().add_raw("a", text, 4, 7).finish()).find("is corrupt; its CRC-32 is") !=
+        std::string::npos);
+  CHECK(message(ZipWriter().add_raw("a", text, 5, 7).finish()) ==
+        "z: entry 'a': is stored, yet its sizes differ: 4 and 5");
+  CHECK(message(ZipWriter({.deflate = true}).add_raw("a", text, 4129, 7).finish()).find("is corrupt") !=
+        std::string::npos);
+  // A promise of 10¹⁵ bytes must be refused before memory is asked for.
+  CHECK(
+      message(
+          ZipWriter({.deflate = true, .zip64_central = true}).add_raw("a", text, 1000000000000000u, 7).finish()) ==
+      "z: entry 'a': claims that 4 bytes expand to 1000000000000000, more than deflate can");
+  // A deflated stream that gives more or less than promised.
+  const Bytes packed = ZipWriter::deflated(Bytes(1000, 'a'));
+  for (const std::uint64_t size : {999u, 1001u}) {
+    CHECK(message(ZipWriter({.deflate = true}).add_raw("a", packed, size, 7).finish()).find("is corrupt") !=
+          std::string::npos);
+  }
+  Bytes trailing = packed;
+  trailing.push_back(0);
+  CHECK(message(ZipWriter({.deflate = true}).add_raw("a", trailing, 1000, 7).finish()).find("is corrupt") !=
+        std::string::npos);
+  // An entry count that the directory has no room for.
+  Bytes many = ZipWriter().add("a", text).finish();
+  many[many.size() - 14] = many[many.size() - 12] = 200;
+  CHECK(message(many).find("the zip directory (200 entries") != std::string::npos);
+}
+
+TEST_CASE("npz: keys") {
+  const NpzArchive archive("t.npz", archive_of(small_arrays()));
+  CHECK(archive.names() == std::vector<std::string>{"edges", "node_features", "node_labels", "test_masks",
+                                                    "train_masks", "val_masks"});
+  CHECK(archive.contains("edges"));
+  CHECK_FALSE(archive.contains("edge"));
+  CHECK_THROWS_WITH_AS(static_cast<void>(archive.array("adjacency")),
+                       "t.npz: key 'adjacency' is missing; the file has edges, node_features, node_labels, "
+                       "test_masks, train_masks, val_masks",
+                       std::runtime_error);
+  const NpzArchive empty("t.npz", ZipWriter().finish());
+  CHECK_THROWS_WITH_AS(static_cast<void>(empty.array("a")), "t.npz: key 'a' is missing; the file has no array",
+                       std::runtime_error);
+}
+
+TEST_CASE("load_npz: every accepted layout gives the same dataset") {
+  for (const bool deflate : {false, true}) {
+    for (const bool zip64 : {false, true}) {
+      check_small(load(archive_of(small_arrays(), {.deflate = deflate, .zip64_local = zip64})));
+    }
+  }
+  for (const bool fortran : {false, true}) {
+    for (const char* type : {"<i2", ">i4", "<u8", "<f4", "<f2", ">f8"}) {
+      const test::NpyLayout layout{type, fortran};
+      Arrays arrays = small_arrays();
+      arrays["node_features"] = npy<int>({4, 2}, {1, 0, 0, 2, 0, 0, 3, 4}, layout);
+      arrays["node_labels"] = npy<int>({4, 1}, {0, 1, 2, 1}, layout);
+      arrays["edges"] = npy<int>({2, 3}, {0, 1, 2, 1, 2, 3}, layout);
+      arrays["train_masks"] = npy<int>({4, 2}, {1, 0, 1, 0, 0, 1, 0, 1}, layout);
+      check_small(load(archive_of(arrays)));
+      arrays["edges"] = npy<int>({5, 2}, {1, 0, 1, 2, 3, 3, 3, 2, 0, 1}, layout);
+      const Dataset data = load(archive_of(arrays));
+      check_small(data);
+      CHECK(data.graph.dropped_self_loops() == 1);
+      CHECK(data.graph.merged_duplicates() == 1);
+    }
+  }
+  // A single split may be a vector.
+  Arrays arrays = small_arrays();
+  arrays["train_masks"] = npy<int>({4}, {1, 1, 0, 0}, {"|b1"});
+  arrays["val_masks"] = npy<int>({4}, {0, 0, 1, 0}, {"|u1"});
+  arrays["test_masks"] = npy<int>({1, 4}, {0, 0, 0, 1}, {"<i8"});
+  CHECK(load(archive_of(arrays)).splits.size() == 1);
+}
+
+TEST_CASE("load_npz: bad content is named with file, key, index, value and limit") {
+  for (const auto& [key, content] : small_arrays()) {
+    Arrays arrays = small_arrays();
+    arrays.erase(key);
+    CHECK(error_of([&] { load(archive_of(arrays)); }).find("key '" + key + "' is missing") != std::string::npos);
+  }
+  const double nan = std::nan("");
+  CHECK_MESSAGE_IS(archive_with("node_features", npy<double>({4, 2}, {1, 0, 0, nan, 0, 0, 3, 4})),
+                   "t.npz: node_features: features[1, 1]: nan is not allowed; features must be finite");
+  CHECK_MESSAGE_IS(archive_with("node_features",
+                                npy<double>({4, 2}, {1, 0, 0, 2, std::numeric_limits<double>::infinity(), 0, 3, 4},
+                                            {"<f4"})),
+                   "t.npz: node_features: features[2, 0]: inf is not allowed; features must be finite");
+  CHECK_MESSAGE_IS(archive_with("node_features", npy<double>({0, 2}, {})),
+                   "t.npz: node_features: has shape (0, 2); the graph is empty");
+  CHECK_MESSAGE_IS(archive_with("node_features", npy<double>({4, 0}, {})),
+                   "t.npz: node_features: has shape (4, 0); at least one feature is needed");
+  CHECK_MESSAGE_IS(archive_with("node_features", npy<double>({8}, std::vector<double>(8))),
+                   "t.npz: node_features: has shape (8,); expected nodes x features");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({3}, {0, 1, 2}, {"<i8"})),
+                   "t.npz: node_labels: has shape (3,); expected one label for each of the 4 nodes");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({2, 2}, {0, 1, 2, 0}, {"<i8"})),
+                   "t.npz: node_labels: has shape (2, 2); expected one label for each of the 4 nodes");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, -1, 0}, {"<i8"})),
+                   "t.npz: node_labels[2]: label -1 is not allowed; labels of 4 nodes must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, 4, 0}, {"<i8"})),
+                   "t.npz: node_labels[2]: label 4 is not allowed; labels of 4 nodes must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<double>({4}, {0, 1, 1.5, 0})),
+                   "t.npz: node_labels[2]: 1.5 is not a whole number of 64 bits");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 0, 0, 0}, {"<i8"})),
+                   "t.npz: t: class_count: 1 is not allowed; at least two classes are needed");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, 1, 4}, {"<i8"})),
+                   "t.npz: edges: edge 1 has end 4; node numbers must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, -1, 2}, {"<i8"})),
+                   "t.npz: edges: edge 1 has end -1; node numbers must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<std::int64_t>({1, 2}, {0, 4294967297}, {"<i8"})),
+                   "t.npz: edges: edge 0 has end 4294967297; node numbers must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 3, 1}, {0, 1, 2, 1, 2, 3}, {"<i8"})),
+                   "t.npz: edges: has shape (2, 3, 1); expected edges x 2");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({0, 2}, {}, {"<i8"})),
+                   "t.npz: edges: the graph has no edge between different nodes");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({1, 2}, {2, 2}, {"<i8"})),
+                   "t.npz: edges: the graph has no edge between different nodes");
+  CHECK_MESSAGE_IS(archive_with("val_masks", npy<int>({2, 4}, {0, 1, 1, 0, 1, 0, 0, 0}, {"|b1"})),
+                   "t.npz: train_masks and val_masks overlap: both hold node 1 in split 0");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 0, 0, 0}, {"|b1"})),
+                   "t.npz: test_masks: split 1 selects no node; at least one is needed");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 2, 0, 0}, {"|u1"})),
+                   "t.npz: test_masks: split 1, node 1 has value 2; a mask holds 0 and 1 only");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({1, 4}, {0, 0, 0, 1}, {"|b1"})),
+                   "t.npz: test_masks has 1 splits, train_masks has 2");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 3}, {0, 0, 0, 1, 0, 2}, {"|b1"})),
+                   "t.npz: test_masks: has shape (2, 3); masks need one row of length 4 per split");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({0, 4}, {}, {"|b1"})),
+                   "t.npz: test_masks: has shape (0, 4); at least one split is needed");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 2, 0, 0}, {"|b1"})),
+                   "t.npz: test_masks[1, 1]: 2 is not a truth value, which is 0 or 1");
+  const Bytes object = test::npy_with_header("{'descr': '|O', 'fortran_order': False, 'shape': (4,), }",
+                                             {'p', 'i', 'c', 'k', 'l', 'e'});
+  CHECK_MESSAGE_IS(archive_with("node_labels", object),
+                   "t.npz: node_labels: holds Python objects (dtype object); save it as an array of numbers");
+}
+
+TEST_CASE("load_npz: files") {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("small.npz", archive_of(small_arrays(), {.deflate = true}));
+  const Dataset data = io::load_npz(path);
+  check_small(data);
+  CHECK(data.name == "small");
+  check_small(io::load_dataset(path.string()));
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::load_npz(folder / "none.npz")),
+                       ((folder / "none.npz").string() + ": no such file").c_str(), std::runtime_error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::load_npz(folder.path())),
+                       (folder.path().string() + ": is a folder, not a file").c_str(), std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(io::load_dataset("no_such_name")),
+      "no_such_name: no such dataset; choose karate, synthetic, an .npz file or a Geom-GCN folder",
+      std::runtime_error);
+  CHECK(io::load_dataset("karate").node_count() == 34);
+  CHECK(io::load_dataset("synthetic", {.nodes = 50}).node_count() == 50);
+}
+
+TEST_CASE("load_npz: a file cut anywhere is refused") {
+  for (const bool deflate : {false, true}) {
+    const Bytes whole = archive_of(small_arrays(), {.deflate = deflate});
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      CAPTURE(size);
+      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      CHECK(error_of([&] { load(part); }) != "");
+    }
+  }
+}
+
+TEST_CASE("load_npz: any changed byte of the file is harmless or refused") {
+  for (const bool zip64 : {false, true}) {
+    for (const bool deflate : {false, true}) {
+      const Bytes whole =
+          archive_of(small_arrays(), {.deflate = deflate, .zip64_local = zip64, .zip64_central = zip64});
+      int refused = 0;
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        for (const int change : {0x01, 0x40, 0x80, 0xFF}) {
+          CAPTURE(i);
+          CAPTURE(change);
+          Bytes damaged = whole;
+          damaged[i] = static_cast<unsigned char>(damaged[i] ^ change);
+          if (error_of([&] { check_small(load(damaged)); }) != "") ++refused;
+        }
+      }
+      // Array bytes are protected by checksums; harmless are dates, attributes and the copies in local headers.
+      std::uint64_t protected_bytes = 0;
+      const ZipArchive zip("t.npz", whole);
+      for (const io::ZipEntry& entry : zip.entries()) protected_bytes += entry.stored_size;
+      CHECK(static_cast<std::uint64_t>(refused) >= 4 * protected_bytes);
+    }
+  }
+}
+
+TEST_CASE("load_npz: any changed or missing byte of an array gives a valid dataset or is refused") {
+  for (const auto& array : small_arrays()) {
+    const std::string& key = array.first;
+    const Bytes& content = array.second;
+    int refused = 0;
+    for (std::size_t i = 0; i < content.size(); ++i) {
+      for (const int change : {0x01, 0x02, 0x10, 0x80, 0xFF}) {
+        CAPTURE(key);
+        CAPTURE(i);
+        CAPTURE(change);
+        Bytes damaged = content;
+        damaged[i] = static_cast<unsigned char>(damaged[i] ^ change);
+        if (error_of([&] { validate(load(archive_with(key, damaged))); }) != "") ++refused;
+      }
+      const Bytes part(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(i));
+      CHECK(error_of([&] { load(archive_with(key, part)); }) != "");
+    }
+    CHECK(refused > 100);
+  }
+}
+
+TEST_CASE("golden files are read as documented") {
+  const std::filesystem::path folder = std::filesystem::path(SHEAFNN_TEST_DATA) / "golden";
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".npz") continue;
+    CAPTURE(entry.path().string());
+    ++count;
+    const NpzArchive golden(entry.path());
+    const auto number = [&](const char* key) { return golden.array(key).values<double>().at(0); };
+    const Index n = static_cast<Index>(number("n_nodes"));
+    const std::vector<std::int64_t> labels = golden.array("labels").values<std::int64_t>();
+    const std::vector<std::int64_t> train = golden.array("train_mask").values<std::int64_t>();
+    const NpyArray log_p = golden.array("log_probabilities");
+    REQUIRE(log_p.shape().size() == 2);
+    CHECK(log_p.shape()[0] == n);
+    CHECK(golden.array("config").shape() == std::vector<Index>{9});
+    const std::size_t classes = static_cast<std::size_t>(log_p.shape()[1]);
+    const std::vector<double> values = log_p.values<double>();
+    // Sums of C terms of at most 1, each rounded a few times.
+    const double epsilon = std::numeric_limits<double>::epsilon();
+    double nll = 0, nodes = 0;
+    for (std::size_t u = 0; u < labels.size(); ++u) {
+      double sum = 0;
+      for (std::size_t c = 0; c < classes; ++c) sum += std::exp(values[u * classes + c]);
+      CHECK(std::abs(sum - 1) <= 8 * static_cast<double>(classes) * epsilon);
+      if (train[u] == 1) {
+        nll -= values[u * classes + static_cast<std::size_t>(labels[u])];
+        nodes += 1;
+      }
+    }
+    const double loss = nll / nodes + number("kl_weight") * number("kl");
+    CHECK(std::abs(loss - number("loss")) <= 8 * static_cast<double>(n) * epsilon * loss);
+    for (const std::string& name : golden.names()) {
+      if (!name.starts_with("param.")) continue;
+      CHECK(golden.array(name).shape() == golden.array("grad." + name.substr(6)).shape());
+    }
+  }
+  CHECK(count == 14);
+}

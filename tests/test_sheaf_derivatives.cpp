@@ -1,0 +1,128 @@
+// Backward passes of the block algebra and the node scalings against central differences along every coordinate.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "sheaf_block_operations.hpp"
+
+using namespace sheaf_checks;
+
+namespace {
+
+struct Function {
+  int inputs, outputs;
+  bool polynomial;
+  std::function<void(const double*, double*)> forward;
+  std::function<void(const double*, const double*, double*)> backward;
+};
+template <class Op>
+Function function_of() {
+  return {Op::inputs, Op::outputs, Op::polynomial, &Op::template forward<double>, &Op::template backward<double>};
+}
+
+// ⟨out_bar, f(in)⟩ along every coordinate. The polynomials have degree at most 2 in every coordinate, so that
+// central differences are exact for any step and only rounding remains; for the others the stencil of order 8 with
+// h = 2e-3 truncates at h⁸ f⁽⁹⁾/630 < 1e-16 · f⁽⁹⁾/9!, below its rounding ε/h.
+void check_derivatives(const Function& f, const Values& in, const Values& out_bar, const std::string& name) {
+  INFO(name);
+  Values in_bar(in.size());
+  f.backward(in.data(), out_bar.data(), in_bar.data());
+  double magnitude = 1;
+  const auto value = [&](std::size_t coordinate, double change) {
+    Values moved = in, out(out_bar.size());
+    moved[coordinate] += change;
+    f.forward(moved.data(), out.data());
+    double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      sum += out_bar[i] * out[i];
+      magnitude = std::max(magnitude, std::abs(out_bar[i] * out[i]));
+    }
+    return sum;
+  };
+  const double epsilon = std::numeric_limits<double>::epsilon();
+  const double h = f.polynomial ? 1.0 : 2e-3;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    INFO("coordinate ", i);
+    double slope = 0;
+    if (f.polynomial) {
+      slope = (value(i, h) - value(i, -h)) / 2;
+    } else {
+      const double weight[] = {4.0 / 5, -1.0 / 5, 4.0 / 105, -1.0 / 280};
+      for (int k = 0; k < 4; ++k) slope += weight[k] * (value(i, (k + 1) * h) - value(i, -(k + 1) * h)) / h;
+    }
+    CHECK(std::abs(slope - in_bar[i]) <= 64 * f.outputs * epsilon / h * magnitude);
+  }
+}
+
+template <class Op>
+void check_op(const std::string& name) {
+  const Function f = function_of<Op>();
+  for (std::uint32_t t = 0; t < 3; ++t)
+    check_derivatives(f, normals(f.inputs, t), normals(f.outputs, 100 + t), name);
+}
+
+// Scales and degree blocks are symmetric where the formulas say so: a symmetric point, then every coordinate by
+// itself.
+template <class F, class Op>
+void check_symmetric_op(const std::string& name, bool symmetric_bar) {
+  const Function f = function_of<Op>();
+  constexpr int size = F::gram_rows * F::gram_cols;
+  for (std::uint32_t t = 0; t < 3; ++t) {
+    Values in = normals(f.inputs, 200 + t), bar = normals(f.outputs, 300 + t);
+    const auto symmetrise = [](double* at) {
+      const double* from = at;
+      const auto m = symmetrised(take<Gram<F, double>>(from));
+      give(m, at);
+    };
+    symmetrise(in.data());
+    symmetrise(in.data() + f.inputs - size);
+    if (symmetric_bar) symmetrise(bar.data());
+    check_derivatives(f, in, bar, name);
+  }
+}
+
+template <class F>
+void check_family_derivatives() {
+  const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
+  if constexpr (F::kind != MapKind::fixed) {
+    if constexpr (F::kind != MapKind::rotation) check_op<GramOp<F>>(name + " gram");
+    check_op<TransportOp<F>>(name + " transport");
+  }
+  check_symmetric_op<F, OffDiagonalOp<F>>(name + " off_diagonal_block", false);
+  check_symmetric_op<F, DiagonalOp<F>>(name + " diagonal_block", true);
+  check_op<ScalingOp<F, Normalisation::augmented>>(name + " node_scaling augmented");
+  check_op<ScalingOp<F, Normalisation::block>>(name + " node_scaling block");
+  check_op<ScalingOp<F, Normalisation::none>>(name + " node_scaling none");
+  check_op<ScalingOp<F, Normalisation::degree>>(name + " node_scaling degree");
+  // Repeated eigenvalues: A = 0 and A = 2 I give multiples of the identity.
+  using Op = ScalingOp<F, Normalisation::augmented>;
+  const Function f = function_of<Op>();
+  for (const double c : {0.0, 2.0}) {
+    Values in(static_cast<std::size_t>(f.inputs), F::gram_cols == 1 ? c : 0.0);
+    for (int i = 0; i < F::gram_rows; ++i)
+      in[static_cast<std::size_t>(i * (F::gram_cols == 1 ? 1 : F::gram_rows + 1))] = c;
+    check_derivatives(f, in, normals(f.outputs, 7), name + " repeated eigenvalues");
+  }
+}
+
+template <int D>
+void check_dimension_derivatives() {
+  check_family_derivatives<Identity<D>>();
+  check_family_derivatives<Diagonal<D>>();
+  check_family_derivatives<SpecialOrthogonal<D>>();
+  check_family_derivatives<GeneralLinear<D>>();
+}
+
+}  // namespace
+
+TEST_CASE("derivatives of the block functions agree with central differences, every family, D = 1 ... 5") {
+  check_dimension_derivatives<1>();
+  check_dimension_derivatives<2>();
+  check_dimension_derivatives<3>();
+  check_dimension_derivatives<4>();
+  check_dimension_derivatives<5>();
+}
