@@ -76,7 +76,8 @@ std::vector<Doubles> all_functions(const std::vector<Doubles>& raw_lanes, const 
   };
   Q::mean_map(raw, parametrisation, mean);
   put(mean.data(), Q::noise_size);
-  T mean_raw_bar[raw_size];
+  T mean_raw_bar[raw_size];  // longer than needed: without parameters (D = 1) it stays as it is
+  for (T& x : mean_raw_bar) x = T(S(0));
   Q::mean_map_backward(raw, parametrisation, map_bar, mean_raw_bar);
   put(mean_raw_bar, Q::mean_size);
   Q::activate(raw, parametrisation, parameters);

@@ -116,20 +116,27 @@ void mean_probabilities(Network<Model>& network, const ParameterSet<typename Mod
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }
 
-/// Stops a diverged run, naming the epoch and the first quantity that is not finite.
+[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value) {
+  throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
+                                  "; a smaller learning rate may help"));
+}
+
+/// Stops a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
 template <class Model>
 void check_finite(const Model& model, const Network<Model>& network, const PassResult& pass, Index epoch) {
-  const auto fail = [&](const std::string& quantity, double value) {
-    throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
-                                    "; a smaller learning rate may help"));
-  };
-  if (!std::isfinite(pass.nll)) fail("the negative log-likelihood", pass.nll);
-  if (!std::isfinite(pass.kl)) fail("the KL term", pass.kl);
+  if (!std::isfinite(pass.nll)) throw_diverged(epoch, "the negative log-likelihood", pass.nll);
+  if (!std::isfinite(pass.kl)) throw_diverged(epoch, "the KL term", pass.kl);
   for (const ParameterInfo& info : model.parameters().info()) {
     const auto* gradient = network.gradient().data() + info.offset;
     double sum = 0;
     for (Index i = 0; i < info.size; ++i) sum += std::abs(static_cast<double>(gradient[i]));
-    if (!std::isfinite(sum)) fail("the gradient of " + info.name, sum);
+    if (!std::isfinite(sum)) throw_diverged(epoch, "the gradient of " + info.name, sum);
+  }
+}
+/// … and after the evaluation that follows the step.
+inline void check_finite(const std::vector<double>& probabilities, Index epoch) {
+  for (const double p : probabilities) {
+    if (!std::isfinite(p)) throw_diverged(epoch, "a predicted probability", p);
   }
 }
 
@@ -145,6 +152,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   using Clock = std::chrono::steady_clock;
   validate(options);
   validate(data);
+  validate(split, data.node_count(), data.name + ": split");
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
           concat("the data have ", data.class_count, " classes"));
   const int threads = options.threads > 0 ? options.threads : suggested_threads(model, data.graph);
@@ -182,6 +190,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
     const auto middle = Clock::now();
     detail::mean_probabilities(network, parameters, options.seed, pass.epoch, options.samples, classes,
                                probabilities);
+    detail::check_finite(probabilities, epoch);
     EpochReport report{epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
     report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
     report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -34,6 +35,27 @@ struct Dataset {
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
 };
 
+/// Checks a split of n nodes; `name` is what messages call it.
+///
+/// \throws std::invalid_argument  an empty, unsorted, overlapping or out-of-range set
+inline void validate(const Split& split, Index n, std::string_view name) {
+  std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
+  const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
+    const std::string set = concat(name, ".", part);
+    require(!nodes.empty(), set, "an empty set", "every set of a split needs at least one node");
+    for (const std::int32_t u : nodes) {
+      require(u >= 0 && u < n, set, u, concat("node numbers must be between 0 and ", n - 1));
+      require(taken[static_cast<std::size_t>(u)] == 0, set, u,
+              "a node may appear only once in the sets of a split");
+      taken[static_cast<std::size_t>(u)] = 1;
+    }
+    require(std::is_sorted(nodes.begin(), nodes.end()), set, "an unsorted set", "node numbers must increase");
+  };
+  check(split.train, "train");
+  check(split.validation, "validation");
+  check(split.test, "test");
+}
+
 /// Checks that a dataset's parts belong together.
 ///
 /// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label outside
@@ -54,23 +76,8 @@ inline void validate(const Dataset& data) {
                              concat("must be between 0 and ", data.class_count - 1));
     }
   }
-  for (std::size_t s = 0; s < data.splits.size(); ++s) {
-    std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
-    const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
-      const std::string name = concat(data.name, ": splits[", s, "].", part);
-      require(!nodes.empty(), name, "an empty set", "every set of a split needs at least one node");
-      for (const std::int32_t u : nodes) {
-        require(u >= 0 && u < n, name, u, concat("node numbers must be between 0 and ", n - 1));
-        require(taken[static_cast<std::size_t>(u)] == 0, name, u,
-                "a node may appear only once in the sets of a split");
-        taken[static_cast<std::size_t>(u)] = 1;
-      }
-      require(std::is_sorted(nodes.begin(), nodes.end()), name, "an unsorted set", "node numbers must increase");
-    };
-    check(data.splits[s].train, "train");
-    check(data.splits[s].validation, "validation");
-    check(data.splits[s].test, "test");
-  }
+  for (std::size_t s = 0; s < data.splits.size(); ++s)
+    validate(data.splits[s], n, concat(data.name, ": splits[", s, "]"));
 }
 
 }  // namespace sheafnn

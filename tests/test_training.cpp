@@ -1,0 +1,451 @@
+/// \file
+/// Training and prediction on the karate club: learning, early stopping, weight decay, seeds and threads, refused
+/// options, diverged runs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Dataset;
+using sheafnn::Diagonal;
+using sheafnn::GeneralLinear;
+using sheafnn::Index;
+using sheafnn::ModelOptions;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+using sheafnn::TrainOptions;
+using sheafnn::TrainResult;
+
+const Dataset& karate() {
+  static const Dataset data = sheafnn::karate_club();
+  return data;
+}
+
+ModelOptions model_options() {
+  ModelOptions options;
+  options.features = 34;
+  options.classes = 2;
+  options.channels = 8;
+  options.layers = 3;
+  options.add_lp = true;
+  return options;
+}
+TrainOptions train_options() {
+  TrainOptions options;
+  options.epochs = 120;
+  options.patience = 60;
+  options.dropout = 0.2;
+  options.input_dropout = 0.1;
+  options.threads = 1;
+  return options;
+}
+
+/// Mean test accuracy over the ten splits.
+template <class Model>
+double mean_accuracy() {
+  double sum = 0;
+  for (std::size_t s = 0; s < karate().splits.size(); ++s) {
+    Model model(model_options(), s);
+    TrainOptions options = train_options();
+    options.seed = s;
+    const TrainResult result = sheafnn::train(model, karate(), karate().splits[s], options);
+    // The loss falls: the mean of the last ten epochs is well below that of the first two.
+    const auto nll = [&](std::size_t epoch) { return result.history.at(epoch).nll; };
+    double last = 0;
+    for (std::size_t i = 1; i <= 10; ++i) last += nll(result.history.size() - i) / 10;
+    CHECK(last < 0.7 * (nll(0) + nll(1)) / 2);
+    sum += result.test_accuracy / static_cast<double>(karate().splits.size());
+  }
+  return sum;
+}
+
+template <class Model>
+bool same_parameters(const Model& a, const Model& b) {
+  return std::equal(a.parameters().values().begin(), a.parameters().values().end(), b.parameters().values().begin());
+}
+
+/// Everything in a history but the time it took.
+std::vector<double> numbers_of(const TrainResult& result) {
+  std::vector<double> r = {static_cast<double>(result.best_epoch), result.validation_loss, result.validation_accuracy,
+                           result.test_accuracy, result.test_nll, result.test_ece};
+  for (const sheafnn::EpochReport& e : result.history) {
+    r.insert(r.end(), {static_cast<double>(e.epoch), e.loss, e.nll, e.kl, e.kl_weight, e.validation_loss,
+                       e.validation_accuracy, e.test_accuracy});
+  }
+  return r;
+}
+
+/// Early stopping against a replay of the history, and the parameters left behind.
+template <class Model>
+void check_early_stopping(sheafnn::StopOn stop_on) {
+  CAPTURE(to_string(stop_on));
+  const sheafnn::Split& split = karate().splits[2];
+  TrainOptions options = train_options();
+  options.epochs = 400;
+  options.patience = 12;
+  options.stop_on = stop_on;
+  options.learning_rate = 0.05;
+  options.seed = 5;
+  std::vector<std::vector<float>> parameters;
+  Model model(model_options(), 3);
+  options.on_epoch = [&](const sheafnn::EpochReport& report) {
+    CHECK(report.epoch == static_cast<Index>(parameters.size()));
+    parameters.emplace_back(model.parameters().values().begin(), model.parameters().values().end());
+  };
+  const TrainResult result = sheafnn::train(model, karate(), split, options);
+  REQUIRE(parameters.size() == result.history.size());
+  CHECK(result.history.size() < 400);  // it stopped
+
+  // The best epoch: lowest loss, or highest accuracy and among those the lowest loss; the first of several.
+  Index best = 0;
+  const auto better = [&](const sheafnn::EpochReport& a, const sheafnn::EpochReport& b) {
+    if (stop_on == sheafnn::StopOn::loss) return a.validation_loss < b.validation_loss;
+    if (a.validation_accuracy != b.validation_accuracy) return a.validation_accuracy > b.validation_accuracy;
+    return a.validation_loss < b.validation_loss;
+  };
+  Index stopped = -1;
+  for (const sheafnn::EpochReport& report : result.history) {
+    CHECK(stopped < 0);
+    if (report.epoch > 0 && better(report, result.history[static_cast<std::size_t>(best)])) best = report.epoch;
+    if (report.epoch - best >= options.patience) stopped = report.epoch;
+  }
+  CHECK(best > 0);
+  CHECK(stopped == static_cast<Index>(result.history.size()) - 1);
+  CHECK(result.best_epoch == best);
+  const sheafnn::EpochReport& report = result.history[static_cast<std::size_t>(best)];
+  CHECK(result.validation_loss == report.validation_loss);
+  CHECK(result.validation_accuracy == report.validation_accuracy);
+  CHECK(result.test_accuracy == report.test_accuracy);
+  const std::vector<float>& kept = parameters[static_cast<std::size_t>(best)];
+  CHECK(std::equal(kept.begin(), kept.end(), model.parameters().values().begin()));
+  CHECK(kept != parameters.back());
+
+  // The same noise gives the same figures again.
+  sheafnn::PredictOptions predict_options;
+  predict_options.samples = options.samples;
+  predict_options.seed = options.seed;
+  predict_options.epoch = static_cast<std::uint32_t>(best);
+  predict_options.threads = 1;
+  const sheafnn::Prediction prediction = sheafnn::predict(model, karate(), predict_options);
+  const auto accuracy = [&](const std::vector<std::int32_t>& nodes) {
+    return sheafnn::accuracy(prediction.probabilities, 2, karate().labels, nodes);
+  };
+  CHECK(accuracy(split.validation) == result.validation_accuracy);
+  CHECK(accuracy(split.test) == result.test_accuracy);
+  const double loss =
+      sheafnn::negative_log_likelihood(prediction.probabilities, 2, karate().labels, split.validation);
+  // The mean over samples is a sum divided here, an updated mean there.
+  CHECK(std::abs(loss - result.validation_loss) <= 64 * std::numeric_limits<double>::epsilon() * (1 + loss));
+}
+
+template <class Model>
+void check_reproducible() {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  const auto run = [&](int threads, std::uint64_t seed, std::uint64_t model_seed) {
+    TrainOptions options = train_options();
+    options.epochs = 12;
+    options.threads = threads;
+    options.seed = seed;
+    Model model(model_options(), model_seed);
+    const TrainResult result = sheafnn::train(model, karate(), karate().splits[0], options);
+    CHECK(result.train_seconds > 0);
+    CHECK(result.evaluate_seconds > 0);
+    return std::pair(numbers_of(result), std::move(model));
+  };
+  const auto [numbers, model] = run(1, 7, 1);
+  for (const int threads : {1, 2}) {
+    const auto [again, other] = run(threads, 7, 1);
+    CHECK(again == numbers);
+    CHECK(same_parameters(other, model));
+  }
+  CHECK(run(1, 8, 1).first != numbers);
+  CHECK(run(1, 7, 2).first != numbers);
+}
+
+/// The largest change of a group's parameters between two models.
+template <class Model>
+double largest_change(const Model& a, const Model& b, sheafnn::ParameterGroup group) {
+  double largest = 0;
+  for (const sheafnn::ParameterInfo& info : a.parameters().info()) {
+    if (info.group != group) continue;
+    for (Index i = info.offset; i < info.offset + info.size; ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(a.parameters().values()[i]) -
+                                           static_cast<double>(b.parameters().values()[i])));
+    }
+  }
+  return largest;
+}
+
+/// Trains for some epochs and returns the model.
+template <class Model>
+Model trained(const std::function<void(TrainOptions&)>& change) {
+  TrainOptions options = train_options();
+  options.epochs = 5;
+  options.patience = 5;
+  change(options);
+  Model model(model_options(), 1);
+  static_cast<void>(sheafnn::train(model, karate(), karate().splits[0], options));
+  return model;
+}
+
+void check_refused(const std::string& message, const std::function<void(TrainOptions&)>& change) {
+  TrainOptions options;
+  change(options);
+  CHECK_THROWS_WITH_AS(sheafnn::validate(options), message.c_str(), std::invalid_argument);
+}
+
+}  // namespace
+
+TEST_CASE("training on the karate club") {
+  // Two factions of 17, which the graph almost determines, 8 test nodes in each of ten splits: chance is 0.5 ± 0.06 (the
+  // standard error of 80 nodes).
+  CHECK(mean_accuracy<Bsnn<Diagonal<2>>>() >= 0.8);
+  CHECK(mean_accuracy<Bsnn<SpecialOrthogonal<2>>>() >= 0.8);
+  CHECK(mean_accuracy<Bsnn<GeneralLinear<2>>>() >= 0.8);
+  CHECK(mean_accuracy<Nsd<Diagonal<2>>>() >= 0.8);
+}
+
+TEST_CASE("early stopping: when, on what, and what is left behind") {
+  check_early_stopping<Bsnn<Diagonal<2>>>(sheafnn::StopOn::loss);
+  check_early_stopping<Bsnn<Diagonal<2>>>(sheafnn::StopOn::accuracy);
+}
+
+TEST_CASE("an epoch limit, and patience that lasts") {
+  TrainOptions options = train_options();
+  options.epochs = 7;
+  options.patience = 100;
+  Index calls = 0;
+  options.on_epoch = [&](const sheafnn::EpochReport& report) {
+    CHECK(report.loss == report.nll + report.kl_weight * report.kl);
+    CHECK(report.kl > 0);
+    ++calls;
+  };
+  options.kl_schedule = sheafnn::KlSchedule::constant;
+  options.kl_maximum = 0.25;
+  Bsnn<Diagonal<2>> model(model_options());
+  const TrainResult result = sheafnn::train(model, karate(), karate().splits[0], options);
+  CHECK(calls == 7);
+  CHECK(result.history.size() == 7);
+  CHECK(result.history[3].kl_weight == 0.25);
+  // A deterministic model has no KL term.
+  Nsd<Diagonal<2>> deterministic(model_options());
+  options.on_epoch = nullptr;
+  const TrainResult other = sheafnn::train(deterministic, karate(), karate().splits[0], options);
+  CHECK(other.history[3].kl_weight == 0);
+  CHECK(other.history[3].kl == 0);
+  // The cyclical schedule.
+  options.kl_schedule = sheafnn::KlSchedule::cyclical;
+  options.epochs = 42;
+  Bsnn<Diagonal<2>> annealed(model_options());
+  const TrainResult cyclical = sheafnn::train(annealed, karate(), karate().splits[0], options);
+  for (const sheafnn::EpochReport& report : cyclical.history) {
+    CHECK(report.kl_weight == sheafnn::kl_weight(sheafnn::KlSchedule::cyclical, 0.25, report.epoch));
+  }
+  CHECK(cyclical.history[39].kl_weight > 0.24);
+  CHECK(cyclical.history[40].kl_weight < 2e-5);
+}
+
+TEST_CASE("same seeds, same history, for any number of threads") {
+  check_reproducible<Bsnn<Diagonal<2>>>();
+  check_reproducible<Bsnn<SpecialOrthogonal<2>>>();
+  check_reproducible<Nsd<Diagonal<2>>>();
+}
+
+TEST_CASE("each weight decay acts on its group") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  using sheafnn::ParameterGroup;
+  const auto none = [](TrainOptions& o) {
+    o.epochs = 1;
+    o.weight_decay = o.sheaf_decay = 0;
+  };
+  const Model base = trained<Model>(none);
+  const Model sheaf = trained<Model>([&](TrainOptions& o) {
+    none(o);
+    o.sheaf_decay = 10;
+  });
+  const Model network = trained<Model>([&](TrainOptions& o) {
+    none(o);
+    o.weight_decay = 10;
+  });
+  // After one step the other group has not felt anything.
+  CHECK(largest_change(base, sheaf, ParameterGroup::network) == 0);
+  CHECK(largest_change(base, sheaf, ParameterGroup::sheaf_learner) > 0.01);
+  CHECK(largest_change(base, network, ParameterGroup::sheaf_learner) == 0);
+  CHECK(largest_change(base, network, ParameterGroup::network) > 0.01);
+  // What decays strongly shrinks: Adam moves every weight towards 0 by the learning rate in each of 20 steps.
+  const auto norm = [](const Model& model, ParameterGroup group) {
+    double sum = 0;
+    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+      if (info.group != group) continue;
+      for (Index i = info.offset; i < info.offset + info.size; ++i) {
+        sum += std::abs(static_cast<double>(model.parameters().values()[i]));
+      }
+    }
+    return sum;
+  };
+  const auto long_run = [&](double sheaf_decay) {
+    return trained<Model>([&](TrainOptions& o) {
+      o.epochs = o.patience = 20;
+      o.stop_on = sheafnn::StopOn::loss;
+      o.weight_decay = 0;
+      o.sheaf_decay = sheaf_decay;
+    });
+  };
+  CHECK(norm(long_run(100), ParameterGroup::sheaf_learner) <
+        0.9 * norm(long_run(0), ParameterGroup::sheaf_learner));
+}
+
+TEST_CASE("options of training that are refused") {
+  check_refused("epochs: 0 is not allowed; must be between 1 and 1000000000", [](auto& o) { o.epochs = 0; });
+  check_refused("patience: 0 is not allowed; must be between 1 and 1000000000", [](auto& o) { o.patience = 0; });
+  check_refused("training_samples: 0 is not allowed; must be between 1 and 1024",
+                [](auto& o) { o.training_samples = 0; });
+  check_refused("samples: 1025 is not allowed; must be between 1 and 1024", [](auto& o) { o.samples = 1025; });
+  check_refused("learning_rate: 0 is not allowed; must be finite and above 0", [](auto& o) { o.learning_rate = 0; });
+  check_refused("learning_rate: nan is not allowed; must be finite and above 0",
+                [](auto& o) { o.learning_rate = std::numeric_limits<double>::quiet_NaN(); });
+  check_refused("weight_decay: -0.5 is not allowed; must be finite and at least 0",
+                [](auto& o) { o.weight_decay = -0.5; });
+  check_refused("sheaf_decay: inf is not allowed; must be finite and at least 0",
+                [](auto& o) { o.sheaf_decay = std::numeric_limits<double>::infinity(); });
+  check_refused("kl_maximum: -1 is not allowed; must be finite and at least 0", [](auto& o) { o.kl_maximum = -1; });
+  check_refused("input_dropout: 1 is not allowed; must be at least 0 and below 1",
+                [](auto& o) { o.input_dropout = 1; });
+  check_refused("dropout: -0.1 is not allowed; must be at least 0 and below 1", [](auto& o) { o.dropout = -0.1; });
+  check_refused("threads: -1 is not allowed; must be at least 0 (0: as many as the graph is worth)",
+                [](auto& o) { o.threads = -1; });
+
+  // Data that do not fit the model.
+  using Model = Nsd<Diagonal<2>>;
+  Dataset data = karate();
+  data.labels[0] = 2;
+  data.class_count = 3;
+  Model model(model_options());
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, data, data.splits[0])),
+                       "classes: 2 is not allowed; the data have 3 classes", std::invalid_argument);
+  ModelOptions wide = model_options();
+  wide.features = 35;
+  Model wider(wide);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(wider, karate(), karate().splits[0])),
+                       "features.columns: 34 is not allowed; the model was built for 35", std::invalid_argument);
+  const auto refused_split = [&](const std::string& text, const std::function<void(sheafnn::Split&)>& change) {
+    sheafnn::Split split = karate().splits[0];
+    change(split);
+    CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), split)), text.c_str(),
+                         std::invalid_argument);
+  };
+  refused_split("karate: split.train: an empty set is not allowed; every set of a split needs at least one node",
+                [](sheafnn::Split& split) { split.train.clear(); });
+  refused_split("karate: split.train: 34 is not allowed; node numbers must be between 0 and 33",
+                [](sheafnn::Split& split) { split.train.back() = 34; });
+  refused_split("karate: split.test: -1 is not allowed; node numbers must be between 0 and 33",
+                [](sheafnn::Split& split) { split.test.front() = -1; });
+  sheafnn::PredictOptions none;
+  none.samples = 0;
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::predict(model, karate(), none)),
+                       "samples: 0 is not allowed; must be between 1 and 32768", std::invalid_argument);
+}
+
+TEST_CASE("a run that diverges stops and says where") {
+  const auto message = [](auto model, double rate) -> std::string {
+    TrainOptions options = train_options();
+    options.learning_rate = rate;
+    try {
+      static_cast<void>(sheafnn::train(model, karate(), karate().splits[0], options));
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  for (const double rate : {1e20, 1e30, 1e38}) {
+    CAPTURE(rate);
+    for (const std::string& text :
+         {message(Bsnn<Diagonal<2>>(model_options()), rate), message(Bsnn<SpecialOrthogonal<2>>(model_options()), rate),
+          message(Nsd<Diagonal<2>>(model_options()), rate)}) {
+      CAPTURE(text);
+      CHECK(text.starts_with("training diverged in epoch "));
+      CHECK(text.ends_with("; a smaller learning rate may help"));
+      CHECK((text.find(" is nan;") != std::string::npos || text.find(" is -nan;") != std::string::npos ||
+             text.find(" is inf;") != std::string::npos));
+    }
+  }
+}
+
+TEST_CASE("prediction and its uncertainty") {
+  const auto check = [](auto model) {
+    using Model = decltype(model);
+    TrainOptions options = train_options();
+    options.epochs = 60;
+    static_cast<void>(sheafnn::train(model, karate(), karate().splits[0], options));
+    sheafnn::PredictOptions predict_options;
+    predict_options.samples = 12;
+    predict_options.threads = 1;
+    const sheafnn::Prediction p = sheafnn::predict(model, karate(), predict_options);
+    CHECK(p.class_count == 2);
+    REQUIRE(p.label.size() == 34);
+    REQUIRE(p.probabilities.size() == 68);
+    double information = 0, variance = 0;
+    for (std::size_t u = 0; u < 34; ++u) {
+      CHECK(std::abs(p.probabilities[2 * u] + p.probabilities[2 * u + 1] - 1) <=
+            8 * static_cast<double>(std::numeric_limits<float>::epsilon()));
+      CHECK(p.label[u] == (p.probabilities[2 * u + 1] > p.probabilities[2 * u] ? 1 : 0));
+      CHECK(p.entropy[u] >= 0);
+      CHECK(p.entropy[u] <= std::log(2.0) + 1e-6);
+      CHECK(p.mutual_information[u] >= 0);
+      CHECK(p.mutual_information[u] <= p.entropy[u]);
+      CHECK(p.epistemic_variance[u] >= 0);
+      CHECK(p.epistemic_variance[u] <= 0.25);
+      information += p.mutual_information[u];
+      variance += p.epistemic_variance[u];
+    }
+    if (Model::bayesian) {
+      CHECK(information > 1e-4);
+      CHECK(variance > 1e-6);
+    } else {
+      CHECK(information <= 34 * 16 * std::numeric_limits<double>::epsilon());
+      CHECK(variance == 0);
+    }
+    // Labels are what was learned, mostly.
+    Index right = 0;
+    for (std::size_t u = 0; u < 34; ++u) right += p.label[u] == karate().labels[u] ? 1 : 0;
+    CHECK(right >= 28);
+
+    // Another graph: more members and other ties, the same features.
+    sheafnn::SyntheticOptions other;
+    other.nodes = 50;
+    other.classes = 2;
+    other.features = 34;
+    other.words = 3;
+    const Dataset unseen = sheafnn::synthetic(other);
+    const sheafnn::Prediction elsewhere = sheafnn::predict(model, unseen, predict_options);
+    CHECK(elsewhere.label.size() == 50);
+    CHECK(std::all_of(elsewhere.probabilities.begin(), elsewhere.probabilities.end(),
+                      [](double x) { return x >= 0 && x <= 1 + 1e-6; }));
+    CHECK(sheafnn::predict(model, unseen, predict_options).probabilities == elsewhere.probabilities);
+    predict_options.threads = 2;
+    CHECK(sheafnn::predict(model, unseen, predict_options).probabilities == elsewhere.probabilities);
+    predict_options.seed = 1;
+    CHECK((sheafnn::predict(model, unseen, predict_options).probabilities == elsewhere.probabilities) ==
+          !Model::bayesian);
+    // And the model is as it was.
+    CHECK(sheafnn::predict(model, karate(), {.samples = 12, .threads = 1}).probabilities == p.probabilities);
+  };
+  check(Bsnn<Diagonal<2>>(model_options()));
+  check(Nsd<Diagonal<2>>(model_options()));
+}
