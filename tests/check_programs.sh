@@ -80,6 +80,6 @@ refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
-refuse 'model' "$bin/predict" --model nothing.safetensors --output out.csv
+refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
 refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv
 echo "all programs behave"

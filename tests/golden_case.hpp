@@ -40,7 +40,7 @@ Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool ba
 /// What a model made of it.
 struct Outcome {
   sheafnn::PassResult result;
-  std::vector<double> log_probabilities;                ///< n × C
+  std::vector<double> log_probabilities;  ///< n × C
   std::vector<sheafnn::ParameterInfo> parameters;
   std::map<std::string, std::vector<double>> gradient;  ///< by parameter, out × in
 };
@@ -68,7 +68,9 @@ void check(const std::string& name, const Bounds& bounds) {
   auto& parameters = model.parameters();
   Outcome outcome;
   outcome.parameters = parameters.info();
-  const auto convert = [](const std::vector<double>& values) { return std::vector<S>(values.begin(), values.end()); };
+  const auto convert = [](const std::vector<double>& values) {
+    return std::vector<S>(values.begin(), values.end());
+  };
   for (const sheafnn::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), convert(given.file.at("param." + info.name).values));
   }
@@ -96,8 +98,8 @@ void check(const std::string& name, const Bounds& bounds) {
 
   sheafnn::Network<Model> threaded(model, given.graph, given.features, 2);
   const bool same_loss = threaded.train_pass(parameters, pass).loss == outcome.result.loss;
-  check_same(same_loss && std::equal(network.gradient().begin(), network.gradient().end(),
-                                     threaded.gradient().begin()),
+  check_same(same_loss &&
+                 std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()),
              name);
 }
 

@@ -64,7 +64,7 @@ double compare_forward(const PassResult& result, const double* log_probabilities
 /// Noise behind every sampled map, one row per arc, matrices row by row.
 template <class Model>
 std::vector<reference::Matrix> draw_noise(const Model& model, const sheafnn::Graph& graph, std::uint64_t seed,
-                                        std::uint32_t epoch, std::uint32_t first_sample, Index samples) {
+                                          std::uint32_t epoch, std::uint32_t first_sample, Index samples) {
   using Q = sheafnn::Posterior<typename Model::Family>;
   std::vector<reference::Matrix> noise;
   if constexpr (Model::bayesian && Q::noise_size > 0) {

@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sheafnn/core/eigen.hpp"
-
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/sheaf/families.hpp"
 
@@ -27,7 +26,7 @@ struct Problem {
   sheafnn::MapKind kind = sheafnn::MapKind::fixed;
   int stalk_dimension = 1;
   bool bayesian = false;
-  sheafnn::ModelOptions options;                      ///< resolved
+  sheafnn::ModelOptions options;             ///< resolved
   std::map<std::string, Matrix> parameters;  ///< out × in; vectors as one column
 
   const sheafnn::Graph* graph = nullptr;
@@ -57,7 +56,7 @@ Result forward(const Problem& problem);
 ///
 /// \param maps  2m matrices D × D, edge weights included
 Matrix laplacian(const sheafnn::Graph& graph, int dimension, sheafnn::MapKind kind,
-                          sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps);
+                 sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps);
 
 /// Scalar operator of a fixed filter, n × n: sign +1 for low pass, −1 for high pass.
 Matrix fixed_filter(const sheafnn::Graph& graph, Real sign);

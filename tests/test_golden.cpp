@@ -25,7 +25,8 @@ Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool ba
   const auto values = [&](const std::string& key) -> const std::vector<double>& { return r.file.at(key).values; };
   const std::vector<double>& config = values("config");
   REQUIRE(config.size() == 9);
-  constexpr sheafnn::MapKind kinds[] = {sheafnn::MapKind::diagonal, sheafnn::MapKind::rotation, sheafnn::MapKind::dense};
+  constexpr sheafnn::MapKind kinds[] = {sheafnn::MapKind::diagonal, sheafnn::MapKind::rotation,
+                                        sheafnn::MapKind::dense};
   REQUIRE(kinds[static_cast<std::size_t>(config[8])] == kind);
   REQUIRE(config[0] == dimension);
   REQUIRE((config[5] != 0) == bayesian);
@@ -33,7 +34,8 @@ Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool ba
   const Index n = static_cast<Index>(values("n_nodes").at(0));
   std::vector<sheafnn::Edge> edges;
   for (std::size_t i = 0; i < values("edges").size(); i += 2) {
-    edges.push_back({static_cast<std::int32_t>(values("edges")[i]), static_cast<std::int32_t>(values("edges")[i + 1])});
+    edges.push_back(
+        {static_cast<std::int32_t>(values("edges")[i]), static_cast<std::int32_t>(values("edges")[i + 1])});
   }
   r.graph = sheafnn::Graph(n, edges);
   const Array& x = r.file.at("features");
@@ -108,8 +110,8 @@ TEST_CASE("golden: the files are those that the tests name") {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(SHEAFNN_TEST_DATA) + "/golden")) {
     if (entry.path().extension() == ".npz") names.insert(entry.path().stem().string());
   }
-  const std::set<std::string> tested = {"nsd_diag2",  "nsd_diag3_lp",  "nsd_so2",  "nsd_so3_hp",  "nsd_so4",
-                                        "nsd_gen2",   "nsd_gen3",      "bsnn_diag2", "bsnn_diag3_lp", "bsnn_so2",
-                                        "bsnn_so3_hp", "bsnn_so4",     "bsnn_gen2", "bsnn_gen3"};
+  const std::set<std::string> tested = {"nsd_diag2",   "nsd_diag3_lp", "nsd_so2",    "nsd_so3_hp",    "nsd_so4",
+                                        "nsd_gen2",    "nsd_gen3",     "bsnn_diag2", "bsnn_diag3_lp", "bsnn_so2",
+                                        "bsnn_so3_hp", "bsnn_so4",     "bsnn_gen2",  "bsnn_gen3"};
   CHECK(names == tested);
 }

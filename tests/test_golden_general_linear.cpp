@@ -1,14 +1,14 @@
 /// \file
 /// Networks with general linear maps against the golden values (golden_case.hpp).
-#include "golden_case.hpp"
-
 #include <doctest/doctest.h>
+
+#include "golden_case.hpp"
 
 namespace {
 
 using sheafnn::Bsnn;
-using sheafnn::Nsd;
 using sheafnn::GeneralLinear;
+using sheafnn::Nsd;
 
 }  // namespace
 

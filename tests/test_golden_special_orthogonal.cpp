@@ -1,8 +1,8 @@
 /// \file
 /// Networks with special orthogonal maps against the golden values (golden_case.hpp).
-#include "golden_case.hpp"
-
 #include <doctest/doctest.h>
+
+#include "golden_case.hpp"
 
 namespace {
 

@@ -2,7 +2,8 @@
 /// Deterministic networks with special orthogonal maps: forward pass and gradient in every setting.
 #include "model_gradient.hpp"
 
-TEST_CASE("deterministic networks, special orthogonal maps, D = 1 … 5: forward pass and gradient for every option") {
+TEST_CASE(
+    "deterministic networks, special orthogonal maps, D = 1 … 5: forward pass and gradient for every option") {
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<1>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<2>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<3>, double>>();

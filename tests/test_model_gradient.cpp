@@ -1,11 +1,10 @@
 /// \file
 /// What test_gradients_*.cpp share: the settings they walk through, the comparisons, and checks that these comparisons
 /// notice an error.
-#include "model_gradient.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "model_gradient.hpp"
 #include "worst.hpp"
 
 namespace {
@@ -31,8 +30,8 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
   const bool sampled = bayesian && kind != MapKind::fixed;
   std::vector<Option> r;
   const auto flag = [&](std::string name, bool sheafnn::ModelOptions::*member, bool on) {
-    r.push_back({std::move(name), [=](Setting& s) { s.model.*member = on; },
-                 [=](Setting& s) { s.model.*member = !on; }});
+    r.push_back(
+        {std::move(name), [=](Setting& s) { s.model.*member = on; }, [=](Setting& s) { s.model.*member = !on; }});
   };
   const auto choice = [&](std::string name, auto on, auto off) { r.push_back({std::move(name), on, off}); };
   flag("add_lp", &sheafnn::ModelOptions::add_lp, true);
@@ -44,17 +43,22 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
   flag("no right_weights", &sheafnn::ModelOptions::right_weights, false);
   flag("no activation", &sheafnn::ModelOptions::activation, false);
   if (rotations) {
-    choice("edge_weights", [](Setting& s) { s.model.edge_weights = true; },
-           [](Setting& s) { s.model.edge_weights = false; });
+    choice(
+        "edge_weights", [](Setting& s) { s.model.edge_weights = true; },
+        [](Setting& s) { s.model.edge_weights = false; });
   }
   if (sampled) {
-    choice("separate_encoder", [](Setting& s) { s.model.separate_encoder = true; },
-           [](Setting& s) { s.model.separate_encoder = s.model.degree_input = false; });
-    choice("degree_input", [](Setting& s) { s.model.separate_encoder = s.model.degree_input = true; },
-           [](Setting& s) { s.model.degree_input = false; });
-    choice("Monte Carlo KL", [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::monte_carlo; },
-           [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::closed_form; });
-    choice("3 samples", [](Setting& s) { s.samples = 3; }, [](Setting& s) { s.samples = 1; });
+    choice(
+        "separate_encoder", [](Setting& s) { s.model.separate_encoder = true; },
+        [](Setting& s) { s.model.separate_encoder = s.model.degree_input = false; });
+    choice(
+        "degree_input", [](Setting& s) { s.model.separate_encoder = s.model.degree_input = true; },
+        [](Setting& s) { s.model.degree_input = false; });
+    choice(
+        "Monte Carlo KL", [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::monte_carlo; },
+        [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::closed_form; });
+    choice(
+        "3 samples", [](Setting& s) { s.samples = 3; }, [](Setting& s) { s.samples = 1; });
   }
   if (kind != MapKind::fixed) {
     const auto layers = [](Index count) {
@@ -66,19 +70,23 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
     choice("1 hidden learner layer", layers(1), layers(0));
     choice("2 hidden learner layers", layers(2), layers(1));
   }
-  choice("input dropout", [](Setting& s) { s.input_dropout = 0.4; }, [](Setting& s) { s.input_dropout = 0; });
-  choice("dropout", [](Setting& s) { s.dropout = 0.3; }, [](Setting& s) { s.dropout = 0; });
+  choice(
+      "input dropout", [](Setting& s) { s.input_dropout = 0.4; }, [](Setting& s) { s.input_dropout = 0; });
+  choice(
+      "dropout", [](Setting& s) { s.dropout = 0.3; }, [](Setting& s) { s.dropout = 0; });
   const auto normalisation = [&](Normalisation n) {
-    choice("normalisation " + std::string(to_string(n)), [=](Setting& s) { s.model.normalisation = n; },
-           [](Setting& s) { s.model.normalisation = Normalisation::augmented; });
+    choice(
+        "normalisation " + std::string(to_string(n)), [=](Setting& s) { s.model.normalisation = n; },
+        [](Setting& s) { s.model.normalisation = Normalisation::augmented; });
   };
   normalisation(Normalisation::none);
   normalisation(Normalisation::degree);
   normalisation(Normalisation::block);
   if (rotations) {
     const auto parametrisation = [&](RotationParametrisation p) {
-      choice("parametrisation " + std::string(to_string(p)), [=](Setting& s) { s.model.parametrisation = p; },
-             [](Setting& s) { s.model.parametrisation = RotationParametrisation::householder; });
+      choice(
+          "parametrisation " + std::string(to_string(p)), [=](Setting& s) { s.model.parametrisation = p; },
+          [](Setting& s) { s.model.parametrisation = RotationParametrisation::householder; });
     };
     if (dimension == 2 || dimension == 3) parametrisation(RotationParametrisation::euler);
     parametrisation(RotationParametrisation::exponential);
@@ -162,7 +170,8 @@ double compare_forward(const PassResult& result, const double* log_probabilities
   const double bound = 512 * std::numeric_limits<double>::epsilon();
   double worst = 0;
   const auto compare = [&](double value, reference::Real exact) {
-    const double error = static_cast<double>(std::abs(value - exact) / (bound * std::max(reference::Real(1), std::abs(exact))));
+    const double error =
+        static_cast<double>(std::abs(value - exact) / (bound * std::max(reference::Real(1), std::abs(exact))));
     worst = test::worse(error, worst);
   };
   compare(result.nll, expected.nll);
@@ -205,8 +214,8 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
     CAPTURE(info.name);
     double& entry = gradient[info.offset + info.size / 2];
     const double right = entry;
-    for (const double wrong : {right + 4e-7 * std::max(1.0, result.loss), -right, 0.0,
-                               std::numeric_limits<double>::quiet_NaN()}) {
+    for (const double wrong :
+         {right + 4e-7 * std::max(1.0, result.loss), -right, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
       if (std::abs(wrong - right) < 3e-7) continue;
       entry = wrong;
       const Comparison comparison = model_gradient::compare_gradient(parameters, gradient, loss);

@@ -70,8 +70,8 @@ Model tiny_model(const ModelOptions& options = tiny::options()) {
 }
 
 template <class Model>
-sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const tiny::Task& task, std::uint64_t seed,
-                              std::uint32_t epoch, double dropout) {
+sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const tiny::Task& task,
+                              std::uint64_t seed, std::uint32_t epoch, double dropout) {
   sheafnn::TrainingPass<typename Model::Scalar> pass;
   pass.labels = task.labels;
   pass.nodes = task.train;
@@ -139,8 +139,9 @@ void check_noise() {
   }
   for (const Doubles& values : rows) noise.push_back(values.data());
   std::vector<Doubles> given;
-  network.evaluate(model.parameters(), 999, 999, samples,
-                   [&](Index) { given.push_back(outputs(network, task.classes)); }, noise);
+  network.evaluate(
+      model.parameters(), 999, 999, samples, [&](Index) { given.push_back(outputs(network, task.classes)); },
+      noise);
   REQUIRE(given.size() == drawn.size());
   // Packs and scalars differ in the last places of their elementary functions.
   for (std::size_t k = 0; k < given.size(); ++k) CHECK(largest_difference(given[k], drawn[k]) <= 512 * epsilon);
@@ -148,7 +149,8 @@ void check_noise() {
   const reference::Result expected = reference::forward(problem);
   Doubles exact;
   for (Index u = 0; u < task.nodes; ++u) {
-    for (Index c = 0; c < task.classes; ++c) exact.push_back(static_cast<double>(expected.log_probabilities(u, c)));
+    for (Index c = 0; c < task.classes; ++c)
+      exact.push_back(static_cast<double>(expected.log_probabilities(u, c)));
   }
   CHECK(largest_difference(drawn.back(), exact) <= 512 * epsilon * 8);  // log-probabilities down to −8
 
@@ -303,7 +305,9 @@ TEST_CASE("initial parameters") {
   using Model = Bsnn<SpecialOrthogonal<3>>;
   const Model model(options, 17);
   const auto& parameters = model.parameters();
-  const auto get = [&](const std::string& name) { return parameters.get(parameters.find(name), parameters.values()); };
+  const auto get = [&](const std::string& name) {
+    return parameters.get(parameters.find(name), parameters.values());
+  };
   const double h = 36;
   check_uniform(get("lin1.weight"), 300);
   check_uniform(get("lin1.bias"), 300);
@@ -342,32 +346,36 @@ TEST_CASE("which parameters a model has") {
   const auto names = [](const auto& model) {
     std::string r;
     for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
-      r += (r.empty() ? "" : " ") + info.name;
-      for (std::size_t i = 0; i < info.shape.size(); ++i) r += (i == 0 ? ":" : "x") + std::to_string(info.shape[i]);
+      r += sheafnn::concat(r.empty() ? "" : " ", info.name);
+      for (std::size_t i = 0; i < info.shape.size(); ++i) r += sheafnn::concat(i == 0 ? ":" : "x", info.shape[i]);
       if (info.group == sheafnn::ParameterGroup::sheaf_learner) r += "*";
     }
     return r;
   };
   ModelOptions options = tiny::options();
-  CHECK(names(Bsnn<Diagonal<2>, double>(options)) ==
-        "lin1.weight:4x4 lin1.bias:4 sheaf.mean.weight:2x8* sheaf.var.weight:2x8* left.0:2x2 right.0:2x2 eps.0:2x1 "
-        "left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
+  CHECK(
+      names(Bsnn<Diagonal<2>, double>(options)) ==
+      "lin1.weight:4x4 lin1.bias:4 sheaf.mean.weight:2x8* sheaf.var.weight:2x8* left.0:2x2 right.0:2x2 eps.0:2x1 "
+      "left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
   // A network for rotations has edge weights and, when Bayesian, a sheaf encoder, unless told otherwise.
-  CHECK(names(Bsnn<SpecialOrthogonal<3>, double>(options)) ==
-        "lin1.weight:6x4 lin1.bias:6 lin_maps.weight:6x4* lin_maps.bias:6* sheaf.mean.weight:3x12* "
-        "sheaf.var.weight:1x12* edge.weight:1x12* left.0:3x3 right.0:2x2 eps.0:3x1 left.1:3x3 right.1:2x2 eps.1:3x1 "
-        "lin2.weight:3x6 lin2.bias:3");
-  CHECK(names(Nsd<SpecialOrthogonal<2>>(options)) ==
-        "lin1.weight:4x4 lin1.bias:4 sheaf.0.weight:1x8* edge.0.weight:1x8* sheaf.1.weight:1x8* edge.1.weight:1x8* "
-        "left.0:2x2 right.0:2x2 eps.0:2x1 left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
+  CHECK(
+      names(Bsnn<SpecialOrthogonal<3>, double>(options)) ==
+      "lin1.weight:6x4 lin1.bias:6 lin_maps.weight:6x4* lin_maps.bias:6* sheaf.mean.weight:3x12* "
+      "sheaf.var.weight:1x12* edge.weight:1x12* left.0:3x3 right.0:2x2 eps.0:3x1 left.1:3x3 right.1:2x2 eps.1:3x1 "
+      "lin2.weight:3x6 lin2.bias:3");
+  CHECK(
+      names(Nsd<SpecialOrthogonal<2>>(options)) ==
+      "lin1.weight:4x4 lin1.bias:4 sheaf.0.weight:1x8* edge.0.weight:1x8* sheaf.1.weight:1x8* edge.1.weight:1x8* "
+      "left.0:2x2 right.0:2x2 eps.0:2x1 left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
   options.linear = true;
   options.left_weights = options.right_weights = false;
   options.add_lp = true;
   options.learner_layers = 2;
   options.learner_width = 5;
-  CHECK(names(Nsd<Diagonal<2>, double>(options)) ==
-        "lin1.weight:6x4 lin1.bias:6 sheaf.0.hidden.0.weight:5x12* sheaf.0.hidden.1.weight:5x5* sheaf.0.weight:2x5* "
-        "eps.0:3x1 eps.1:3x1 lin2.weight:3x6 lin2.bias:3");
+  CHECK(
+      names(Nsd<Diagonal<2>, double>(options)) ==
+      "lin1.weight:6x4 lin1.bias:6 sheaf.0.hidden.0.weight:5x12* sheaf.0.hidden.1.weight:5x5* sheaf.0.weight:2x5* "
+      "eps.0:3x1 eps.1:3x1 lin2.weight:3x6 lin2.bias:3");
 }
 
 TEST_CASE("options that are refused, by name, value and limit") {
@@ -405,7 +413,8 @@ TEST_CASE("options that are refused, by name, value and limit") {
   CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, task.sparse, 0),
                        "threads: 0 is not allowed; must be at least 1", std::invalid_argument);
   CHECK_THROWS_WITH_AS(Network<Model>(model, sheafnn::Graph(6, {}), task.sparse),
-                       "features.rows: 7 is not allowed; must equal the number of nodes, 6", std::invalid_argument);
+                       "features.rows: 7 is not allowed; must equal the number of nodes, 6",
+                       std::invalid_argument);
   const auto narrow = sheafnn::NodeFeatures::from_dense(std::span<const double>(task.dense).first(21), 7, 3);
   CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, narrow),
                        "features.columns: 3 is not allowed; the model was built for 4", std::invalid_argument);
@@ -415,13 +424,15 @@ TEST_CASE("names of options and the schedule of the KL term") {
   using sheafnn::KlSchedule;
   for (std::size_t i = 0; i < sheafnn::kl_schedule_names.size(); ++i) {
     const auto schedule = static_cast<KlSchedule>(i);
-    CHECK(sheafnn::parse_name<KlSchedule>("--kl-schedule", to_string(schedule), sheafnn::kl_schedule_names) == schedule);
+    CHECK(sheafnn::parse_name<KlSchedule>("--kl-schedule", to_string(schedule), sheafnn::kl_schedule_names) ==
+          schedule);
   }
   CHECK(sheafnn::parse_name<sheafnn::KlEstimator>("--kl", "monte-carlo", sheafnn::kl_estimator_names) ==
         sheafnn::KlEstimator::monte_carlo);
-  CHECK_THROWS_WITH_AS(
-      static_cast<void>(sheafnn::parse_name<KlSchedule>("--kl-schedule", "linear", sheafnn::kl_schedule_names)),
-      "--kl-schedule: linear is not allowed; choose cyclical, constant, off", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(
+                           sheafnn::parse_name<KlSchedule>("--kl-schedule", "linear", sheafnn::kl_schedule_names)),
+                       "--kl-schedule: linear is not allowed; choose cyclical, constant, off",
+                       std::invalid_argument);
 
   for (Index t = 0; t < 100; ++t) {
     CAPTURE(t);

@@ -119,7 +119,8 @@ void check_family() {
       const auto map = some_map<Family, S>(a);
       reference::Matrix& dense = maps.emplace_back(reference::Matrix::Identity(D, D));
       for (int k = 0; k < Family::map_size; ++k) {
-        (kind == MapKind::diagonal ? dense(k, k) : dense(k % D, k / D)) = static_cast<reference::Real>(map.data()[k]);
+        (kind == MapKind::diagonal ? dense(k, k) : dense(k % D, k / D)) =
+            static_cast<reference::Real>(map.data()[k]);
       }
       if (weighted) dense *= static_cast<reference::Real>(weight[graph.edge_of(a)]);
     }
@@ -190,7 +191,8 @@ TEST_CASE("edge blocks: every edge in its lane, the last block filled up") {
     for (int lane = 0; lane < blocks.width; ++lane, ++edge) {
       const Index e = std::min(edge, graph.edge_count() - 1);
       right = right && (lane < blocks.lane_count(block)) == (edge < graph.edge_count());
-      right = right && blocks.nodes(block, 0)[lane] == graph.edge(e).u && blocks.nodes(block, 1)[lane] == graph.edge(e).v;
+      right = right && blocks.nodes(block, 0)[lane] == graph.edge(e).u &&
+              blocks.nodes(block, 1)[lane] == graph.edge(e).v;
       for (int side = 0; side < 2; ++side) {
         const Index arc = blocks.arcs(block, side)[lane];
         right = right && graph.source(arc) == blocks.nodes(block, side)[lane] &&

@@ -90,8 +90,8 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < columns; ++j) start[static_cast<std::size_t>(i * c_stride + j)] = S(0.5);
   }
-  const sheafnn::StridedMatrix<S> matrix =
-      transposed ? sheafnn::StridedMatrix<S>{a.data(), 1, a_stride} : sheafnn::StridedMatrix<S>{a.data(), a_stride, 1};
+  const sheafnn::StridedMatrix<S> matrix = transposed ? sheafnn::StridedMatrix<S>{a.data(), 1, a_stride}
+                                                      : sheafnn::StridedMatrix<S>{a.data(), a_stride, 1};
   std::vector<S> c = start;
   sheafnn::multiply_dense<S>(1, rows, columns, depth, matrix, b.data(), b_stride, c.data(), c_stride, accumulate);
   double worst = 0;
@@ -105,8 +105,9 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
       }
       long double expected = accumulate ? 0.5L : 0.0L, size = expected;
       for (Index k = 0; k < depth; ++k) {
-        const long double term = static_cast<long double>(matrix.data[i * matrix.row_stride + k * matrix.column_stride]) *
-                                 static_cast<long double>(at(b, k * b_stride + j));
+        const long double term =
+            static_cast<long double>(matrix.data[i * matrix.row_stride + k * matrix.column_stride]) *
+            static_cast<long double>(at(b, k * b_stride + j));
         expected += term;
         size += std::abs(term);
       }
@@ -119,7 +120,8 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   CHECK(worst <= 1);
   CHECK(untouched);
   std::vector<S> threaded = start;
-  sheafnn::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride, accumulate);
+  sheafnn::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride,
+                             accumulate);
   CHECK(threaded == c);
 }
 
@@ -162,8 +164,9 @@ void check_column_sums() {
         for (Index i = 0; i < rows; ++i) expected += static_cast<long double>(at(m, i * stride + j));
         // Blocks of 256, then their sums: γ_{256 + rows/256 + 1} times at most rows + 1 in sum.
         const double bound = static_cast<double>((std::min<Index>(rows, 256) + rows / 256 + 2) * (rows + 1));
-        worst = test::worse(
-            worst, std::abs(static_cast<double>(static_cast<long double>(at(sums, j)) - expected)) / bound);
+        worst =
+            test::worse(worst,
+                        std::abs(static_cast<double>(static_cast<long double>(at(sums, j)) - expected)) / bound);
       }
       CHECK(worst <= epsilon<S>);
       CHECK(sums.back() == sentinel<S>);
@@ -206,8 +209,8 @@ void check_sparse_input() {
           expected += static_cast<long double>(at(dense, i * columns + j)) *
                       static_cast<long double>(at(weight, j * width + c));
         }
-        worst = test::worse(
-            worst, std::abs(static_cast<double>(static_cast<long double>(at(out, i * width + c)) - expected)));
+        worst = test::worse(worst, std::abs(static_cast<double>(static_cast<long double>(at(out, i * width + c)) -
+                                                                expected)));
       }
     }
     CHECK(worst <= (columns + 2) * epsilon<S> * columns);
@@ -226,8 +229,8 @@ void check_sparse_input() {
           expected += static_cast<long double>(at(dense, i * columns + j)) *
                       static_cast<long double>(at(out_bar, i * width + c));
         }
-        worst = test::worse(
-            worst, std::abs(static_cast<double>(static_cast<long double>(at(weight_bar, j * width + c)) - expected)));
+        worst = test::worse(worst, std::abs(static_cast<double>(
+                                       static_cast<long double>(at(weight_bar, j * width + c)) - expected)));
       }
     }
     CHECK(worst <= (rows + 2) * epsilon<S> * rows);
@@ -259,13 +262,11 @@ template <class S>
 void check_softmax() {
   constexpr Index rows = 5, classes = 4, stride = 16;
   std::vector<S> logits(rows * stride, sentinel<S>);
-  const double given[rows][classes] = {{0, 0, 0, 0},
-                                       {1, -2, 0.5, 3},
-                                       {1e4, -1e4, 0, 1},
-                                       {-1e4, -1e4, -1e4, -1e4},
-                                       {88.5, 88.5, -700, 90}};
+  const double given[rows][classes] = {
+      {0, 0, 0, 0}, {1, -2, 0.5, 3}, {1e4, -1e4, 0, 1}, {-1e4, -1e4, -1e4, -1e4}, {88.5, 88.5, -700, 90}};
   for (Index u = 0; u < rows; ++u) {
-    for (Index c = 0; c < classes; ++c) logits[static_cast<std::size_t>(u * stride + c)] = static_cast<S>(given[u][c]);
+    for (Index c = 0; c < classes; ++c)
+      logits[static_cast<std::size_t>(u * stride + c)] = static_cast<S>(given[u][c]);
   }
   sheafnn::log_softmax_rows<S>(2, rows, classes, logits.data(), stride);
   for (Index u = 0; u < rows; ++u) {
@@ -297,7 +298,8 @@ void check_softmax() {
   CHECK(std::abs(nll - expected) <= 4 * epsilon<double> * expected);
   CHECK(std::abs(std::exp(static_cast<double>(logits[0])) - 0.25) <= 4 * epsilon<S>);
   std::vector<S> bar(rows * stride, sentinel<S>);
-  sheafnn::negative_log_likelihood_backward<S>(rows, classes, logits.data(), stride, labels, nodes, S(0.5), bar.data());
+  sheafnn::negative_log_likelihood_backward<S>(rows, classes, logits.data(), stride, labels, nodes, S(0.5),
+                                               bar.data());
   for (Index u = 0; u < rows; ++u) {
     const bool counts = u == 0 || u == 1 || u == 4;
     for (Index c = 0; c < stride; ++c) {
@@ -372,14 +374,16 @@ void check_adam() {
   adam.begin_step();
   adam.update(1, 0, 4, 0.0, gradient, moved);
   for (int i = 0; i < 4; ++i) {
-    CHECK(std::abs(static_cast<double>(moved[i]) - (i % 2 == 0 ? -rate : rate)) <= rate * (16 * epsilon<S> + 1e-5));
+    CHECK(std::abs(static_cast<double>(moved[i]) - (i % 2 == 0 ? -rate : rate)) <=
+          rate * (16 * epsilon<S> + 1e-5));
   }
 }
 
 }  // namespace
 
 TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
-  const std::vector<double> arguments = {-100, -30, -3, -1, -0.5, -1e-3, 0, 1e-3, 0.5, 1, 3, 30, 100, -0.0, 700, -700};
+  const std::vector<double> arguments = {-100, -30, -3, -1, -0.5, -1e-3, 0,   1e-3,
+                                         0.5,  1,   3,  30, 100,  -0.0,  700, -700};
   // exp(x) − 1 loses digits near 0: its absolute error is that of numbers near 1.
   const auto exact_elu = [](double x) { return x > 0 ? x : std::expm1(x); };
   const auto check_elu = [&]<class S>(S, auto pack) {
@@ -408,9 +412,12 @@ TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
   check_elu(0.0, Pack<double, 8>());
 
   const auto sigmoid = [](const auto& x) { return sheafnn::sigmoid(x); };
-  const auto exact = [](double x) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x)))); };
+  const auto exact = [](double x) {
+    return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x))));
+  };
   CHECK(worst_lane<Pack<float, 16>>({-80, -30, -3, -1, -0.1, 0, 0.1, 1, 3, 30, 100, 17, 2}, sigmoid, exact) <= 8);
-  CHECK(worst_lane<Pack<double, 8>>({-700, -30, -3, -1, -0.1, 0, 0.1, 1, 3, 30, 100, 700, 2}, sigmoid, exact) <= 8);
+  CHECK(worst_lane<Pack<double, 8>>({-700, -30, -3, -1, -0.1, 0, 0.1, 1, 3, 30, 100, 700, 2}, sigmoid, exact) <=
+        8);
   for (const double extreme : {100.0, 1e4, 1e30, std::numeric_limits<double>::infinity()}) {
     const float f = static_cast<float>(extreme);
     CHECK(sheafnn::sigmoid(extreme) == 1);
@@ -536,5 +543,6 @@ TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   CHECK(set.data(b)[3] == 10);
   CHECK_THROWS_WITH_AS(set.set(b, {1, 2, 3}), "b: 3 is not allowed; expected 4 values", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(set.find("d")),
-                       "parameter: d is not allowed; the model has no parameter of that name", std::invalid_argument);
+                       "parameter: d is not allowed; the model has no parameter of that name",
+                       std::invalid_argument);
 }

@@ -33,7 +33,8 @@ using Doubles = std::vector<double>;
 /// Numbers in (−scale, scale), exact in single precision.
 Doubles numbers(std::uint64_t seed, int count, double scale = 1) {
   Doubles r;
-  for (int i = 0; i < count; ++i) r.push_back(static_cast<double>(static_cast<float>(scale * tiny::number(seed, i))));
+  for (int i = 0; i < count; ++i)
+    r.push_back(static_cast<double>(static_cast<float>(scale * tiny::number(seed, i))));
   return r;
 }
 
@@ -331,7 +332,7 @@ TEST_CASE("activations: μ = tanh, log σ = −ELU(−raw), κ from γ' = 0.95 s
   double cayley[5];
   Posterior<SpecialOrthogonal<2>>::activate(zero, RotationParametrisation::householder, cayley);
   CHECK(std::abs(cayley[4] - 1.0 / 3) <= 4 * rotation_checks::epsilon);  // γ' = 1/2
-  CHECK(cayley[0] == -1);                                                // Householder at φ = 0 is −I for even D
+  CHECK(cayley[0] == -1);  // Householder at φ = 0 is −I for even D
 }
 
 TEST_CASE("KL of normal posteriors against the integral") {
@@ -339,7 +340,8 @@ TEST_CASE("KL of normal posteriors against the integral") {
     for (const double log_sigma : {-2.0, -0.5, 0.0, 0.7}) {
       const double parameters[] = {mu, log_sigma};
       const double exact = integrated_kl(mu, std::exp(log_sigma));
-      CHECK(std::abs(Posterior<Diagonal<1>>::kl(parameters) - exact) <= 64 * rotation_checks::epsilon * (1 + exact));
+      CHECK(std::abs(Posterior<Diagonal<1>>::kl(parameters) - exact) <=
+            64 * rotation_checks::epsilon * (1 + exact));
     }
   }
   const double standard[] = {0, 0, 0, 0};

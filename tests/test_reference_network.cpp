@@ -1,13 +1,12 @@
 /// \file
 /// The reference implementation of the networks (reference_network.hpp), and checks that it is worth its name: cases
 /// worked out by hand. What is compared with it: test_gradients_*.cpp and test_network.cpp.
-#include "reference_network.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "reference_network.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace {
@@ -112,8 +111,9 @@ class Forward {
   /// Applies dropout to the entries of m in row-major order.
   void drop(Matrix& m, double rate, sheafnn::Purpose purpose, Index layer = 0, Index sample = 0) const {
     if (rate == 0) return;
-    const sheafnn::Dropout dropout{rate, {p_.seed, purpose, p_.epoch, static_cast<std::uint32_t>(layer),
-                                          p_.first_sample + static_cast<std::uint32_t>(sample)}};
+    const sheafnn::Dropout dropout{rate,
+                                   {p_.seed, purpose, p_.epoch, static_cast<std::uint32_t>(layer),
+                                    p_.first_sample + static_cast<std::uint32_t>(sample)}};
     for (Index i = 0; i < m.size(); ++i) {
       Real& value = m(i / m.cols(), i % m.cols());
       value = dropout.keeps(i) ? value / (1 - rate) : 0;
@@ -269,7 +269,8 @@ class Forward {
           const int power = d % 2 == 0 ? 2 * l : 2 * l - 1;
           series += std::pow(k, power) / static_cast<Real>(power);
         }
-        sum += d * (d - 1) / 2 * (std::log(1 + k) - std::log(1 - k)) - (d - 1) * (2 * half * std::log(1 + k) + series);
+        sum += d * (d - 1) / 2 * (std::log(1 + k) - std::log(1 - k)) -
+               (d - 1) * (2 * half * std::log(1 + k) + series);
       } else {
         const Vector mu = mean_[a].array().tanh(), s = sigma(a);
         sum -= 0.5 * (1 + 2 * s.array().log() - mu.array().square() - s.array().square()).sum();
@@ -300,8 +301,7 @@ class Forward {
           map = times(solve(one + c * u, u + c * one), mean);
           Real determinant = 0;
           solve(times(map, mean.transpose()) - c * one, one, &determinant);
-          monte_carlo_kl_ += d * (d - 1) / 2 * std::log(1 - c * c) +
-                             (1 - d) * std::log(determinant);
+          monte_carlo_kl_ += d * (d - 1) / 2 * std::log(1 - c * c) + (1 - d) * std::log(determinant);
         } else {
           const Vector shift = sigma(a).cwiseProduct(noise), mu = mean_[a].array().tanh(), z = mu + shift;
           map = p_.kind == MapKind::diagonal ? Matrix(z.asDiagonal()) : Matrix(z.reshaped<Eigen::RowMajor>(d, d));
@@ -365,7 +365,7 @@ class Forward {
 reference::Result reference::forward(const Problem& problem) { return Forward(problem).run(); }
 
 reference::Matrix reference::laplacian(const sheafnn::Graph& graph, int dimension, MapKind kind,
-                                     sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps) {
+                                       sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps) {
   const Index d = dimension, n = graph.node_count();
   // L = δᵀδ, summed over the edges: δ has rows −F_{u⊴e} and F_{v⊴e} at the ends of e.
   Matrix l = Matrix::Zero(n * d, n * d);
@@ -417,7 +417,9 @@ TEST_CASE("reference: Laplacians of a path worked out by hand") {
   const sheafnn::Graph path(3, edges);
   const auto one = [](Real value) { return Matrix::Constant(1, 1, value).eval(); };
   const std::vector<Matrix> maps = {one(2), one(2), one(3), one(-1)};  // arcs 0→1, 1→0, 1→2, 2→1
-  const auto delta = [&](sheafnn::Normalisation n) { return reference::laplacian(path, 1, MapKind::dense, n, maps); };
+  const auto delta = [&](sheafnn::Normalisation n) {
+    return reference::laplacian(path, 1, MapKind::dense, n, maps);
+  };
   Matrix expected(3, 3);
   expected << 4, -4, 0, -4, 13, 3, 0, 3, 1;
   constexpr Real bound = 8 * std::numeric_limits<Real>::epsilon() * 13;

@@ -76,13 +76,18 @@ double mean_accuracy() {
 
 template <class Model>
 bool same_parameters(const Model& a, const Model& b) {
-  return std::equal(a.parameters().values().begin(), a.parameters().values().end(), b.parameters().values().begin());
+  return std::equal(a.parameters().values().begin(), a.parameters().values().end(),
+                    b.parameters().values().begin());
 }
 
 /// Everything in a history but the time it took.
 std::vector<double> numbers_of(const TrainResult& result) {
-  std::vector<double> r = {static_cast<double>(result.best_epoch), result.validation_loss, result.validation_accuracy,
-                           result.test_accuracy, result.test_nll, result.test_ece};
+  std::vector<double> r = {static_cast<double>(result.best_epoch),
+                           result.validation_loss,
+                           result.validation_accuracy,
+                           result.test_accuracy,
+                           result.test_nll,
+                           result.test_ece};
   for (const sheafnn::EpochReport& e : result.history) {
     r.insert(r.end(), {static_cast<double>(e.epoch), e.loss, e.nll, e.kl, e.kl_weight, e.validation_loss,
                        e.validation_accuracy, e.test_accuracy});
@@ -317,14 +322,16 @@ TEST_CASE("options of training that are refused") {
   check_refused("training_samples: 0 is not allowed; must be between 1 and 1024",
                 [](auto& o) { o.training_samples = 0; });
   check_refused("samples: 1025 is not allowed; must be between 1 and 1024", [](auto& o) { o.samples = 1025; });
-  check_refused("learning_rate: 0 is not allowed; must be finite and above 0", [](auto& o) { o.learning_rate = 0; });
+  check_refused("learning_rate: 0 is not allowed; must be finite and above 0",
+                [](auto& o) { o.learning_rate = 0; });
   check_refused("learning_rate: nan is not allowed; must be finite and above 0",
                 [](auto& o) { o.learning_rate = std::numeric_limits<double>::quiet_NaN(); });
   check_refused("weight_decay: -0.5 is not allowed; must be finite and at least 0",
                 [](auto& o) { o.weight_decay = -0.5; });
   check_refused("sheaf_decay: inf is not allowed; must be finite and at least 0",
                 [](auto& o) { o.sheaf_decay = std::numeric_limits<double>::infinity(); });
-  check_refused("kl_maximum: -1 is not allowed; must be finite and at least 0", [](auto& o) { o.kl_maximum = -1; });
+  check_refused("kl_maximum: -1 is not allowed; must be finite and at least 0",
+                [](auto& o) { o.kl_maximum = -1; });
   check_refused("input_dropout: 1 is not allowed; must be at least 0 and below 1",
                 [](auto& o) { o.input_dropout = 1; });
   check_refused("dropout: -0.1 is not allowed; must be at least 0 and below 1", [](auto& o) { o.dropout = -0.1; });
@@ -375,9 +382,9 @@ TEST_CASE("a run that diverges stops and says where") {
   };
   for (const double rate : {1e20, 1e30, 1e38}) {
     CAPTURE(rate);
-    for (const std::string& text :
-         {message(Bsnn<Diagonal<2>>(model_options()), rate), message(Bsnn<SpecialOrthogonal<2>>(model_options()), rate),
-          message(Nsd<Diagonal<2>>(model_options()), rate)}) {
+    for (const std::string& text : {message(Bsnn<Diagonal<2>>(model_options()), rate),
+                                    message(Bsnn<SpecialOrthogonal<2>>(model_options()), rate),
+                                    message(Nsd<Diagonal<2>>(model_options()), rate)}) {
       CAPTURE(text);
       CHECK(text.starts_with("training diverged in epoch "));
       CHECK(text.ends_with("; a smaller learning rate may help"));

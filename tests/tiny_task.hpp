@@ -49,7 +49,8 @@ struct Task {
 /// Moves all parameters by up to `distance`, so that none stays at a special value.
 template <class S>
 void disturb(sheafnn::ParameterSet<S>& parameters, std::uint64_t seed, double distance) {
-  for (Index i = 0; i < parameters.size(); ++i) parameters.values()[i] += static_cast<S>(distance * number(seed, i));
+  for (Index i = 0; i < parameters.size(); ++i)
+    parameters.values()[i] += static_cast<S>(distance * number(seed, i));
 }
 
 /// Options for the task with two channels and two layers.

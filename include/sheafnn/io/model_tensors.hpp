@@ -129,6 +129,20 @@ namespace detail {
   return text + "]";
 }
 
+/// The tensor of that name and shape.
+[[nodiscard]] inline const Tensor& tensor_of(const std::filesystem::path& path, const TensorFile& file,
+                                             const std::string& name, const std::vector<Index>& shape) {
+  const Tensor* tensor = file.find(name);
+  if (tensor == nullptr) {
+    throw std::runtime_error(concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
+  }
+  if (tensor->shape != shape) {
+    throw std::runtime_error(concat(path.string(), ": tensor '", name, "' has shape ", shape_text(tensor->shape),
+                                    " in the file, but ", shape_text(shape), " in the model"));
+  }
+  return *tensor;
+}
+
 /// Copies all tensors into the model, after checking every one of them.
 template <class Model>
 void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
@@ -137,16 +151,7 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
   ParameterSet<S> loaded = layout;
   for (std::size_t i = 0; i < layout.info().size(); ++i) {
     const ParameterInfo& info = layout.info()[i];
-    const Tensor* tensor = file.find(info.name);
-    if (tensor == nullptr) {
-      throw std::runtime_error(concat(path.string(), ": tensor '", info.name, "' is missing; the model needs it"));
-    }
-    if (tensor->shape != info.shape) {
-      throw std::runtime_error(concat(path.string(), ": tensor '", info.name, "' has shape ",
-                                      shape_text(tensor->shape), " in the file, but ", shape_text(info.shape),
-                                      " in the model"));
-    }
-    loaded.set(static_cast<ParameterId>(i), tensor->values<S>());
+    loaded.set(static_cast<ParameterId>(i), tensor_of(path, file, info.name, info.shape).template values<S>());
   }
   for (const Tensor& tensor : file.tensors) {
     bool known = false;
@@ -216,7 +221,13 @@ template <class Model>
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
   try {
-    Model model(info.options);
+    // First the largest tensors: wrong metadata must not ask for more memory than the file would fill.
+    const ModelOptions options = resolve<typename Model::Family>(info.options, Model::bayesian);
+    const Index h =
+        (Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0)) * options.channels;
+    static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
+    static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
+    Model model(options);
     detail::load_parameters(path, file, model);
     return model;
   } catch (const std::invalid_argument& error) {

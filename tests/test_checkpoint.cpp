@@ -1,0 +1,343 @@
+/// \file
+/// Checkpoints: what is saved is loaded, and everything that does not fit is refused with both sides named.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/io/checkpoint.hpp"
+#include "sheafnn/version.hpp"
+#include "temporary_folder.hpp"
+#include "tiny_task.hpp"
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Diagonal;
+using sheafnn::GeneralLinear;
+using sheafnn::Identity;
+using sheafnn::Index;
+using sheafnn::ModelOptions;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+using sheafnn::io::load_checkpoint;
+using sheafnn::io::load_checkpoint_into;
+using sheafnn::io::save_checkpoint;
+
+template <class Model>
+bool same_parameters(const Model& a, const Model& b) {
+  const auto& left = a.parameters();
+  const auto& right = b.parameters();
+  if (left.info().size() != right.info().size()) return false;
+  for (std::size_t i = 0; i < left.info().size(); ++i) {
+    if (left.info()[i].name != right.info()[i].name || left.info()[i].shape != right.info()[i].shape) return false;
+  }
+  return std::equal(left.values().begin(), left.values().end(), right.values().begin(), right.values().end());
+}
+
+template <class Model>
+Model some_model(const ModelOptions& options) {
+  Model model(options, 9);
+  tiny::disturb(model.parameters(), 3, 0.2);
+  return model;
+}
+
+/// Every option as text, as the metadata holds it.
+std::map<std::string, std::string> texts(const ModelOptions& options) {
+  std::map<std::string, std::string> r;
+  sheafnn::io::detail::for_each_option(options, [&](const char* key, const auto& field) {
+    r[key] = sheafnn::io::detail::option_text(field);
+  });
+  return r;
+}
+
+template <class Model>
+void check_round_trip(const ModelOptions& options) {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(options);
+  save_checkpoint(path, model, {{"dataset", "tiny"}, {"note", "Δ and \"quotes\""}});
+  const Model loaded = load_checkpoint<Model>(path);
+  CHECK(same_parameters(model, loaded));
+  CHECK(texts(model.options()) == texts(loaded.options()));
+  Model into(options, 1);
+  CHECK_FALSE(same_parameters(model, into));
+  load_checkpoint_into(path, into);
+  CHECK(same_parameters(model, into));
+
+  // The metadata say everything that is needed to choose the type.
+  const sheafnn::io::CheckpointInfo info = sheafnn::io::read_checkpoint_info(path);
+  CHECK(info.model == Model::PosteriorKind::name);
+  CHECK(info.maps == Model::Family::name);
+  CHECK(info.stalk_dimension == Model::stalk_dimension);
+  CHECK(texts(info.options) == texts(model.options()));
+  CHECK(info.metadata.at("dataset") == "tiny");
+  CHECK(info.metadata.at("note") == "Δ and \"quotes\"");
+  CHECK(info.metadata.at("format") == "sheafnn");
+  CHECK(info.metadata.at("sheafnn_version") == SHEAFNN_VERSION_STRING);
+  for (const auto& [key, text] : texts(model.options())) CHECK(info.metadata.at(key) == text);
+  CHECK(info.metadata.size() == texts(model.options()).size() + 7);
+
+  // One tensor per parameter, out × in, in the model's precision.
+  const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(path);
+  CHECK(file.tensors.size() == model.parameters().info().size());
+  for (const sheafnn::io::Tensor& tensor : file.tensors) {
+    CAPTURE(tensor.name);
+    const auto id = model.parameters().find(tensor.name);
+    CHECK(tensor.dtype == (std::is_same_v<typename Model::Scalar, float> ? "F32" : "F64"));
+    CHECK(tensor.shape == model.parameters().info(id).shape);
+    CHECK(tensor.values<typename Model::Scalar>() == model.parameters().get(id, model.parameters().values()));
+  }
+  // Nothing else is left in the folder.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+/// The message of a std::runtime_error, without the path in front.
+std::string refusal(const std::filesystem::path& path, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what(), start = path.string() + ": ";
+    return text.starts_with(start) ? text.substr(start.size()) : "no path: " + text;
+  }
+  return "nothing was thrown";
+}
+template <class Model>
+std::string load_refusal(const std::filesystem::path& path) {
+  return refusal(path, [&] { static_cast<void>(load_checkpoint<Model>(path)); });
+}
+
+/// Writes a model's checkpoint after changing its content.
+template <class Model>
+void write_changed(const std::filesystem::path& path, const Model& model,
+                   const std::function<void(sheafnn::io::TensorFile&)>& change) {
+  sheafnn::io::TensorFile file = sheafnn::io::to_tensors(model);
+  change(file);
+  sheafnn::io::write_safetensors(path, file);
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
+  ModelOptions options = tiny::options();
+  check_round_trip<Bsnn<Diagonal<2>>>(options);
+  check_round_trip<Bsnn<SpecialOrthogonal<1>>>(options);
+  check_round_trip<Nsd<Identity<3>, double>>(options);
+  options.normalise_features = false;
+  options.add_lp = options.add_hp = options.second_linear = options.linear = true;
+  options.left_weights = options.right_weights = options.activation = false;
+  options.normalisation = sheafnn::Normalisation::block;
+  options.learner_layers = 2;
+  check_round_trip<Nsd<GeneralLinear<2>, double>>(options);
+  options.degree_input = true;
+  options.learner_width = 5;
+  options.normalisation = sheafnn::Normalisation::degree;
+  options.parametrisation = sheafnn::RotationParametrisation::euler;
+  check_round_trip<Bsnn<SpecialOrthogonal<3>>>(options);
+}
+
+TEST_CASE("checkpoints: the other precision is converted") {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const auto in_double = some_model<Nsd<Diagonal<2>, double>>(tiny::options());
+  save_checkpoint(path, in_double);
+  const auto in_float = load_checkpoint<Nsd<Diagonal<2>>>(path);
+  bool rounded = true;
+  for (Index i = 0; i < in_double.parameters().size(); ++i) {
+    rounded =
+        rounded && in_float.parameters().values()[i] == static_cast<float>(in_double.parameters().values()[i]);
+  }
+  CHECK(rounded);
+  save_checkpoint(path, in_float);
+  const auto back = load_checkpoint<Nsd<Diagonal<2>, double>>(path);
+  CHECK(back.parameters().values()[3] == static_cast<double>(in_float.parameters().values()[3]));
+}
+
+TEST_CASE("checkpoints: another kind of model, family, dimension or option is refused") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(tiny::options());
+  save_checkpoint(path, model);
+  CHECK(load_refusal<Nsd<SpecialOrthogonal<2>>>(path) == "model is bsnn in the file, but nsd in the program");
+  CHECK(load_refusal<Bsnn<GeneralLinear<2>, double>>(path) ==
+        "maps is special-orthogonal in the file, but general-linear in the program");
+  CHECK(load_refusal<Bsnn<SpecialOrthogonal<3>>>(path) ==
+        "stalk_dimension is 2 in the file, but 3 in the program");
+
+  const auto into = [&](const std::function<void(ModelOptions&)>& change) {
+    ModelOptions options = tiny::options();
+    change(options);
+    Model other(options, 4);
+    const Model before = other;
+    const std::string text = refusal(path, [&] { load_checkpoint_into(path, other); });
+    CHECK(same_parameters(before, other));
+    return text;
+  };
+  CHECK(into([](ModelOptions& o) { o.channels = 3; }) == "channels is 2 in the file, but 3 in the model");
+  CHECK(into([](ModelOptions& o) { o.add_lp = true; }) == "add_lp is false in the file, but true in the model");
+  CHECK(into([](ModelOptions& o) { o.edge_weights = false; }) ==
+        "edge_weights is true in the file, but false in the model");
+  CHECK(into([](ModelOptions& o) { o.activation = false; }) ==
+        "activation is true in the file, but false in the model");
+  CHECK(into([](ModelOptions& o) { o.normalisation = sheafnn::Normalisation::none; }) ==
+        "normalisation is augmented in the file, but none in the model");
+  CHECK(into([](ModelOptions& o) { o.parametrisation = sheafnn::RotationParametrisation::cayley; }) ==
+        "parametrisation is householder in the file, but cayley in the model");
+  Nsd<SpecialOrthogonal<2>> other(tiny::options());
+  CHECK(refusal(path, [&] { load_checkpoint_into(path, other); }) ==
+        "model is bsnn in the file, but nsd in the program");
+}
+
+TEST_CASE("checkpoints: tensors and metadata that contradict each other are refused") {
+  using Model = Nsd<Diagonal<2>>;
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(tiny::options());
+  const auto changed = [&](const std::function<void(sheafnn::io::TensorFile&)>& change) {
+    write_changed(path, model, change);
+    Model other(tiny::options(), 4);
+    const Model before = other;
+    const std::string text = refusal(path, [&] { load_checkpoint_into(path, other); });
+    CHECK(same_parameters(before, other) == (text != "nothing was thrown"));
+    // Other tensors are refused the same way whether or not the model was there before.
+    if (text.starts_with("tensor")) CHECK(load_refusal<Model>(path) == text);
+    return text;
+  };
+  using sheafnn::io::TensorFile;
+  const auto index_of = [&](const std::string& name) {
+    return static_cast<std::ptrdiff_t>(model.parameters().find(name));
+  };
+  CHECK(changed([](TensorFile&) {}) == "nothing was thrown");
+  CHECK(changed([&](TensorFile& f) { f.tensors.erase(f.tensors.begin() + index_of("left.1")); }) ==
+        "tensor 'left.1' is missing; the model needs it");
+  CHECK(changed([&](TensorFile& f) { f.tensors.erase(f.tensors.begin()); }) ==
+        "tensor 'lin1.weight' is missing; the model needs it");
+  CHECK(changed([](TensorFile& f) {
+          f.tensors.push_back(sheafnn::io::make_tensor<float>("left.2", {1}, {{1.0F}}));
+        }) == "tensor 'left.2' is in the file, but not in the model");
+  CHECK(changed([&](TensorFile& f) {
+          f.tensors[static_cast<std::size_t>(index_of("lin2.weight"))].shape = {4, 3};
+        }) == "tensor 'lin2.weight' has shape [4, 3] in the file, but [3, 4] in the model");
+  CHECK(changed([&](TensorFile& f) { f.tensors[static_cast<std::size_t>(index_of("eps.0"))].shape = {2}; }) ==
+        "tensor 'eps.0' has shape [2] in the file, but [2, 1] in the model");
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    CHECK(changed([&](TensorFile& f) {
+            sheafnn::io::Tensor& tensor = f.tensors[static_cast<std::size_t>(index_of("lin2.bias"))];
+            tensor = sheafnn::io::make_tensor<float>("lin2.bias", {3}, {{0.0F, bad, 0.0F}});
+          }).find("not finite") != std::string::npos);
+  }
+
+  const auto metadata = [&](const std::string& key, const std::string& value) {
+    write_changed(path, model, [&](TensorFile& f) { f.metadata[key] = value; });
+    return load_refusal<Model>(path);
+  };
+  CHECK(metadata("layers", "two") == "metadata: layers: two is not allowed; must be a whole number");
+  CHECK(metadata("layers", "3") == "tensor 'sheaf.2.weight' is missing; the model needs it");
+  CHECK(metadata("layers", "1") == "tensor 'sheaf.1.weight' is in the file, but not in the model");
+  CHECK(metadata("layers", "65") == "layers: 65 is not allowed; must be between 1 and 64");
+  CHECK(metadata("add_lp", "yes") == "metadata: add_lp: yes is not allowed; must be true or false");
+  CHECK(metadata("add_lp", "true") ==
+        "tensor 'lin1.weight' has shape [4, 4] in the file, but [6, 4] in the model");
+  CHECK(metadata("normalisation", "best") ==
+        "metadata: normalisation: best is not allowed; choose none, block, augmented or degree");
+  CHECK(metadata("stalk_dimension", "9") ==
+        "metadata: stalk_dimension: 9 is not allowed; must be between 1 and 8");
+  CHECK(metadata("edge_weights", "true") ==
+        "edge_weights: 1 is not allowed; only special-orthogonal maps have edge weights");
+  // Sizes that would fill the memory are refused before anything is allocated.
+  CHECK(metadata("features", "268435456") ==
+        "tensor 'lin1.weight' has shape [4, 4] in the file, but [4, 268435456] in the model");
+  CHECK(metadata("channels", "1024") ==
+        "tensor 'lin1.weight' has shape [4, 4] in the file, but [2048, 4] in the model");
+  CHECK(metadata("classes", "1048576") ==
+        "tensor 'lin2.weight' has shape [3, 4] in the file, but [1048576, 4] in the model");
+  for (const auto& entry : sheafnn::io::to_tensors(model).metadata) {
+    if (entry.first == "format" || entry.first == "sheafnn_version") continue;
+    write_changed(path, model, [&](TensorFile& f) { f.metadata.erase(entry.first); });
+    CHECK(load_refusal<Model>(path) == "metadata key '" + entry.first + "' is missing; not a sheafnn checkpoint?");
+  }
+}
+
+TEST_CASE("checkpoints: damaged and missing files are refused") {
+  using Model = Nsd<Diagonal<2>>;
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(tiny::options());
+  save_checkpoint(path, model);
+  const std::string whole = content_of(path);
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{100}, whole.size() - 1}) {
+    CAPTURE(length);
+    folder.write("model.safetensors", std::string_view(whole).substr(0, length));
+    CHECK(load_refusal<Model>(path) != "nothing was thrown");
+    CHECK_FALSE(load_refusal<Model>(path).starts_with("no path"));
+    CHECK(refusal(path, [&] { static_cast<void>(sheafnn::io::read_checkpoint_info(path)); }) !=
+          "nothing was thrown");
+  }
+  folder.write("model.safetensors", whole + "x");
+  CHECK(load_refusal<Model>(path) != "nothing was thrown");
+  folder.write("model.safetensors", whole);
+  CHECK(load_refusal<Model>(path) == "nothing was thrown");
+  CHECK(load_refusal<Model>(folder / "absent.safetensors") == "no such file");
+  CHECK(load_refusal<Model>(folder.path()) == "is a folder, not a file");
+}
+
+TEST_CASE("checkpoints: a failed save leaves everything as it was") {
+  using Model = Nsd<Diagonal<2>>;
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(tiny::options());
+  save_checkpoint(path, model);
+  const std::string before = content_of(path);
+  const auto entries = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
+  CHECK_THROWS_WITH_AS(save_checkpoint(path, model, {{"layers", "7"}}),
+                       "metadata key: layers is not allowed; is one of the model's own", std::invalid_argument);
+  CHECK_THROWS_AS(save_checkpoint(path, model, {{"note", "\xff"}}), std::invalid_argument);  // not UTF-8
+  CHECK(content_of(path) == before);
+  CHECK(entries() == 1);
+  // A folder that is not there, and a folder in the place of the file.
+  const auto nowhere = folder / "absent/model.safetensors";
+  CHECK(refusal(nowhere, [&] { save_checkpoint(nowhere, model); }).starts_with("cannot be written; "));
+  CHECK_FALSE(std::filesystem::exists(folder / "absent"));
+  std::filesystem::create_directory(folder / "taken");
+  CHECK(refusal(folder / "taken", [&] {
+          save_checkpoint(folder / "taken", model);
+        }).starts_with("cannot be written; "));
+  CHECK(std::filesystem::is_directory(folder / "taken"));
+  CHECK(entries() == 2);
+
+  // Where permissions count (not for root), a folder that may not be written to.
+  namespace fs = std::filesystem;
+  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  const bool locked = !std::ofstream(folder / "probe").is_open();
+  if (locked) {
+    const Model other(tiny::options(), 77);
+    CHECK(refusal(path, [&] { save_checkpoint(path, other); }).starts_with("cannot be written; "));
+    CHECK(content_of(path) == before);
+  }
+  fs::permissions(folder.path(), fs::perms::owner_all);
+
+  // And one that succeeds replaces the old file.
+  const Model other(tiny::options(), 77);
+  save_checkpoint(path, other);
+  CHECK(content_of(path) != before);
+  CHECK(same_parameters(load_checkpoint<Model>(path), other));
+}
