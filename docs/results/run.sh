@@ -19,13 +19,9 @@ run() {
 for dataset in "$@"; do
   for maps in diagonal special-orthogonal general-linear; do
     case $dataset in
-      texas | wisconsin)
+      texas | wisconsin | cornell)
         run $dataset $maps --layers 4 --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
           --input-dropout 0 --dropout 0.7 --epochs 300 --patience 100
-        ;;
-      cornell)
-        run $dataset $maps --layers 4 --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
-          --input-dropout 0 --dropout 0.8 --linear --epochs 300 --patience 100
         ;;
       film)
         run $dataset $maps --layers 2 --channels 16 --add-hp --lr 0.01 --weight-decay 5e-3 --sheaf-decay 5e-3 \
