@@ -5,7 +5,7 @@ set -euo pipefail
 picture=$PWD/quickstart.svg
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bash scripts/install_dependencies.sh gnuplot-nox
+bash scripts/install_dependencies.sh gnuplot-nox=gnuplot
 cmake --preset release -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF > build-quickstart.log 2>&1 \
   && cmake --build --preset release --target quickstart >> build-quickstart.log 2>&1 \
   || { cat build-quickstart.log; rm -f build-quickstart.log; exit 1; }

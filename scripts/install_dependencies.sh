@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs with apt what building sheafnn, its examples and its tests needs and this machine lacks (Debian, Ubuntu).
 # Does nothing when everything is there, however it was installed.
+# usage: install_dependencies.sh [PACKAGE=COMMAND]...   further packages, each with a command that it provides
 set -euo pipefail
 
 have_command() { command -v "$1" > /dev/null; }
@@ -28,6 +29,9 @@ need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
+for further in "$@"; do
+  need "${further%%=*}" have_command "${further#*=}"
+done
 
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 echo "installing ${missing[*]}"

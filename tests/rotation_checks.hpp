@@ -81,9 +81,9 @@ double frobenius(const A& a, const B& b) {
 }
 
 /// Step of central differences: balances truncation h² and rounding ε/h, both then ε^{2/3}.
-inline const double difference_step = std::cbrt(epsilon);
+inline constexpr double difference_step = 6.0554544523933395e-06;  // ε^{1/3}
 /// Their error for a function of unit size whose third derivatives are at most about 50.
-inline const double difference_bound = 64 * difference_step * difference_step;
+inline constexpr double difference_bound = 64 * difference_step * difference_step;
 
 /// (f(x + h) − f(x − h))/2h, where h moves one number of the caller's.
 template <class F>

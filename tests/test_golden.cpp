@@ -84,7 +84,9 @@ void compare(const Case& expected, const Outcome& outcome, const Bounds& bounds)
   }
   CHECK(worst <= bounds.output);
 
-  for (const auto& [name, gradient] : outcome.gradient) {
+  for (const auto& entry : outcome.gradient) {
+    const std::string& name = entry.first;
+    const std::vector<double>& gradient = entry.second;
     CAPTURE(name);
     const std::vector<double>& exact = values("grad." + name);
     REQUIRE(gradient.size() == exact.size());
