@@ -457,10 +457,16 @@ TEST_CASE("dropout masks") {
   using sheafnn::Purpose;
   using sheafnn::Stream;
   constexpr Index count = 20011;
-  const auto mask_of = [](const Dropout& dropout, int threads, Index size) {
-    std::vector<std::uint8_t> mask(static_cast<std::size_t>(Dropout::mask_size(size)));
-    dropout.fill_mask(threads, size, mask.data());
-    mask.resize(static_cast<std::size_t>(size));
+  const auto bits_of = [](const Dropout& dropout, int threads, Index size) {
+    std::vector<std::uint8_t> bits(static_cast<std::size_t>(Dropout::mask_size(size)));
+    dropout.fill_mask(threads, size, bits.data());
+    return bits;
+  };
+  // One number, 0 or 1, per element.
+  const auto mask_of = [&](const Dropout& dropout, int threads, Index size) {
+    const std::vector<std::uint8_t> bits = bits_of(dropout, threads, size);
+    std::vector<std::uint8_t> mask;
+    for (Index e = 0; e < size; ++e) mask.push_back(at(bits, e / 8) >> (e % 8) & 1);
     return mask;
   };
   for (const double rate : {0.05, 0.5, 0.9}) {
@@ -470,7 +476,7 @@ TEST_CASE("dropout masks") {
     bool equal = true;
     Index kept = 0;
     for (Index e = 0; e < count; ++e) {
-      equal = equal && (at(mask, e) != 0) == dropout.keeps(e) && at(mask, e) <= 1;
+      equal = equal && (at(mask, e) != 0) == dropout.keeps(e);
       kept += at(mask, e);
     }
     CHECK(equal);
@@ -498,19 +504,32 @@ TEST_CASE("dropout masks") {
   CHECK(std::abs(static_cast<double>(kept) - 2000) <= 5 * std::sqrt(1000.0));
   CHECK_FALSE(Dropout{}.active());
   CHECK(Dropout{0.2, {}}.active());
-  CHECK(Dropout{0.2, {}}.scale() == 1 / 0.8);
+  CHECK(Dropout{}.scale() == 1);
+  // Rates are rounded to 16 bits, and what is kept is scaled by the inverse of the rounded probability.
+  CHECK(Dropout{0.5, {}}.scale() == 2);
+  for (const double rate : {1e-9, 0.2, 0.7, 0.999999}) {
+    CAPTURE(rate);
+    const Dropout dropout{rate, {}};
+    const double kept = dropout.threshold() / 65536.0;
+    CHECK(dropout.scale() == 1 / kept);
+    CHECK(std::abs(kept - (1 - rate)) <= 1 / 65536.0);
+  }
 
   std::mt19937 engine(11);
   const std::vector<float> in = numbers<float>(engine, count);
   const Dropout dropout{0.3, Stream{1, Purpose::hidden_dropout}};
-  const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count);
+  const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count), bits = bits_of(dropout, 1, count);
+  for (Index e = 0; e < 200; ++e) {
+    const std::uint32_t window = sheafnn::kept_bits(bits.data(), e);
+    for (int i = 0; i < 32; ++i) CHECK((window >> i & 1U) == at(mask, e + i));
+  }
   std::vector<float> out(in.size()), sum(in.size(), 1.0F), in_place = in;
-  sheafnn::apply_dropout(2, count, in.data(), mask.data(), dropout.scale(), out.data());
-  sheafnn::apply_dropout(1, count, in.data(), mask.data(), dropout.scale(), in_place.data());
-  sheafnn::add_dropout(2, count, in.data(), mask.data(), dropout.scale(), sum.data());
+  sheafnn::apply_dropout(2, count, in.data(), bits.data(), dropout.scale(), out.data());
+  sheafnn::apply_dropout(1, count, in.data(), bits.data(), dropout.scale(), in_place.data());
+  sheafnn::apply_dropout<true>(2, count, in.data(), bits.data(), dropout.scale(), sum.data());
   bool scaled = true, added = true;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const float expected = mask[i] != 0 ? in[i] * static_cast<float>(1 / 0.7) : 0.0F;
+    const float expected = mask[i] != 0 ? in[i] * static_cast<float>(dropout.scale()) : 0.0F;
     scaled = scaled && out[i] == expected;
     added = added && std::abs(sum[i] - 1 - expected) <= 2 * epsilon<float> * (1 + std::abs(expected));
   }

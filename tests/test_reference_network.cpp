@@ -116,7 +116,7 @@ class Forward {
                                     p_.first_sample + static_cast<std::uint32_t>(sample)}};
     for (Index i = 0; i < m.size(); ++i) {
       Real& value = m(i / m.cols(), i % m.cols());
-      value = dropout.keeps(i) ? value / (1 - rate) : 0;
+      value = dropout.keeps(i) ? value * dropout.scale() : 0;
     }
   }
 
@@ -137,7 +137,7 @@ class Forward {
       Index entry = 0;
       for (Index i = 0; i < x.size(); ++i) {
         Real& value = x(i / x.cols(), i % x.cols());
-        if (value != 0) value = dropout.keeps(entry++) ? value / (1 - p_.input_dropout) : 0;
+        if (value != 0) value = dropout.keeps(entry++) ? value * dropout.scale() : 0;
       }
     }
     embedding_ = activated(linear(x, "lin1"));

@@ -90,7 +90,11 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
         T sum[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
         detail::add_diagonal_times<Family, T>(sheaf.diagonal(u), y + u * row + c, channels, sum);
-        for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) {
+        const Index last = graph.first_arc(u + 1);
+        for (Index arc = graph.first_arc(u); arc < last; ++arc) {
+          // Targets are scattered; the row of an arc that is soon due is fetched while this one is multiplied.
+          const S* ahead = y + graph.target(std::min(arc + 6, graph.arc_count() - 1)) * row + c;
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
           detail::add_block_times<Family, T>(sheaf.transport_block(arc), y + graph.target(arc) * row + c, channels,
                                              sum);
         }
@@ -114,20 +118,26 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
 
 namespace detail {
 
-/// inner[i·D + j] = Σ_c a[i, c] b[j, c] for the D learned coordinates (only i = j when Full is false).
+/// inner[j·D + i] = Σ_c (a[i, c] b[j, c] + p[i, c] q[j, c]) for the D learned coordinates (inner[i], i = j, when Full
+/// is false).
 template <int D, bool Full, class S>
-SHEAFNN_INLINE void channel_products(const S* a, const S* b, Index channels, S* inner) {
+SHEAFNN_INLINE void channel_products(const S* a, const S* b, const S* p, const S* q, Index channels, S* inner) {
   constexpr int size = Full ? D * D : D;
   for (int k = 0; k < size; ++k) inner[k] = S(0);
   for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    T left[D], other[D];
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      const T left = load<T>(a + i * channels + c);
+      left[i] = load<T>(a + i * channels + c);
+      other[i] = load<T>(p + i * channels + c);
+    }
+    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+      const T right = load<T>(b + j * channels + c), opposite = load<T>(q + j * channels + c);
       if constexpr (Full) {
-        SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-          inner[j * D + i] += reduce_add(left * load<T>(b + j * channels + c));
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+          inner[j * D + i] += reduce_add(left[i] * right + other[i] * opposite);
         }
       } else {
-        inner[i] += reduce_add(left * load<T>(b + i * channels + c));
+        inner[j] += reduce_add(left[j] * right + other[j] * opposite);
       }
     }
   });
@@ -162,26 +172,18 @@ void add_block_gradient(int threads, const Graph& graph, const DiffusionShape<S>
   parallel_for(threads, graph.edge_count(), 128, [&](Index begin, Index end) {
     for (Index e = begin; e < end; ++e) {
       const Edge edge = graph.edge(e);
-      S first[full_transport ? D * D : D], second[full_transport ? D * D : D];
-      detail::channel_products<D, full_transport>(z_bar + edge.u * row, y + edge.v * row, channels, first);
-      detail::channel_products<D, full_transport>(y + edge.u * row, z_bar + edge.v * row, channels, second);
-      for (int k = 0; k < (full_transport ? D * D : D); ++k) first[k] += second[k];
-      detail::add_as_kind<D, Sizes::transport>(first, gradient.transport_bar.data() + e * Sizes::transport);
+      S block[full_transport ? D * D : D];
+      detail::channel_products<D, full_transport>(z_bar + edge.u * row, y + edge.v * row, y + edge.u * row,
+                                                  z_bar + edge.v * row, channels, block);
+      detail::add_as_kind<D, Sizes::transport>(block, gradient.transport_bar.data() + e * Sizes::transport);
     }
   });
   parallel_for(threads, graph.node_count(), 128, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
       S block[full_diagonal ? D * D : D];
-      detail::channel_products<D, full_diagonal>(z_bar + u * row, y + u * row, channels, block);
-      if constexpr (full_diagonal) {
-        for (int j = 0; j < D; ++j) {
-          for (int i = 0; i < j; ++i) {
-            const S mean = S(0.5) * (block[j * D + i] + block[i * D + j]);
-            block[j * D + i] = mean;
-            block[i * D + j] = mean;
-          }
-        }
-      }
+      const S* own = y + u * row;
+      detail::channel_products<D, full_diagonal>(z_bar + u * row, own, own, z_bar + u * row, channels, block);
+      for (S& value : block) value *= S(0.5);
       detail::add_as_kind<D, Sizes::gram>(block, gradient.diagonal_bar.data() + u * Sizes::gram);
     }
   });

@@ -62,36 +62,35 @@ class Encoder {
     const Index width = shape_.width, n = input_->rows();
     input_->forward(threads, values, parameters.data(shape_.weight), parameters.data(shape_.bias), width,
                     activated_.data());
+    output_is_activated_ = !dropout.active();
+    factor_ = static_cast<S>(dropout.scale());
+    if (dropout.active()) dropout.fill_mask(threads, n * width, mask_.data());
     const S* degree_weight = parameters.data(shape_.weight) + input_->columns() * width;
     parallel_for(threads, n, 128, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         for_tiles<S>(0, width, [&]<class T>(Index c) {
-          S* place = activated_.data() + u * width + c;
-          T value = load<T>(place);
+          const Index place = u * width + c;
+          T value = load<T>(activated_.data() + place);
           if (shape_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
-          store(place, shape_.activation ? elu(value) : value);
+          if (shape_.activation) value = elu(value);
+          store(activated_.data() + place, value);
+          if (!output_is_activated_) store(output_.data() + place, dropped(value, mask_.data(), place, factor_));
         });
       }
     });
-    output_is_activated_ = !dropout.active();
-    if (dropout.active()) {
-      scale_ = dropout.scale();
-      dropout.fill_mask(threads, n * width, mask_.data());
-      apply_dropout(threads, n * width, activated_.data(), mask_.data(), scale_, output_.data());
-    }
   }
 
   /// Adds the weights' derivatives to `gradient`; `output_bar` (n × h) is overwritten.
   void backward(int threads, const ParameterSet<S>& parameters, S* output_bar, Buffer<S>& gradient) {
     const Index width = shape_.width, n = input_->rows();
-    if (!output_is_activated_) apply_dropout(threads, n * width, output_bar, mask_.data(), scale_, output_bar);
-    if (shape_.activation) {
-      parallel_for(threads, n * width, 8192, [&](Index begin, Index end) {
-        for_tiles<S>(begin, end, [&]<class T>(Index i) {
-          store(output_bar + i, load<T>(output_bar + i) * elu_slope(load<T>(activated_.data() + i)));
-        });
+    parallel_for(threads, n * width, 8192, [&](Index begin, Index end) {
+      for_tiles<S>(begin, end, [&]<class T>(Index i) {
+        T bar = load<T>(output_bar + i);
+        if (!output_is_activated_) bar = dropped(bar, mask_.data(), i, factor_);
+        if (shape_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
+        store(output_bar + i, bar);
       });
-    }
+    });
     S* weight_bar = gradient.data() + parameters.info(shape_.weight).offset;
     input_->backward(threads, used_values_, output_bar, width, weight_bar);
     if (shape_.degrees) {
@@ -111,7 +110,7 @@ class Encoder {
   Buffer<std::uint8_t> mask_;
   Buffer<S> output_;
   const S* used_values_ = nullptr;
-  double scale_ = 1;
+  S factor_ = S(1);
   bool output_is_activated_ = true;
 };
 

@@ -105,6 +105,7 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  [[nodiscard]] int threads() const noexcept { return threads_; }
   /// Derivatives of the last training pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
   /// Log-probabilities of the last forward pass: node u, class c at [u · class_stride() + c].
@@ -344,7 +345,7 @@ class Network {
         learner.backward(threads_, parameters, input.values, gradient_, dropped ? scratch_.data() : x_bar_.data(),
                          !dropped);
         if (dropped) {
-          add_dropout(threads_, x_bar_.size(), scratch_.data(), learner_masks_[s].mask.data(), input.scale,
+          apply_dropout<true>(threads_, x_bar_.size(), scratch_.data(), learner_masks_[s].mask.data(), input.scale,
                       x_bar_.data());
         }
       }

@@ -15,6 +15,9 @@
 
 namespace sheafnn {
 
+/// Most feature channels of a network.
+inline constexpr Index most_channels = 1024;
+
 /// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
 /// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
 struct ModelOptions {
@@ -60,7 +63,7 @@ template <RestrictionMapFamily Family>
     require(value >= least && value <= most, name, value, concat("must be between ", least, " and ", most));
   };
   in_range("features", options.features, 1, 1 << 28);
-  in_range("channels", options.channels, 1, 1024);
+  in_range("channels", options.channels, 1, most_channels);
   in_range("layers", options.layers, 1, 64);
   in_range("classes", options.classes, 2, 1 << 20);
   in_range("learner_layers", options.learner_layers, 0, 8);

@@ -117,7 +117,7 @@ class SheafLearner {
     multiply_dense<S>(threads, shape_.inputs, stride_, graph_->node_count(), {z, 1, shape_.inputs},
                       projection_.data(), stride_, weight_.data(), stride_, false);
     distribute(parameters, gradient);
-    multiply_dense<S>(threads, graph_->node_count(), shape_.inputs, stride_, {projection_.data(), stride_, 1},
+    multiply_dense<S>(threads, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
                       weight_back_.data(), shape_.inputs, z_bar, shape_.inputs, accumulate);
   }
 

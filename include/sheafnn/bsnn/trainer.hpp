@@ -106,12 +106,14 @@ void mean_probabilities(Network<Model>& network, const ParameterSet<typename Mod
   std::fill(probabilities.begin(), probabilities.end(), 0.0);
   const Index n = network.graph().node_count();
   const Index drawn = network.evaluate(parameters, seed, epoch, samples, [&](Index) {
-    for (Index u = 0; u < n; ++u) {
-      const auto* row = network.log_probabilities() + u * network.class_stride();
-      for (Index c = 0; c < classes; ++c) {
-        probabilities[static_cast<std::size_t>(u * classes + c)] += static_cast<double>(std::exp(row[c]));
+    parallel_for(network.threads(), n, 1024, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        const auto* row = network.log_probabilities() + u * network.class_stride();
+        for (Index c = 0; c < classes; ++c) {
+          probabilities[static_cast<std::size_t>(u * classes + c)] += static_cast<double>(std::exp(row[c]));
+        }
       }
-    }
+    });
   });
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }
@@ -121,16 +123,30 @@ void mean_probabilities(Network<Model>& network, const ParameterSet<typename Mod
                                   "; a smaller learning rate may help"));
 }
 
+/// Is every number finite? 0 · x is 0 for finite x and not a number otherwise, and so is the sum.
+template <class S>
+[[nodiscard]] bool all_finite(Index count, const S* values) {
+  using P = Pack<S, lanes<S>>;
+  P total = P(S(0));
+  Index i = 0;
+  for (; i + P::width <= count; i += P::width) total += P(S(0)) * P::load(values + i);
+  S sum = reduce_add(total);
+  for (; i < count; ++i) sum += S(0) * values[i];
+  return sum == S(0);
+}
+
 /// Stops a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
 template <class Model>
 void check_finite(const Model& model, const Network<Model>& network, const PassResult& pass, Index epoch) {
   if (!std::isfinite(pass.nll)) throw_diverged(epoch, "the negative log-likelihood", pass.nll);
   if (!std::isfinite(pass.kl)) throw_diverged(epoch, "the KL term", pass.kl);
+  const auto& all = network.gradient();
+  if (all_finite(all.size(), all.data())) return;
   for (const ParameterInfo& info : model.parameters().info()) {
-    const auto* gradient = network.gradient().data() + info.offset;
-    double sum = 0;
-    for (Index i = 0; i < info.size; ++i) sum += std::abs(static_cast<double>(gradient[i]));
-    if (!std::isfinite(sum)) throw_diverged(epoch, "the gradient of " + info.name, sum);
+    for (Index i = info.offset; i < info.offset + info.size; ++i) {
+      const double value = static_cast<double>(all[i]);
+      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value);
+    }
   }
 }
 /// … and after the evaluation that follows the step.

@@ -38,6 +38,13 @@
 #define SHEAFNN_UNROLL
 #endif
 
+/// Asks for the cache line at an address that is read soon.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define SHEAFNN_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define SHEAFNN_PREFETCH(address) static_cast<void>(address)
+#endif
+
 /// 1 where the compiler offers vector types (gcc, clang); nvcc's front end gets plain arrays.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_VECTOR_TYPES 1

@@ -10,12 +10,18 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
+
+#if defined(__AVX512DQ__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
 
 namespace sheafnn {
 
@@ -30,6 +36,25 @@ struct VectorOf {
   typedef T type __attribute__((vector_size(bytes)));
   static constexpr int count = static_cast<int>(sizeof(T)) * W / bytes;
 };
+
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+template <class V, std::size_t... I>
+SHEAFNN_INLINE auto halves_added(const V& v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, static_cast<int>(I)...) +
+         __builtin_shufflevector(v, v, static_cast<int>(I + sizeof...(I))...);
+}
+/// Sum of the W elements of a compiler vector, by halves.
+template <class T, int W, class V>
+SHEAFNN_INLINE T sum_halves(const V& v) {
+  if constexpr (W == 1) {
+    return v[0];
+  } else if constexpr (W == 2) {
+    return v[0] + v[1];
+  } else {
+    return sum_halves<T, W / 2>(halves_added(v, std::make_index_sequence<W / 2>{}));
+  }
+}
+#endif
 #else
 template <class T, int W>
 struct VectorOf {
@@ -115,6 +140,11 @@ struct Pack {
   friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
+    return r;
+  }
+  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
   friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
@@ -235,15 +265,69 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
-/// Sum of all lanes, added pairwise in a fixed order.
+/// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
+#if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+  typename Pack<T, W>::Chunk sum[Pack<T, W>::chunks];
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) sum[i] = a.chunk[i];
+  SHEAFNN_UNROLL for (int half = Pack<T, W>::chunks / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+  }
+  return detail::sum_halves<T, W / Pack<T, W>::chunks>(sum[0]);
+#else
   T values[W];
   a.store(values);
   SHEAFNN_UNROLL for (int half = W / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) values[i] += values[i + half];
   }
   return values[0];
+#endif
+}
+
+/// The mask whose lane i is bit i of `bits`.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE PackMask<T, W> mask_from_bits(std::uint32_t bits) {
+  static_assert(W <= 32);
+  PackMask<T, W> r;
+#if SHEAFNN_VECTOR_TYPES
+  using Chunk = typename PackMask<T, W>::Chunk;
+  using Int = std::remove_cvref_t<decltype(Chunk{}[0])>;
+  constexpr int width = W / PackMask<T, W>::chunks;
+  Chunk lane_bit;
+  SHEAFNN_UNROLL for (int i = 0; i < width; ++i) lane_bit[i] = static_cast<Int>(Int{1} << i);
+  SHEAFNN_UNROLL for (int i = 0; i < PackMask<T, W>::chunks; ++i) {
+    r.chunk[i] = ((Chunk{} + static_cast<Int>(bits >> (i * width))) & lane_bit) != Chunk{};
+  }
+#else
+  for (int i = 0; i < W; ++i) r.chunk[i] = ((bits >> i) & 1U) != 0;
+#endif
+  return r;
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool mask_from_bits(std::uint32_t bits) {
+  return (bits & 1U) != 0;
+}
+/// The inverse of mask_from_bits: bit i is lane i.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE std::uint32_t mask_bits(const PackMask<T, W>& mask) {
+  static_assert(W <= 32);
+#if SHEAFNN_VECTOR_TYPES && defined(__AVX512DQ__)
+  if constexpr (sizeof(T) == 4 && W == 16) {
+    return static_cast<std::uint32_t>(_mm512_movepi32_mask((__m512i)mask.chunk[0]));
+  }
+#endif
+  std::uint32_t bits = 0;
+  constexpr int width = W / PackMask<T, W>::chunks;
+  for (int i = 0; i < W; ++i) {
+#if SHEAFNN_VECTOR_TYPES
+    bits |= mask.chunk[i / width][i % width] != 0 ? std::uint32_t{1} << i : 0U;
+#else
+    bits |= mask.chunk[i / width] ? std::uint32_t{1} << i : 0U;
+#endif
+  }
+  return bits;
 }
 
 }  // namespace sheafnn

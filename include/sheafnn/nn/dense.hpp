@@ -42,36 +42,43 @@ SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index dep
 
 }  // namespace detail
 
-/// C = A B, or C += A B. Every element is summed in the same order for any number of threads.
+/// C = A B, or C += A B, by the calling thread: the product of a few rows.
 ///
-/// \param a             rows × depth, any strides (a transposed matrix is one with swapped strides)
-/// \param b             depth × columns, row-major with stride b_stride
-/// \param c             rows × columns, row-major with stride c_stride; must not overlap a or b
-/// \param accumulate    add to C instead of overwriting it
+/// \param a           rows × depth, any strides (a transposed matrix is one with swapped strides)
+/// \param b           depth × columns, row-major with stride b_stride
+/// \param c           rows × columns, row-major with stride c_stride; must not overlap a or b
+/// \param accumulate  add to C instead of overwriting it
 template <class S>
-SHEAFNN_NOINLINE void multiply_dense(int threads, Index rows, Index columns, Index depth,
-                                     const StridedMatrix<S>& a, const S* b, Index b_stride, S* c, Index c_stride,
-                                     bool accumulate) {
+SHEAFNN_NOINLINE void multiply_block(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
+                                     Index b_stride, S* c, Index c_stride, bool accumulate) {
   constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
   constexpr int tile_rows = 8;
-  const Index row_work = std::max<Index>(1, columns * depth);
-  const Index grain = std::max<Index>(tile_rows, 65536 / row_work / tile_rows * tile_rows);
-  parallel_for(threads, rows, grain, [&](Index begin, Index end) {
-    for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
-      const Index to = std::min(depth, from + depth_block);
-      const bool add = accumulate || from > 0;
-      Index row = begin;
-      for (; row + tile_rows <= end; row += tile_rows) {
-        for_tiles<S>(0, columns, [&]<class T>(Index column) {
-          detail::product_tile<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
-        });
-      }
-      for (; row < end; ++row) {
-        for_tiles<S>(0, columns, [&]<class T>(Index column) {
-          detail::product_tile<1, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
-        });
-      }
+  for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
+    const Index to = std::min(depth, from + depth_block);
+    const bool add = accumulate || from > 0;
+    Index row = 0;
+    for (; row + tile_rows <= rows; row += tile_rows) {
+      for_tiles<S>(0, columns, [&]<class T>(Index column) {
+        detail::product_tile<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
+      });
     }
+    for (; row < rows; ++row) {
+      for_tiles<S>(0, columns, [&]<class T>(Index column) {
+        detail::product_tile<1, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
+      });
+    }
+  }
+}
+
+/// multiply_block() by several threads. Every element is summed in the same order for any number of them.
+template <class S>
+void multiply_dense(int threads, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
+                    Index b_stride, S* c, Index c_stride, bool accumulate) {
+  const Index row_work = std::max<Index>(1, columns * depth);
+  const Index grain = std::max<Index>(8, 65536 / row_work / 8 * 8);
+  parallel_for(threads, rows, grain, [&](Index begin, Index end) {
+    multiply_block<S>(end - begin, columns, depth, {a.data + begin * a.row_stride, a.row_stride, a.column_stride},
+                      b, b_stride, c + begin * c_stride, c_stride, accumulate);
   });
 }
 

@@ -3,29 +3,35 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
-#include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
 
-/// Elements are numbered in blocks of 64: element e = 64 b + 16 w + l is decided by word w of the Philox block with
-/// id 16 b + l. It is kept when the word is below (1 − rate) · 2³².
+/// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one) of word
+/// w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
+///
+/// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
 struct Dropout {
-  static constexpr Index block = 64;
+  static constexpr Index block = 128;
 
   double rate = 0;  ///< probability of dropping an element, in [0, 1)
   Stream stream;
 
   [[nodiscard]] bool active() const noexcept { return rate > 0; }
-  /// Kept elements are multiplied by 1 / (1 − rate), so that the mean is unchanged.
-  [[nodiscard]] double scale() const noexcept { return 1 / (1 - rate); }
   [[nodiscard]] std::uint32_t threshold() const noexcept {
-    return static_cast<std::uint32_t>(std::min(4294967295.0, (1 - rate) * 4294967296.0));
+    return static_cast<std::uint32_t>(std::clamp((1 - rate) * 65536.0 + 0.5, 1.0, 65535.0));
   }
+  /// Kept elements are multiplied by the inverse of their probability, 1 / (1 − rate) up to its rounding to 16 bits, so
+  /// that the mean is unchanged.
+  [[nodiscard]] double scale() const noexcept { return active() ? 65536.0 / threshold() : 1.0; }
 
   /// Is element e kept? The reference for fill_mask, and the form for devices.
   [[nodiscard]] SHEAFNN_HD bool keeps(Index element) const {
@@ -33,14 +39,15 @@ struct Dropout {
     const std::uint64_t id = static_cast<std::uint64_t>(element / block * 16 + within % 16);
     const PhiloxBlock<std::uint32_t> words =
         stream.words(static_cast<std::uint32_t>(id), 0, static_cast<std::uint32_t>(id >> 32));
-    return words.word[within / 16] < threshold();
+    const std::uint32_t word = words.word[within / 32];
+    return (within / 16 % 2 == 0 ? word & 0xffffU : word >> 16) < threshold();
   }
 
-  /// Writes 1 (kept) or 0 for elements [0, count) into `mask`, whose size is rounded up to whole blocks.
+  /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
   SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
     const Index blocks = (count + block - 1) / block;
-    const std::uint32_t limit = threshold();
+    const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
@@ -49,36 +56,57 @@ struct Dropout {
         const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
         const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
                                                      static_cast<std::uint32_t>(first >> 32));
-        for (int w = 0; w < 4; ++w) {
-          std::uint32_t values[16];
-          words.word[w].store(values);
-          for (int i = 0; i < 16; ++i) mask[b * block + 16 * w + i] = values[i] < limit ? 1 : 0;
+        std::uint8_t* out = mask + b * (block / 8);
+        SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
+          const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
+          const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
+          for (int byte = 0; byte < 2; ++byte) {
+            out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
+            out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
+          }
         }
       }
     });
   }
 
-  /// Number of bytes fill_mask writes for `count` elements.
-  [[nodiscard]] static Index mask_size(Index count) noexcept { return (count + block - 1) / block * block; }
+  /// Bytes of a mask for `count` elements, with room for kept_bits() to read past the last of them.
+  [[nodiscard]] static Index mask_size(Index count) noexcept {
+    return (count + block - 1) / block * (block / 8) + 8;
+  }
 };
 
-/// out = in ∘ mask / (1 − rate); in and out may be the same array.
-template <class S>
+/// The bits of elements [element, element + 32) of a mask.
+[[nodiscard]] SHEAFNN_INLINE std::uint32_t kept_bits(const std::uint8_t* mask, Index element) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t bits;
+  std::memcpy(&bits, mask + element / 8, sizeof bits);
+  return static_cast<std::uint32_t>(bits >> (element % 8));
+}
+
+/// value · factor for kept elements and 0 for dropped ones; `element` is the number of the first lane.
+template <class T>
+[[nodiscard]] SHEAFNN_INLINE T dropped(const T& value, const std::uint8_t* mask, Index element,
+                                       scalar_of_t<T> factor) {
+  const std::uint32_t bits = kept_bits(mask, element);
+  if constexpr (std::is_arithmetic_v<T>) {
+    return (bits & 1U) != 0 ? value * factor : T(0);
+  } else {
+    return select(mask_from_bits<scalar_of_t<T>, T::width>(bits), value * T(factor), T(0));
+  }
+}
+
+/// out = dropped(in), or out += dropped(in) when Add; in and out may be the same array.
+///
+/// \param scale  Dropout::scale()
+template <bool Add = false, class S>
 SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
                                     S* out) {
   const S factor = static_cast<S>(scale);
   parallel_for(threads, count, 8192, [=](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) out[i] = in[i] * (mask[i] != 0 ? factor : S(0));
-  });
-}
-
-/// out += in ∘ mask / (1 − rate): the backward pass into a sum of gradients.
-template <class S>
-SHEAFNN_NOINLINE void add_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
-                                  S* out) {
-  const S factor = static_cast<S>(scale);
-  parallel_for(threads, count, 8192, [=](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) out[i] += in[i] * (mask[i] != 0 ? factor : S(0));
+    for_tiles<S>(begin, end, [=]<class T>(Index i) {
+      const T value = dropped(load<T>(in + i), mask, i, factor);
+      store(out + i, Add ? load<T>(out + i) + value : value);
+    });
   });
 }
 

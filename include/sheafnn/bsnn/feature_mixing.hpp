@@ -1,0 +1,232 @@
+/// \file
+/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, what a diffusion layer does to features before it diffuses them, with its
+/// backward pass (math: "Backward pass of one diffusion step").
+///
+/// Works on groups of nodes that fit in the nearest cache: dropout, both products and, backwards, both weight
+/// gradients read and write the large arrays once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/sheaf/families.hpp"
+
+namespace sheafnn {
+
+/// Most stalk coordinates of a network: a learned stalk and two fixed filters.
+inline constexpr Index most_coordinates = max_stalk_dimension + 2;
+
+/// Sums over nodes in a partition of its own, so that they do not depend on the number of threads.
+struct NodeChunks {
+  Index nodes = 0;
+  Index count = 1;
+
+  [[nodiscard]] Index begin(Index chunk) const noexcept { return nodes * chunk / count; }
+  [[nodiscard]] Index end(Index chunk) const noexcept { return nodes * (chunk + 1) / count; }
+  /// Calls body(chunk, first node, past the last node).
+  template <class Body>
+  void for_each(int threads, const Body& body) const {
+    parallel_for(threads, count, 1, [&](Index from, Index to) {
+      for (Index chunk = from; chunk < to; ++chunk) body(chunk, begin(chunk), end(chunk));
+    });
+  }
+};
+
+/// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
+template <class S>
+class FeatureMixing {
+ public:
+  FeatureMixing() = default;
+  /// \param left, right  A (d' × d') and B (f × f), −1 where the architecture leaves one out
+  FeatureMixing(Index nodes, Index coordinates, Index channels, ParameterId left, ParameterId right)
+      : coordinates_(coordinates),
+        channels_(channels),
+        left_(left),
+        right_(right),
+        group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
+        mask_(Dropout::mask_size(nodes * coordinates * channels)),
+        mixed_(nodes * coordinates * channels),
+        right_transposed_(right >= 0 ? channels * channels : 0) {
+    const Index partial = gradient_size();
+    chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 256, nodes * coordinates / channels), 1, 64)};
+    partial_.resize(chunks_.count * partial);
+  }
+
+  /// Y of the last forward pass, n × d' × f.
+  [[nodiscard]] const S* output() const noexcept { return output_; }
+
+  /// Computes output() from x, which has to stay in place until backward().
+  void forward(int threads, const ParameterSet<S>& parameters, const S* x, const Dropout& dropout) {
+    const Index f = channels_, row = coordinates_ * f;
+    input_ = x;
+    dropped_ = dropout.active();
+    factor_ = static_cast<S>(dropout.scale());
+    if (dropped_) dropout.fill_mask(threads, chunks_.nodes * row, mask_.data());
+    output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
+    if (output_ == x) return;
+    if (right_ >= 0) transpose_into(f, f, parameters.data(right_), right_transposed_.data(), f);
+    const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
+    parallel_for(threads, chunks_.nodes, 64, [&](Index begin, Index end) {
+      S source[scratch_size], product[scratch_size];
+      for (Index u = begin; u < end; u += group_) {
+        const Index nodes = std::min(group_, end - u), size = nodes * row;
+        const S* in = dropped_rows(u * row, size, source);
+        S* out = mixed_.data() + u * row;
+        if (right_ >= 0) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
+        if (left != nullptr) {
+          multiply_coordinates<false>(left, nodes, in, out);
+        } else if (right_ < 0) {
+          std::copy_n(in, size, out);
+        }
+      }
+    });
+  }
+
+  /// x_bar = gain ∘ x_bar + the derivative through Y, and adds the gradients of A and B.
+  ///
+  /// \param gain      factor of each stalk coordinate, d'
+  /// \param y_bar     derivative of output(), n × d' × f
+  /// \param x_bar     n × d' × f, replaced
+  /// \param gradient  laid out like the parameters
+  void backward(int threads, const ParameterSet<S>& parameters, const S* gain, const S* y_bar, S* x_bar,
+                Buffer<S>& gradient) {
+    const Index f = channels_, d = coordinates_, row = d * f;
+    const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
+    const S* right = right_ >= 0 ? parameters.data(right_) : nullptr;
+    partial_.fill(S(0));
+    chunks_.for_each(threads, [&](Index chunk, Index begin, Index end) {
+      S source[scratch_size], product[scratch_size], product_bar[scratch_size];
+      S* left_bar = partial_.data() + chunk * gradient_size();
+      S* right_bar = left_bar + (left != nullptr ? d * d : 0);
+      for (Index u = begin; u < end; u += group_) {
+        const Index nodes = std::min(group_, end - u), size = nodes * row;
+        const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
+        const S* bar = y_bar + u * row;  // becomes the derivative of dropout(X): Aᵀ Ȳ B
+        const S* mixed_bar = bar;        // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
+        if (left != nullptr) {
+          multiply_coordinates<true>(left, nodes, bar, product_bar);
+          mixed_bar = product_bar;
+        }
+        if (right != nullptr) {
+          multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
+          bar = times_right(right, nodes, bar, product);
+        }
+        if (left != nullptr) {
+          add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
+          multiply_coordinates<true>(left, nodes, bar, product_bar);
+          bar = product_bar;
+        }
+        add_to_input(u * row, size, gain, bar, x_bar);
+      }
+    });
+    add_partials(left_, d * d, 0, parameters, gradient);
+    add_partials(right_, f * f, left_ >= 0 ? d * d : 0, parameters, gradient);
+  }
+
+  [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
+
+ private:
+  /// Numbers of one group of nodes, at most.
+  static constexpr Index scratch_size = most_coordinates * most_channels;
+
+  [[nodiscard]] Index gradient_size() const noexcept {
+    return (left_ >= 0 ? coordinates_ * coordinates_ : 0) + (right_ >= 0 ? channels_ * channels_ : 0);
+  }
+
+  /// Numbers [first, first + size) of dropout(X): in place where nothing is dropped, else in `scratch`.
+  [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const {
+    if (!dropped_) return input_ + first;
+    for_tiles<S>(0, size, [&]<class T>(Index i) {
+      store(scratch + i, dropped(load<T>(input_ + first + i), mask_.data(), first + i, factor_));
+    });
+    return scratch;
+  }
+
+  /// out = in · m for the rows of a group of nodes; returns out.
+  const S* times_right(const S* m, Index nodes, const S* in, S* out) const {
+    multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
+                      false);
+    return out;
+  }
+
+  /// out_u = A in_u (or Aᵀ in_u) for a group of nodes.
+  template <bool Transposed>
+  void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
+    const Index f = channels_, d = coordinates_;
+    for (Index u = 0; u < nodes; ++u) {
+      for_tiles<S>(0, f, [&]<class T>(Index c) {
+        const S* node = in + u * d * f + c;
+        for (Index i = 0; i < d; ++i) {
+          T sum = T(Transposed ? a[i] : a[i * d]) * load<T>(node);
+          for (Index j = 1; j < d; ++j) {
+            sum += T(Transposed ? a[j * d + i] : a[i * d + j]) * load<T>(node + j * f);
+          }
+          store(out + (u * d + i) * f + c, sum);
+        }
+      });
+    }
+  }
+
+  /// out_ij += Σ_{u, c} a_i b_j over a group of nodes.
+  void add_coordinate_products(Index nodes, const S* a, const S* b, S* out) const {
+    const Index f = channels_, d = coordinates_;
+    for_tiles<S>(0, f, [&]<class T>(Index c) {
+      for (Index i = 0; i < d; ++i) {
+        for (Index j = 0; j < d; ++j) {
+          T sum = T(S(0));
+          for (Index u = 0; u < nodes * d; u += d) {
+            sum += load<T>(a + (u + i) * f + c) * load<T>(b + (u + j) * f + c);
+          }
+          out[i * d + j] += reduce_add(sum);
+        }
+      }
+    });
+  }
+
+  /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes.
+  void add_to_input(Index first, Index size, const S* gain, const S* bar, S* x_bar) const {
+    const Index f = channels_;
+    Index coordinate = 0;
+    for (Index begin = 0; begin < size; begin += f) {
+      const S g = gain[coordinate];
+      for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
+        T through = load<T>(bar + i);
+        if (dropped_) through = dropped(through, mask_.data(), first + i, factor_);
+        store(x_bar + first + i, T(g) * load<T>(x_bar + first + i) + through);
+      });
+      coordinate = coordinate + 1 == coordinates_ ? 0 : coordinate + 1;
+    }
+  }
+
+  void add_partials(ParameterId id, Index size, Index offset, const ParameterSet<S>& parameters,
+                    Buffer<S>& gradient) const {
+    if (id < 0) return;
+    S* out = gradient.data() + parameters.info(id).offset;
+    for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
+      const S* in = partial_.data() + chunk * gradient_size() + offset;
+      for (Index k = 0; k < size; ++k) out[k] += in[k];
+    }
+  }
+
+  Index coordinates_ = 0, channels_ = 0;
+  ParameterId left_ = -1, right_ = -1;
+  Index group_ = 1;  ///< nodes treated at a time
+  NodeChunks chunks_;
+  Buffer<std::uint8_t> mask_;
+  Buffer<S> mixed_;
+  Buffer<S> right_transposed_;
+  Buffer<S> partial_;  ///< per chunk of nodes: derivatives of A and B
+  const S* input_ = nullptr;
+  const S* output_ = nullptr;
+  bool dropped_ = false;
+  S factor_ = S(1);
+};
+
+}  // namespace sheafnn
