@@ -148,13 +148,15 @@ void check_family() {
         CHECK(shape.row() == d * channels);
         Buffer<S> y(graph.node_count() * shape.row());
         for (Index i = 0; i < y.size(); ++i) y[i] = static_cast<S>(tiny::number(6, i));
-        Buffer<S> z(y.size()), threaded(y.size());
+        Buffer<S> w(y.size()), z(y.size()), threaded(y.size());
         for (const int threads : {1, 2}) {
           S* out = (threads == 1 ? z : threaded).data();
-          sheafnn::diffuse<Family>(threads, graph, shape, sheaf, y.data(),
-                                   [=]<class T>(Index u, Index i, Index channel, const T& value) {
-                                     sheafnn::store(out + (u * d + i) * channels + channel, value);
-                                   });
+          sheafnn::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
+          sheafnn::diffuse<Family>(
+              threads, graph, shape, sheaf, w.data(),
+              [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
+                for (int k = 0; k < N; ++k) sheafnn::store(out + (u * d + i + k) * channels + channel, value[k]);
+              });
         }
         CHECK(std::equal(z.begin(), z.end(), threaded.begin()));
         c.y.assign(y.begin(), y.end());

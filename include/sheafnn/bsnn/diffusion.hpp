@@ -1,11 +1,13 @@
 /// \file
-/// Sheaf diffusion of dense features, Z = Δ Y, and the derivative of ⟨Z̄, Δ Y⟩ with respect to Δ's blocks.
+/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of ⟨Z̄, Δ Y⟩
+/// with respect to the blocks of L and S (docs/math.md, "Diffusion in three steps").
 ///
 /// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks; behind
 /// them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and off-diagonal +1 (low
 /// pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "sheafnn/bsnn/network_sheaf.hpp"
@@ -42,149 +44,180 @@ struct DiffusionShape {
 
 namespace detail {
 
-/// sum[i] += (block · y)_i for the D learned coordinates; y points at channel c of the neighbour's first coordinate.
-template <class Family, class T, class S>
-SHEAFNN_INLINE void add_block_times(const S* block, const S* y, Index channels, T* sum) {
-  constexpr int D = Family::stalk_dimension;
-  if constexpr (BlockSizes<Family>::transport == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      const T value = load<T>(y + j * channels);
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] += T(block[j * D + i]) * value;
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      sum[i] += T(block[BlockSizes<Family>::transport == 1 ? 0 : i]) * load<T>(y + i * channels);
+/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` tells the block's kind (1,
+/// D or D² numbers); x points at channel c of the first coordinate, T is the tile of channels.
+template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
+SHEAFNN_INLINE void add_block_times(const S* block, const S* x, Index channels, T* sum) {
+  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+    const T value = load<T>(x + j * channels);
+    if constexpr (Size == D * D && D > 1) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+        const T term = T(block[Transposed ? i * D + j : j * D + i]) * value;
+        sum[i] = Subtract ? sum[i] - term : sum[i] + term;
+      }
+    } else {
+      const T term = T(block[Size == 1 ? 0 : j]) * value;
+      sum[j] = Subtract ? sum[j] - term : sum[j] + term;
     }
   }
 }
-/// The same for a node's diagonal block, which is of the Gram kind.
+
+/// z[i] = (S r)_i for a tile of channels of one node.
 template <class Family, class T, class S>
-SHEAFNN_INLINE void add_diagonal_times(const S* block, const S* y, Index channels, T* sum) {
+SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
   constexpr int D = Family::stalk_dimension;
   constexpr int size = BlockSizes<Family>::gram;
-  if constexpr (size == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      const T value = load<T>(y + j * channels);
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] += T(block[j * D + i]) * value;
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+    if constexpr (size == D * D && D > 1) {
+      z[i] = T(scale[i]) * r[0];
+      SHEAFNN_UNROLL for (int j = 1; j < D; ++j) z[i] += T(scale[j * D + i]) * r[j];
+    } else {
+      z[i] = T(scale[size == 1 ? 0 : i]) * r[i];
     }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] += T(block[size == 1 ? 0 : i]) * load<T>(y + i * channels);
   }
 }
 
 }  // namespace detail
 
-/// Calls use(u, i, c, value) with value = (Δ Y)[u, i, c …] of the pack or scalar type T for every node u, stalk
-/// coordinate i and tile of channels from c on; so whatever follows the diffusion is done while it is in registers.
+/// W = S Y: features scaled per node, as diffuse() takes them.
 ///
-/// \param y    n × d' × f
-/// \param use  called as use.template operator()<T>(Index u, Index i, Index c, T value)
-template <class Family, class S, class Use>
-void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf,
-             const S* y, const Use& use) {
+/// \param y, w  n × d' × f
+template <class Family, class S>
+void scale_features(int threads, const Graph& graph, const DiffusionShape<S>& shape,
+                    const NetworkSheaf<Family, S>& sheaf, const S* y, S* w) {
   constexpr int D = Family::stalk_dimension;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
+  parallel_for(threads, graph.node_count(), 128, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
       for_tiles<S>(0, channels, [&]<class T>(Index c) {
-        T sum[D];
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
-        detail::add_diagonal_times<Family, T>(sheaf.diagonal(u), y + u * row + c, channels, sum);
-        const Index last = graph.first_arc(u + 1);
-        for (Index arc = graph.first_arc(u); arc < last; ++arc) {
-          // Targets are scattered; the row of an arc that is soon due is fetched while this one is multiplied.
-          const S* ahead = y + graph.target(std::min(arc + 6, graph.arc_count() - 1)) * row + c;
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
-          detail::add_block_times<Family, T>(sheaf.transport_block(arc), y + graph.target(arc) * row + c, channels,
-                                             sum);
-        }
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) use.template operator()<T>(u, i, c, sum[i]);
+        T in[D], out[D];
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) in[i] = load<T>(y + u * row + i * channels + c);
+        detail::scale_block<Family>(sheaf.scale(u), in, out);
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + u * row + i * channels + c, out[i]);
         for (Index i = D; i < shape.coordinates; ++i) {
-          T neighbours = T(S(0));
-          for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) {
-            const Index v = graph.target(arc);
-            neighbours += T(shape.inverse_root[v]) * load<T>(y + v * row + i * channels + c);
-          }
-          const S own = shape.inverse_root[u];
-          const T value =
-              T(own * own * static_cast<S>(graph.degree(u))) * load<T>(y + u * row + i * channels + c) +
-              T(shape.filter_sign[i - D] * own) * neighbours;
-          use.template operator()<T>(u, i, c, value);
+          const Index place = u * row + i * channels + c;
+          store(w + place, T(shape.inverse_root[u]) * load<T>(y + place));
         }
       });
     }
   });
 }
 
-namespace detail {
-
-/// inner[j·D + i] = Σ_c (a[i, c] b[j, c] + p[i, c] q[j, c]) for the D learned coordinates (inner[i], i = j, when Full
-/// is false).
-template <int D, bool Full, class S>
-SHEAFNN_INLINE void channel_products(const S* a, const S* b, const S* p, const S* q, Index channels, S* inner) {
-  constexpr int size = Full ? D * D : D;
-  for (int k = 0; k < size; ++k) inner[k] = S(0);
-  for_tiles<S>(0, channels, [&]<class T>(Index c) {
-    T left[D], other[D];
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      left[i] = load<T>(a + i * channels + c);
-      other[i] = load<T>(p + i * channels + c);
-    }
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      const T right = load<T>(b + j * channels + c), opposite = load<T>(q + j * channels + c);
-      if constexpr (Full) {
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-          inner[j * D + i] += reduce_add(left[i] * right + other[i] * opposite);
+/// R = L W and Z = S R (so Z = Δ Y for W = S Y), handed over while they are in registers.
+///
+/// \param w    n × d' × f, from scale_features()
+/// \param use  called as use.template operator()<T, N>(Index u, Index i, Index c, const T* r, const T* z) for every
+///             node u and tile T of channels from c on: once with the N = D learned coordinates (i = 0), and once with
+///             N = 1 for each fixed filter i
+template <class Family, class S, class Use>
+void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf,
+             const S* w, const Use& use) {
+  constexpr int D = Family::stalk_dimension;
+  using Sizes = BlockSizes<Family>;
+  const Index channels = shape.channels, row = shape.row();
+  parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
+    for (Index u = begin; u < end; ++u) {
+      const Index first = graph.first_arc(u), last = graph.first_arc(u + 1);
+      for_tiles<S>(0, channels, [&]<class T>(Index c) {
+        T r[D], z[D];
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
+        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), w + u * row + c, channels,
+                                                                 r);
+        // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows are scattered; one
+        // that is soon due is fetched while another is multiplied.
+        Index arc = first;
+        const auto prefetch = [&] {
+          const S* ahead = w + graph.target(std::min(arc + 6, graph.arc_count() - 1)) * row + c;
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
+        };
+        for (; arc < last && graph.target(arc) < u; ++arc) {
+          prefetch();
+          detail::add_block_times<D, Sizes::transport, true, true, T>(
+              sheaf.transport_block(graph.edge_of(arc)), w + graph.target(arc) * row + c, channels, r);
         }
-      } else {
-        inner[j] += reduce_add(left[j] * right + other[j] * opposite);
-      }
+        for (; arc < last; ++arc) {
+          prefetch();
+          detail::add_block_times<D, Sizes::transport, false, true, T>(
+              sheaf.transport_block(graph.edge_of(arc)), w + graph.target(arc) * row + c, channels, r);
+        }
+        detail::scale_block<Family>(sheaf.scale(u), r, z);
+        use.template operator()<T, D>(u, Index{0}, c, r, z);
+        for (Index i = D; i < shape.coordinates; ++i) {
+          T neighbours = T(S(0));
+          for (Index a = first; a < last; ++a) {
+            neighbours += load<T>(w + graph.target(a) * row + i * channels + c);
+          }
+          const T value = T(static_cast<S>(graph.degree(u))) * load<T>(w + u * row + i * channels + c) +
+                          T(shape.filter_sign[i - D]) * neighbours;
+          const T scaled = T(shape.inverse_root[u]) * value;
+          use.template operator()<T, 1>(u, i, c, &value, &scaled);
+        }
+      });
     }
   });
 }
 
-/// Adds a block given in full (or by its diagonal) to a stored one of `Size` numbers.
-template <int D, int Size, class S>
-SHEAFNN_INLINE void add_as_kind(const S* block, S* out) {
+/// Products over a tile of channels: to the block `out` of `Size` numbers (1, D or D²) adds Σ_c (a bᵀ + p qᵀ).
+template <int D, int Size, class T, class S>
+SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, const T* p, const T* q, S* out) {
   if constexpr (Size == D * D && D > 1) {
-    for (int k = 0; k < D * D; ++k) out[k] += block[k];
+    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[j * D + i] += reduce_add(a[i] * b[j] + p[i] * q[j]);
+    }
   } else if constexpr (Size == D) {
-    for (int k = 0; k < D; ++k) out[k] += block[k];
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += reduce_add(a[i] * b[i] + p[i] * q[i]);
   } else {
-    S sum = block[0];
-    for (int k = 1; k < D; ++k) sum += block[k];
-    out[0] += sum;
+    T sum = a[0] * b[0] + p[0] * q[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i] + p[i] * q[i];
+    out[0] += reduce_add(sum);
   }
 }
+/// The same for one product.
+template <int D, int Size, class T, class S>
+SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, S* out) {
+  if constexpr (Size == D * D && D > 1) {
+    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[j * D + i] += reduce_add(a[i] * b[j]);
+    }
+  } else if constexpr (Size == D) {
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += reduce_add(a[i] * b[i]);
+  } else {
+    T sum = a[0] * b[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
+    out[0] += reduce_add(sum);
+  }
+}
+/// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
+template <int D, class T, class S>
+SHEAFNN_INLINE void load_coordinates(const S* x, Index channels, T* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
+}
 
-}  // namespace detail
-
-/// Adds the derivative of ⟨Z̄, Δ Y⟩ to gradient.transport_bar (per edge u < v: T̄ = Z̄_u Y_vᵀ + Y_u Z̄_vᵀ) and to
-/// gradient.diagonal_bar (per node: ½ (Z̄_u Y_uᵀ + Y_u Z̄_uᵀ)), each reduced to the family's kind of block.
+/// Adds the derivative of ⟨R̄, L W⟩ with respect to L_uv, R̄_u W_vᵀ + W_u R̄_vᵀ, to gradient.off_diagonal_bar.
+///
+/// \param w, r_bar  n × d' × f
 template <class Family, class S>
-void add_block_gradient(int threads, const Graph& graph, const DiffusionShape<S>& shape, const S* y,
-                        const S* z_bar, NetworkSheafGradient<Family, S>& gradient) {
+void add_off_diagonal_gradient(int threads, const Graph& graph, const DiffusionShape<S>& shape, const S* w,
+                               const S* r_bar, NetworkSheafGradient<Family, S>& gradient) {
   constexpr int D = Family::stalk_dimension;
-  using Sizes = BlockSizes<Family>;
-  constexpr bool full_transport = Sizes::transport == D * D && D > 1;
-  constexpr bool full_diagonal = Sizes::gram == D * D && D > 1;
+  constexpr int size = BlockSizes<Family>::transport;
   const Index channels = shape.channels, row = shape.row();
   parallel_for(threads, graph.edge_count(), 128, [&](Index begin, Index end) {
     for (Index e = begin; e < end; ++e) {
-      const Edge edge = graph.edge(e);
-      S block[full_transport ? D * D : D];
-      detail::channel_products<D, full_transport>(z_bar + edge.u * row, y + edge.v * row, y + edge.u * row,
-                                                  z_bar + edge.v * row, channels, block);
-      detail::add_as_kind<D, Sizes::transport>(block, gradient.transport_bar.data() + e * Sizes::transport);
-    }
-  });
-  parallel_for(threads, graph.node_count(), 128, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      S block[full_diagonal ? D * D : D];
-      const S* own = y + u * row;
-      detail::channel_products<D, full_diagonal>(z_bar + u * row, own, own, z_bar + u * row, channels, block);
-      for (S& value : block) value *= S(0.5);
-      detail::add_as_kind<D, Sizes::gram>(block, gradient.diagonal_bar.data() + u * Sizes::gram);
+      const Index u = graph.edge(e).u * row, v = graph.edge(e).v * row;
+      const Index ahead = graph.edge(std::min(e + 6, graph.edge_count() - 1)).v * row;
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+        SHEAFNN_PREFETCH(w + ahead + i * channels);
+        SHEAFNN_PREFETCH(r_bar + ahead + i * channels);
+      }
+      for_tiles<S>(0, channels, [&]<class T>(Index c) {
+        T w_u[D], w_v[D], r_u[D], r_v[D];
+        load_coordinates<D>(w + u + c, channels, w_u);
+        load_coordinates<D>(w + v + c, channels, w_v);
+        load_coordinates<D>(r_bar + u + c, channels, r_u);
+        load_coordinates<D>(r_bar + v + c, channels, r_v);
+        add_channel_products<D, size>(r_u, w_v, w_u, r_v, gradient.off_diagonal_bar.data() + e * size);
+      });
     }
   });
 }

@@ -5,6 +5,7 @@
 /// ((e / W · 2 + s) · K + k) · W + e mod W, side 0 being the arc u→v (u < v) and side 1 its reverse.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
@@ -79,6 +80,32 @@ SHEAFNN_INLINE void scatter_rows(const Pack<S, W>* in, const std::int32_t* rows,
   for (int lane = 0; lane < count; ++lane) {
     S* row = base + static_cast<Index>(rows[lane]) * K;
     SHEAFNN_UNROLL for (int k = 0; k < K; ++k) row[k] = buffer[k * W + lane];
+  }
+}
+
+/// Reads `count` ≤ W consecutive rows of K numbers into the first lanes of out[k]; the other lanes become 0.
+template <int K, int W, class S>
+SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
+  alignas(64) S buffer[K > 0 ? K * W : 1];
+  if (count < W) {
+    std::fill_n(buffer, K * W, S(0));
+    for (int lane = 0; lane < count; ++lane) {
+      for (int k = 0; k < K; ++k) buffer[k * W + lane] = rows[lane * K + k];
+    }
+  } else {
+    for (int lane = 0; lane < W; ++lane) {
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) buffer[k * W + lane] = rows[lane * K + k];
+    }
+  }
+  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k] = Pack<S, W>::load(buffer + k * W);
+}
+/// Writes the first `count` lanes of in[k] as consecutive rows of K numbers.
+template <int K, int W, class S>
+SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
+  alignas(64) S buffer[K > 0 ? K * W : 1];
+  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k].store(buffer + k * W);
+  for (int lane = 0; lane < count; ++lane) {
+    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) rows[lane * K + k] = buffer[k * W + lane];
   }
 }
 

@@ -98,7 +98,9 @@ class Network {
     output_transposed_.resize(options_.classes * h);
     logits_.resize(n * class_stride_);
     logits_bar_.resize(n * class_stride_);
-    for (Buffer<S>* buffer : {&x_bar_, &scratch_, &other_scratch_, &embedding_bar_}) buffer->resize(size);
+    for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1], &scratch_[2]}) {
+      buffer->resize(size);
+    }
     gradient_.resize(model.parameters().size());
   }
   Network(const Network&) = delete;
@@ -222,7 +224,7 @@ class Network {
       const std::uint32_t layer = static_cast<std::uint32_t>(l);
       if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x);
       layers_[l].forward(threads_, parameters, sheaf_of(l), x,
-                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample));
+                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample), scratch_[0].data());
       x = layers_[l].output();
     }
     const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
@@ -320,11 +322,10 @@ class Network {
                       h, x_bar_.data(), h, false);
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || l + 1 < sheaves_.size()) {
-        sheaf_gradient_.transport_bar.fill(S(0));
-        sheaf_gradient_.diagonal_bar.fill(S(0));
+        sheaf_gradient_.clear();
       }
-      layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_.data(),
-                          other_scratch_.data(), gradient_);
+      layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_[0].data(),
+                          scratch_[1].data(), scratch_[2].data(), gradient_);
       if (l < sheaves_.size()) backward_sheaf(parameters, l, monte_carlo_weight);
     }
   }
@@ -342,10 +343,10 @@ class Network {
         take_weight_gradient(learner);
         const LearnerInput& input = learner_inputs_[s];
         const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
-        learner.backward(threads_, parameters, input.values, gradient_, dropped ? scratch_.data() : x_bar_.data(),
+        learner.backward(threads_, parameters, input.values, gradient_, dropped ? scratch_[0].data() : x_bar_.data(),
                          !dropped);
         if (dropped) {
-          apply_dropout<true>(threads_, x_bar_.size(), scratch_.data(), learner_masks_[s].mask.data(), input.scale,
+          apply_dropout<true>(threads_, x_bar_.size(), scratch_[0].data(), learner_masks_[s].mask.data(), input.scale,
                       x_bar_.data());
         }
       }
@@ -364,9 +365,9 @@ class Network {
       posterior_.end_backward(threads_, learner);
       take_weight_gradient(learner);
       const bool own_encoder = layout_.sheaf_encoder.weight >= 0;
-      S* target = own_encoder ? scratch_.data() : embedding_bar_.data();
+      S* target = own_encoder ? scratch_[0].data() : embedding_bar_.data();
       learner.backward(threads_, parameters, learner_input_, gradient_, target, !own_encoder);
-      if (own_encoder) sheaf_encoder_.backward(threads_, parameters, scratch_.data(), gradient_);
+      if (own_encoder) sheaf_encoder_.backward(threads_, parameters, scratch_[0].data(), gradient_);
     }
   }
 
@@ -379,8 +380,8 @@ class Network {
                       gradient_.data() + parameters.info(layout_.second_bias).offset);
       transpose_into(h, h, parameters.data(layout_.second_weight), second_transposed_.data(), h);
       multiply_dense<S>(threads_, n, h, h, {embedding_bar_.data(), h, 1}, second_transposed_.data(), h,
-                        scratch_.data(), h, false);
-      encoder_.backward(threads_, parameters, scratch_.data(), gradient_);
+                        scratch_[0].data(), h, false);
+      encoder_.backward(threads_, parameters, scratch_[0].data(), gradient_);
     } else {
       encoder_.backward(threads_, parameters, embedding_bar_.data(), gradient_);
     }
@@ -420,7 +421,7 @@ class Network {
   std::vector<LearnerMask> learner_masks_;
   Index class_stride_ = 0;
   Buffer<S> output_weight_, output_transposed_, logits_, logits_bar_;
-  Buffer<S> x_bar_, scratch_, other_scratch_, embedding_bar_;
+  Buffer<S> x_bar_, embedding_bar_, scratch_[3];
   Buffer<S> gradient_;
   const S* embedding_ = nullptr;
   const S* learner_input_ = nullptr;

@@ -23,6 +23,13 @@ template <class T>
   return select(y > T(0), T(1), T(1) + y);
 }
 
+/// ELU′(x): 1 for x > 0, eˣ otherwise.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T elu_derivative(const T& x) {
+  using std::exp;
+  return select(x > T(0), T(1), exp(select(x > T(0), T(0), x)));
+}
+
 /// 1 / (1 + e⁻ˣ), without overflow.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T sigmoid(const T& x) {
