@@ -19,12 +19,9 @@ target_link_libraries(sheafnn INTERFACE Eigen3::Eigen Boost::headers Threads::Th
 
 # OpenMP is the choice of whoever compiles the headers: an installed copy looks for it anew (sheafnnConfig.cmake).
 if(SHEAFNN_OPENMP)
-  find_package(OpenMP COMPONENTS CXX)
-  if(OpenMP_CXX_FOUND)
-    target_link_libraries(sheafnn INTERFACE $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>)
-  else()
-    message(STATUS "sheafnn: no OpenMP; loops use std::thread")
-  endif()
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  target_link_libraries(sheafnn INTERFACE $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>)
+  target_compile_definitions(sheafnn INTERFACE $<BUILD_INTERFACE:SHEAFNN_USE_OPENMP>)
 endif()
 
 if(ZLIB_FOUND AND nlohmann_json_FOUND)

@@ -56,9 +56,9 @@ if cmake --build "$work/subdirectory" --target sheafnn_tests > /dev/null 2>&1; t
   exit 1
 fi
 
-# Without zlib the core is all there is, here and installed; and a user may prefer std::thread to OpenMP.
+# Without zlib the core is all there is, here and installed; and a user may prefer OpenMP's threads.
 install_to "$work/core" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
-consume installed_core "-DCMAKE_PREFIX_PATH=$work/core" -DCONSUMER_IO=OFF -DSHEAFNN_OPENMP=OFF
+consume installed_core "-DCMAKE_PREFIX_PATH=$work/core" -DCONSUMER_IO=OFF -DSHEAFNN_OPENMP=ON
 if cmake -S "$root/tests/consumer" -B "$work/no_io" "-DCMAKE_PREFIX_PATH=$work/core" > "$work/log" 2>&1; then
   echo "installed_core: component io found although it was not installed"
   exit 1

@@ -2,6 +2,7 @@
 /// The core room: packs, buffers, parallel loops, error messages. (Small matrices: test_small_matrix.cpp.)
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -418,4 +420,23 @@ TEST_CASE("errors name the argument, its value and the limit") {
 TEST_CASE("the version's parts and its text agree") {
   CHECK(sheafnn::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
         SHEAFNN_VERSION_STRING);
+}
+
+TEST_CASE("parallel_for: several threads call it at a time, again and again") {
+  constexpr Index count = 5000;
+  std::vector<std::vector<int>> visits(4, std::vector<int>(static_cast<std::size_t>(count)));
+  std::vector<std::thread> callers;
+  for (std::vector<int>& mine : visits) {
+    callers.emplace_back([&mine] {
+      for (int round = 0; round < 200; ++round) {
+        sheafnn::parallel_for(3, count, 10, [&](Index begin, Index end) {
+          for (Index i = begin; i < end; ++i) ++mine[static_cast<std::size_t>(i)];
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const std::vector<int>& mine : visits) {
+    CHECK(std::all_of(mine.begin(), mine.end(), [](int n) { return n == 200; }));
+  }
 }

@@ -20,6 +20,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/random/philox.hpp"
 #include "sheafnn/random/stream.hpp"
+#include "sheafnn/random/turns.hpp"
 
 namespace {
 
@@ -154,6 +155,37 @@ TEST_CASE_TEMPLATE("uniforms: inside the open interval, whatever the word", T, f
     wrong += static_cast<double>(u) != (static_cast<double>(word >> (32 - bits)) + 0.5) * cell;
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE_TEMPLATE("sine and cosine of turns", T, float, double) {
+  constexpr long double two_pi = 6.283185307179586476925286766559L;
+  using P = Pack<T, 8>;
+  // Every octant, its ends and their neighbours.
+  std::vector<T> turns;
+  for (int octant = 0; octant <= 8; ++octant) {
+    const T end = static_cast<T>(octant) / T(8);
+    turns.insert(turns.end(), {end, std::nextafter(end, T(0)), std::min(T(1), std::nextafter(end, T(2)))});
+  }
+  for (int i = 0; i < 20000; ++i) turns.push_back(static_cast<T>((i + 0.37) / 20000));
+  while (turns.size() % 8 != 0) turns.push_back(T(0));
+  double worst = 0, worst_lane = 0;
+  for (std::size_t i = 0; i < turns.size(); i += 8) {
+    P sines, cosines;
+    sheafnn::sin_cos_turns(P::load(turns.data() + i), sines, cosines);
+    for (int lane = 0; lane < 8; ++lane) {
+      const T v = turns[i + static_cast<std::size_t>(lane)];
+      T sine, cosine;
+      sheafnn::sin_cos_turns(v, sine, cosine);
+      const long double angle = two_pi * static_cast<long double>(v);
+      worst = std::max({worst, std::abs(static_cast<double>(static_cast<long double>(sine) - std::sin(angle))),
+                        std::abs(static_cast<double>(static_cast<long double>(cosine) - std::cos(angle)))});
+      worst_lane = std::max({worst_lane, static_cast<double>(std::abs(sines.lane(lane) - sine)),
+                             static_cast<double>(std::abs(cosines.lane(lane) - cosine))});
+    }
+  }
+  constexpr double eps = std::numeric_limits<T>::epsilon();
+  CHECK(worst <= eps);
+  CHECK(worst_lane <= eps);
 }
 
 TEST_CASE_TEMPLATE("normals: extreme words stay finite", T, float, double) {

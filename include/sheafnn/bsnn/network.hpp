@@ -255,7 +255,8 @@ class Network {
       if (!pass.noise.empty()) {
         noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
       }
-      posterior_.sample(threads_, noise, sheaf);
+      sheaf.build(threads_, learner_of(s).edge_weights(),
+                  [&](Index block) { posterior_.sample_block(noise, block, sheaf); });
     } else {
       const Index size = graph_.node_count() * shape_.row();
       const Dropout dropout =
@@ -272,24 +273,23 @@ class Network {
         learner_inputs_[s] = {mask.values.data(), dropout.scale()};
       }
       learners_[s].forward(threads_, parameters, learner_inputs_[s].values);
-      if constexpr (Family::kind != MapKind::fixed) mean_maps(s);
+      sheaf.build(threads_, learner_of(s).edge_weights(), [&](Index block) { mean_maps(s, block); });
     }
-    sheaf.build(threads_, learner_of(s).edge_weights());
   }
 
-  /// Deterministic maps from the raw outputs of learner s.
-  void mean_maps(std::size_t s) {
-    using Q = Posterior<Family>;
-    using P = typename NetworkSheaf<Family, S>::P;
-    parallel_for(threads_, blocks_.block_count(), 8, [&](Index begin, Index end) {
-      for (Index i = 2 * begin; i < 2 * end; ++i) {
+  /// Deterministic maps of one block of edges from the raw outputs of learner s.
+  void mean_maps(std::size_t s, Index block) {
+    if constexpr (Family::kind != MapKind::fixed) {
+      using Q = Posterior<Family>;
+      using P = typename NetworkSheaf<Family, S>::P;
+      for (int side = 0; side < 2; ++side) {
         P raw[Q::mean_size > 0 ? Q::mean_size : 1];
         typename Family::template Map<P> map;
-        load_lanes<Q::mean_size>(learners_[s].raw(i / 2, static_cast<int>(i % 2)), raw);
+        load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);
         Q::mean_map(raw, options_.parametrisation, map);
-        NetworkSheaf<Family, S>::store_map(map, sheaves_[s].maps(i / 2, static_cast<int>(i % 2)));
+        NetworkSheaf<Family, S>::store_map(map, sheaves_[s].maps(block, side));
       }
-    });
+    }
   }
   void mean_maps_backward(std::size_t s) {
     using Q = Posterior<Family>;

@@ -78,7 +78,7 @@ class NetworkSheaf {
         eigen_(graph.node_count() * Sizes::eigen),
         transport_(graph.edge_count() * Sizes::transport) {}
 
-  /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before build().
+  /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
   [[nodiscard]] S* maps(Index block, int side) noexcept {
     return map_.data() + (block * 2 + side) * Sizes::map * W;
   }
@@ -104,9 +104,13 @@ class NetworkSheaf {
   /// Computes D, S and Q from the maps.
   ///
   /// \param weight  lanes-innermost edge weights w_e, or null for 1
-  void build(int threads, const S* weight) {
+  /// \param fill    called as fill(block) before a block is read, from any thread: writes its maps(), while they are
+  ///                near
+  template <class Fill>
+  void build(int threads, const S* weight, const Fill& fill) {
     parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
+        fill(block);
         const int count = blocks_->lane_count(block);
         const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
         const P square = weight != nullptr ? squared_weight(weight, block) : P(S(1));
@@ -133,6 +137,11 @@ class NetworkSheaf {
         store_rows<Sizes::eigen>(eigen, count, eigen_.data() + first * Sizes::eigen);
       }
     });
+  }
+
+  /// The same for maps that are there.
+  void build(int threads, const S* weight) {
+    build(threads, weight, [](Index) {});
   }
 
   /// From the derivatives of L's blocks and of S to gradient.map_bar (overwritten) and gradient.weight_bar (added to).

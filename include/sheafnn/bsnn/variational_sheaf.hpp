@@ -50,9 +50,9 @@ class VariationalSheaf {
     });
   }
 
-  /// Draws every map and writes it to `sheaf`.
-  void sample(int threads, const SheafNoise<S>& noise, NetworkSheaf<Family, S>& sheaf) {
-    for_incident_pairs(threads, [&](Index block, int side) {
+  /// Draws the maps of one block of edges and writes them to `sheaf`; for NetworkSheaf::build().
+  void sample_block(const SheafNoise<S>& noise, Index block, NetworkSheaf<Family, S>& sheaf) const {
+    for (int side = 0; side < 2; ++side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       if (noise.values != nullptr) {
@@ -63,7 +63,7 @@ class VariationalSheaf {
       Map map;
       Q::sample(parameters, draw, map);
       NetworkSheaf<Family, S>::store_map(map, sheaf.maps(block, side));
-    });
+    }
   }
 
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
@@ -198,7 +198,7 @@ class VariationalSheaf<Identity<D>, S> {
   VariationalSheaf() = default;
   VariationalSheaf(const EdgeBlocks<S>&, RotationParametrisation) {}
   void activate(int, const SheafLearner<S>&) {}
-  void sample(int, const SheafNoise<S>&, NetworkSheaf<Identity<D>, S>&) {}
+  void sample_block(const SheafNoise<S>&, Index, NetworkSheaf<Identity<D>, S>&) const {}
   [[nodiscard]] double mean_kl(int) { return 0; }
   [[nodiscard]] double monte_carlo_kl(int, const NetworkSheaf<Identity<D>, S>&) { return 0; }
   void begin_backward(int, double) {}

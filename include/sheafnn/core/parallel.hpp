@@ -1,26 +1,27 @@
 /// \file
-/// Fork-join loops with a static partition: OpenMP where it is enabled, std::thread otherwise.
+/// Fork-join loops with a static partition, by the library's own threads, or by OpenMP where SHEAFNN_USE_OPENMP is
+/// defined.
 ///
 /// The partition only decides who does the work, never what is computed: callers give every index an
 /// independent result, so that results do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
-#include <exception>
 #include <thread>
-#include <vector>
 
 #include "sheafnn/core/config.hpp"
 
-#if defined(_OPENMP)
+#if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
 #include <omp.h>
+#else
+#include "sheafnn/core/thread_team.hpp"
 #endif
 
 namespace sheafnn {
 
 /// Number of hardware threads, at least 1.
 [[nodiscard]] inline int hardware_threads() {
-#if defined(_OPENMP)
+#if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
   return std::max(1, omp_get_num_procs());
 #else
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -58,18 +59,14 @@ void parallel_for(int threads, Index count, Index grain, const Body& body) {
     const Index end = std::min(count, pieces * (rank + 1) / team * grain);
     if (begin < end) detail::run_range(body, begin, end);
   };
-#if defined(_OPENMP)
+#if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
 #pragma omp parallel num_threads(team)
   {
     // A runtime that grants fewer threads than asked for still has every piece done.
     for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
   }
 #else
-  std::vector<std::thread> others;
-  others.reserve(static_cast<std::size_t>(team - 1));
-  for (int rank = 1; rank < team; ++rank) others.emplace_back(piece, rank);
-  piece(0);
-  for (std::thread& other : others) other.join();
+  detail::ThreadTeam::instance().run(team, piece);
 #endif
 }
 

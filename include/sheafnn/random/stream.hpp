@@ -14,6 +14,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/random/philox.hpp"
+#include "sheafnn/random/turns.hpp"
 
 namespace sheafnn {
 
@@ -81,18 +82,17 @@ struct NormalBlock {
 /// Box–Muller on four words: pairs (0, 1) and (2, 3) give √(−2 log u) · (cos, sin)(2πv).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NormalBlock<T> normals_from_words(const PhiloxBlock<word_of_t<T>>& block) {
-  using std::cos;
   using std::log;
-  using std::sin;
   using std::sqrt;
   NormalBlock<T> r;
   SHEAFNN_UNROLL for (int pair = 0; pair < 2; ++pair) {
     const T u = uniform_from_word<T>(block.word[2 * pair]);
     const T v = uniform_from_word<T>(block.word[2 * pair + 1]);
     const T radius = sqrt(T(-2) * log(u));
-    const T angle = T(6.283185307179586476925286766559) * v;
-    r.value[2 * pair] = radius * cos(angle);
-    r.value[2 * pair + 1] = radius * sin(angle);
+    T sine, cosine;
+    sin_cos_turns(v, sine, cosine);
+    r.value[2 * pair] = radius * cosine;
+    r.value[2 * pair + 1] = radius * sine;
   }
   return r;
 }
