@@ -119,6 +119,7 @@ void run_cell(benchmark::State& state, const Cell& cell) {
 int main(int argc, char** argv) {
   try {
     const int threads = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
+    benchmarks::add_build_context();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     for (const benchmarks::EpochGraph& graph : benchmarks::epoch_graphs) {
@@ -135,7 +136,8 @@ int main(int argc, char** argv) {
     benchmarks::Collector collector;
     benchmark::RunSpecifiedBenchmarks(&collector);
     std::printf(
-        "\nMilliseconds per epoch (how many times faster than the authors' code), at most %d threads\n\n%s",
+        "\nMilliseconds per epoch, the authors' code → this library (how many times faster), at most %d "
+        "threads\n\n%s",
         threads, benchmarks::epoch_table(collector.measurements()).c_str());
     return 0;
   } catch (const std::exception& error) {

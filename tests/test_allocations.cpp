@@ -2,17 +2,15 @@
 /// Training takes its memory at the beginning: after the first epoch, no training step and no evaluation allocates.
 ///
 /// A program of its own, because it replaces operator new and Eigen's assertion for all of it.
+#include <atomic>
 #include <cstddef>
 
 namespace {
 
 /// What was asked of the heap so far: calls of operator new, and Eigen's own requests while they were forbidden.
-std::size_t allocations = 0;
+std::atomic<std::size_t> allocations = 0;
 
-void count_allocation() {
-#pragma omp atomic
-  ++allocations;
-}
+void count_allocation() { ++allocations; }
 
 }  // namespace
 

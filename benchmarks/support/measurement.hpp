@@ -51,26 +51,44 @@ struct Measurement {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Console output as usual, and every run kept as a Measurement.
+/// Console output as usual, and every run kept as a Measurement; of repeated ones, the median.
 class Collector : public benchmark::ConsoleReporter {
  public:
   Collector() : ConsoleReporter(isatty(STDOUT_FILENO) != 0 ? OO_ColorTabular : OO_Tabular) {}
 
   void ReportRuns(const std::vector<Run>& runs) override {
+    std::vector<Run> shown;
     for (const Run& run : runs) {
-      if (run.error_occurred || run.run_type == Run::RT_Aggregate) continue;
+      if (run.error_occurred || (run.run_type == Run::RT_Aggregate && run.aggregate_name != "median")) continue;
+      shown.push_back(run);
       Measurement m;
       m.name = run.run_name.function_name;
       for (const auto& [name, counter] : run.counters) m.values[name] = counter.value;
       measurements_.push_back(std::move(m));
     }
-    ConsoleReporter::ReportRuns(runs);
+    ConsoleReporter::ReportRuns(shown);
   }
   [[nodiscard]] const std::vector<Measurement>& measurements() const noexcept { return measurements_; }
 
  private:
   std::vector<Measurement> measurements_;
 };
+
+/// Notes the compiler and the instruction set in the results' context. Call before the benchmarks run.
+inline void add_build_context() {
+#if defined(__clang__)
+  benchmark::AddCustomContext("compiler", sheafnn::concat("clang ", __clang_major__, ".", __clang_minor__));
+#elif defined(__GNUC__)
+  benchmark::AddCustomContext("compiler", sheafnn::concat("g++ ", __GNUC__, ".", __GNUC_MINOR__));
+#endif
+#if defined(__AVX512F__)
+  benchmark::AddCustomContext("instructions", "AVX-512");
+#elif defined(__AVX2__)
+  benchmark::AddCustomContext("instructions", "AVX2");
+#else
+  benchmark::AddCustomContext("instructions", "baseline");
+#endif
+}
 
 /// Takes "--NAME VALUE" out of the command line; `fallback` when it is not there.
 ///
