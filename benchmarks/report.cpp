@@ -19,12 +19,14 @@
 
 #include "support/epoch_table.hpp"
 #include "support/kernel_table.hpp"
+#include "support/markdown.hpp"
 #include "support/measurement.hpp"
 #include "support/scaling_table.hpp"
 
 namespace {
 
 using benchmarks::Measurement;
+using sheafnn::concat;
 
 /// A file of Google Benchmark.
 struct Results {
@@ -68,20 +70,20 @@ Results read_results(const std::filesystem::path& file) {
 /// When, where and with what these results were measured.
 std::string provenance(const nlohmann::json& context) {
   const auto text = [&](const char* key) { return context.value(key, "unknown"); };
-  return "Measured " + text("date").substr(0, 10) + " on " + text("machine") +
-         benchmarks::format(", %d processors", context.value("num_cpus", 0)) + "; " + text("compiler") + ", " +
-         text("instructions") + "; commit " + text("commit") + "; graphs: " + text("graphs") + ".\n";
+  return concat("Measured ", text("date").substr(0, 10), " on ", text("machine"), ", ",
+                context.value("num_cpus", 0), " processors; ", text("compiler"), ", ", text("instructions"),
+                "; commit ", text("commit"), "; graphs: ", text("graphs"), ".\n");
 }
 
 /// The same epochs with two presets.
 std::string preset_table(const std::vector<Measurement>& native, const std::vector<Measurement>& portable) {
-  std::string text = "| epoch | release, ms | portable, ms | times faster |\n| --- | --- | --- | --- |\n";
+  using benchmarks::figure;
+  std::string text = benchmarks::head({"epoch", "release, ms", "portable, ms", "times faster"});
   for (const Measurement& slow : portable) {
     const Measurement* fast = benchmarks::find(native, slow.name);
     if (fast == nullptr) continue;
-    text += "| " + slow.name + " | " + benchmarks::figure((*fast)["median_ms"]) + " | " +
-            benchmarks::figure(slow["median_ms"]) + " | " +
-            benchmarks::figure(slow["median_ms"] / (*fast)["median_ms"]) + " |\n";
+    text += benchmarks::row({slow.name, figure((*fast)["median_ms"]), figure(slow["median_ms"]),
+                             figure(slow["median_ms"] / (*fast)["median_ms"])});
   }
   return text;
 }
@@ -92,16 +94,18 @@ std::string section(const Results& results, const std::vector<Results>& all) {
     const auto epochs =
         std::find_if(all.begin(), all.end(), [](const Results& r) { return r.program == "epochs"; });
     if (epochs == all.end()) throw std::runtime_error("portable: needs epochs.json beside it");
-    return "### Presets\n\n" + preset_table(epochs->measurements, results.measurements);
+    return concat("### Presets\n\n", preset_table(epochs->measurements, results.measurements));
   }
   if (results.program == "epochs") {
-    return "### Epochs\n\nMilliseconds per epoch: the authors' code → this library (how many times faster).\n\n" +
-           benchmarks::epoch_table(results.measurements);
+    return concat(
+        "### Epochs\n\nMilliseconds per epoch: the authors' code → this library (how many times faster).\n\n",
+        benchmarks::epoch_table(results.measurements));
   }
   if (results.program == "kernels") {
-    return "### Kernels\n\n" + benchmarks::kernel_table(results.measurements);
+    return concat("### Kernels\n\n", benchmarks::kernel_table(results.measurements));
   }
-  if (results.program == "scaling") return "### Scaling\n\n" + benchmarks::scaling_table(results.measurements);
+  if (results.program == "scaling")
+    return concat("### Scaling\n\n", benchmarks::scaling_table(results.measurements));
   throw std::runtime_error(results.program +
                            ": no table for this program; expected epochs, portable, kernels or scaling");
 }
@@ -119,7 +123,7 @@ void update_page(const std::filesystem::path& page, const std::string& text) {
   if (!in || from == std::string::npos || to == std::string::npos || to < from) {
     throw std::runtime_error(page.string() + ": cannot be read or lacks the lines that mark the measured part");
   }
-  old.replace(from + begin.size(), to - from - begin.size(), "\n" + text + "\n");
+  old.replace(from + begin.size(), to - from - begin.size(), concat("\n", text, "\n"));
   std::ofstream out(page, std::ios::trunc);
   out << old;
   if (!out.flush()) throw std::runtime_error(page.string() + ": cannot be written");

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <sheafnn/core/config.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "markdown.hpp"
 #include "measurement.hpp"
 
 namespace benchmarks {
@@ -35,47 +34,30 @@ inline constexpr std::array<EpochGraph, 3> epoch_graphs = {{
 inline constexpr std::array<std::string_view, 2> epoch_models = {"nsd", "bsnn"};
 inline constexpr std::array<std::string_view, 3> epoch_maps = {"diagonal", "special-orthogonal", "general-linear"};
 
-/// Printf into a string.
-template <class... Arguments>
-[[nodiscard]] std::string format(const char* pattern, const Arguments&... arguments) {
-  std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, pattern, arguments...)) + 1, '\0');
-  std::snprintf(text.data(), text.size(), pattern, arguments...);
-  text.pop_back();
-  return text;
-}
-
-/// A positive number with three digits that count: "1230", "45.6", "0.789".
-[[nodiscard]] inline std::string figure(double value) {
-  const int digits = value < 1e-9 ? 0 : std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 9);
-  return format("%.*f", digits, value);
-}
-
 /// Markdown table of the measurements "GRAPH/MODEL/MAPS", cells "theirs → ours (ratio)" in milliseconds, with the
 /// geometric mean and the smallest of the ratios below. Cells that were not measured are dashes.
 [[nodiscard]] inline std::string epoch_table(const std::vector<Measurement>& all) {
-  std::string text =
-      "| | NSD diag | NSD SO | NSD general | BSNN diag | BSNN SO | BSNN general |\n"
-      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  std::string text = head({"", "NSD diag", "NSD SO", "NSD general", "BSNN diag", "BSNN SO", "BSNN general"});
   double log_sum = 0, least = std::numeric_limits<double>::infinity();
   int count = 0;
   for (const EpochGraph& graph : epoch_graphs) {
-    text += "| " + std::string(graph.name);
+    std::vector<std::string> cells = {std::string(graph.name)};
     for (const std::string_view model : epoch_models) {
       for (const std::string_view maps : epoch_maps) {
         const Measurement* m = find(all, sheafnn::concat(graph.name, "/", model, "/", maps));
         if (m == nullptr) {
-          text += " | –";
+          cells.push_back("–");
           continue;
         }
         const double ratio = (*m)["ratio"];
-        text +=
-            " | " + figure((*m)["reference_ms"]) + " → " + figure((*m)["median_ms"]) + " (" + figure(ratio) + "×)";
+        cells.push_back(sheafnn::concat(figure((*m)["reference_ms"]), " → ", figure((*m)["median_ms"]), " (",
+                                        figure(ratio), "×)"));
         log_sum += std::log(ratio);
         least = std::min(least, ratio);
         ++count;
       }
     }
-    text += " |\n";
+    text += row(cells);
   }
   if (count > 0) {
     text += format("\nGeometric mean of the ratios %s, smallest %s (%d cells).\n",

@@ -2,11 +2,11 @@
 /// The tables of the machine's calibration and of the kernels.
 #pragma once
 
-#include <algorithm>
+#include <sheafnn/core/errors.hpp>
 #include <string>
 #include <vector>
 
-#include "epoch_table.hpp"
+#include "markdown.hpp"
 #include "measurement.hpp"
 
 namespace benchmarks {
@@ -19,37 +19,34 @@ namespace benchmarks {
     if (m.part(2) != "1") more = m.part(2);
   }
   const auto other = [&](const Measurement& m) {
-    return more.empty() ? nullptr : find(all, m.part(0) + "/" + m.part(1) + "/" + more);
+    return more.empty() ? nullptr : find(all, sheafnn::concat(m.part(0), "/", m.part(1), "/", more));
   };
-  std::string machine = "| limit | 1 thread |", kernels = "| kernel | | µs | GFLOP/s | GB/s | of the roofline |";
-  std::string machine_rule = "| --- | --- |", kernels_rule = "| --- | --- | --- | --- | --- | --- |";
-  if (!more.empty()) {
-    machine += " " + more + " threads |";
-    machine_rule += " --- |";
-    kernels += " µs, " + more + " threads | of the roofline |";
-    kernels_rule += " --- | --- |";
-  }
-  machine += "\n" + machine_rule + "\n";
-  kernels += "\n" + kernels_rule + "\n";
   const auto rate = [](const Measurement& m) {
-    return m["GFLOP/s"] > 0 ? figure(m["GFLOP/s"]) + " GFLOP/s" : figure(m["GB/s"]) + " GB/s";
+    return m["GFLOP/s"] > 0 ? figure(m["GFLOP/s"]).append(" GFLOP/s") : figure(m["GB/s"]).append(" GB/s");
   };
   const auto share = [](const Measurement& m) { return format("%.0f%%", 100 * m["roofline"]); };
+  std::vector<std::string> limits = {"limit", "1 thread"};
+  std::vector<std::string> columns = {"kernel", "", "µs", "GFLOP/s", "GB/s", "of the roofline"};
+  if (!more.empty()) {
+    limits.push_back(more + " threads");
+    columns.insert(columns.end(), {sheafnn::concat("µs, ", more, " threads"), "of the roofline"});
+  }
+  std::string machine = head(limits), kernels = head(columns);
   for (const Measurement& m : all) {
     if (m.part(2) != "1") continue;
     const Measurement* threaded = other(m);
+    std::vector<std::string> cells = {m.part(0), m.part(1)};
     if (m.part(0) == "calibration") {
-      machine += "| " + m.part(1) + " | " + rate(m) + " |";
-      if (threaded != nullptr) machine += " " + rate(*threaded) + " |";
-      machine += "\n";
+      cells = {m.part(1), rate(m)};
+      if (threaded != nullptr) cells.push_back(rate(*threaded));
+      machine += row(cells);
     } else {
-      kernels += "| " + m.part(0) + " | " + m.part(1) + " | " + figure(m["us"]) + " | " + figure(m["GFLOP/s"]) +
-                 " | " + figure(m["GB/s"]) + " | " + share(m) + " |";
-      if (threaded != nullptr) kernels += " " + figure((*threaded)["us"]) + " | " + share(*threaded) + " |";
-      kernels += "\n";
+      cells.insert(cells.end(), {figure(m["us"]), figure(m["GFLOP/s"]), figure(m["GB/s"]), share(m)});
+      if (threaded != nullptr) cells.insert(cells.end(), {figure((*threaded)["us"]), share(*threaded)});
+      kernels += row(cells);
     }
   }
-  return machine + "\n" + kernels;
+  return sheafnn::concat(machine, "\n", kernels);
 }
 
 }  // namespace benchmarks

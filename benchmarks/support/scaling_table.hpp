@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <sheafnn/core/errors.hpp>
 #include <string>
 #include <vector>
 
-#include "epoch_table.hpp"
+#include "markdown.hpp"
 #include "measurement.hpp"
 
 namespace benchmarks {
@@ -27,23 +28,30 @@ namespace benchmarks {
   for (const Measurement& m : all) {
     if (m.part(0) == "step" && m.part(2) != "1") more = m.part(2);
   }
-  std::string text = "| edges | nodes | step, ms | ns per edge |", rule = "| --- | --- | --- | --- |";
-  if (!more.empty()) {
-    text += " step, ms, " + more + " threads | ns per edge |";
-    rule += " --- | --- |";
-  }
-  text += " workspace, bytes per edge | peak memory, MiB |\n" + rule + " --- | --- |\n";
+  std::vector<std::string> columns = {"edges", "nodes", "step, ms", "ns per edge"};
+  if (!more.empty())
+    columns.insert(columns.end(), {sheafnn::concat("step, ms, ", more, " threads"), "ns per edge"});
+  columns.insert(columns.end(), {"workspace, bytes per edge", "peak memory, MiB"});
+  std::string text = head(columns);
   for (const Measurement& m : all) {
     if (m.part(0) != "step" || m.part(2) != "1") continue;
-    const auto times = [](const Measurement& measured, Range& range) {
+    std::vector<std::string> cells = {format("%.0f", m["edges"]), format("%.0f", m["nodes"])};
+    const auto add_times = [&](const Measurement& measured, Range& range) {
       range.add(measured["ns_per_edge"]);
-      return sheafnn::concat(" ", figure(measured["median_ms"]), " | ", figure(measured["ns_per_edge"]), " |");
+      cells.insert(cells.end(), {figure(measured["median_ms"]), figure(measured["ns_per_edge"])});
     };
-    text += format("| %.0f | %.0f |", m["edges"], m["nodes"]) + times(m, time);
-    const Measurement* threaded = find(all, m.part(0) + "/" + m.part(1) + "/" + more);
-    if (!more.empty()) text += threaded == nullptr ? " – | – |" : times(*threaded, threaded_time);
+    add_times(m, time);
+    if (!more.empty()) {
+      const Measurement* threaded = find(all, sheafnn::concat(m.part(0), "/", m.part(1), "/", more));
+      if (threaded != nullptr) {
+        add_times(*threaded, threaded_time);
+      } else {
+        cells.insert(cells.end(), {"–", "–"});
+      }
+    }
     memory.add(m["bytes_per_edge"]);
-    text += format(" %s | %.0f |\n", figure(m["bytes_per_edge"]).c_str(), m["peak_mib"]);
+    cells.insert(cells.end(), {figure(m["bytes_per_edge"]), format("%.0f", m["peak_mib"])});
+    text += row(cells);
   }
   if (time.most > 0) {
     text += format("\nLargest over smallest: time per edge %.2f with one thread", time.ratio());
