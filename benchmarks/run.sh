@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds the benchmarks (preset release, and portable for comparison), runs them, prints their tables, writes build/release/benchmarks/*.json and
-# renews the measured part of docs/performance.md. Takes a few minutes; other work on the machine spoils the figures.
+# Builds the benchmarks (preset release, and portable for comparison), runs them, prints their tables, writes
+# build/release/benchmarks/*.json and renews the measured part of docs/performance.md. Takes a few minutes; other work on
+# the machine spoils the figures.
 # usage: run.sh [DATA_FOLDER]
-#   DATA_FOLDER      holds texas.npz, cora.npz and film.npz; synthetic graphs of the same size take the place of missing ones
+#   DATA_FOLDER      holds texas.npz, cora.npz and film.npz; synthetic graphs of the same size stand in for missing ones
 #   SHEAFNN_THREADS  most threads (default 2)
 #   SHEAFNN_EDGES    edges of the largest synthetic graph (default 1000000; 10000000 needs about 15 GiB)
 set -euo pipefail
