@@ -2,6 +2,7 @@
 /// Trains a Bayesian sheaf neural network (or neural sheaf diffusion) for node classification on the splits of a
 /// dataset, prints a table and, if asked for, writes a report and the models.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include "models/program.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
+#include "models/side_by_side.hpp"
 
 namespace {
 
@@ -37,7 +39,7 @@ struct Settings {
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string kl_schedule = "cyclical", kl_estimator = "closed-form", stop_on = "loss";
-  std::string splits;
+  std::string splits, parallel = "none";
   std::string report, save;
   bool history = false;
 };
@@ -129,6 +131,12 @@ void add_options(CLI::App& app, Settings& s) {
 
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  run->add_option(
+         "--parallel", s.parallel,
+         "what runs side by side: none, or splits with one thread each (same results); --threads then bounds "
+         "how many at a time")
+      ->capture_default_str()
+      ->check(one_of({"none", "splits"}));
   run->add_option("--report", s.report, "write the results to this JSON file");
   run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well");
   run->add_option(
@@ -237,6 +245,56 @@ void write_report(const std::string& path, const ordered_json& report) {
   sheafnn::io::write_file(path, std::span(&bytes, 1));
 }
 
+/// A finished training.
+struct Training {
+  sheafnn::TrainResult result;
+  programs::TrainOutcome outcome;
+};
+
+/// Trains on splits one after another, or several at a time, and hands the results to use(number, training) in order.
+template <class Use>
+void train_splits(const Settings& s, const programs::ModelEntry& entry, const sheafnn::Dataset& data,
+                  const std::vector<std::size_t>& splits, const Use& use) {
+  const auto train = [&](std::size_t i, const sheafnn::TrainOptions& options) {
+    Training r;
+    r.outcome = entry.train({data, data.splits[splits[i]], s.options, options, s.model == "bsnn", options.seed,
+                             !s.save.empty()},
+                            r.result);
+    return r;
+  };
+  programs::ProgressBar bar(s.train.epochs, splits.size());
+  sheafnn::TrainOptions options = s.train;
+  if (s.parallel == "none") {
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      options.on_epoch = [&](const sheafnn::EpochReport& epoch) { bar.show("split", i, epoch); };
+      const Training training = train(i, options);
+      bar.clear();
+      use(i, training);
+    }
+    return;
+  }
+  const int at_a_time = options.threads > 0 ? options.threads : sheafnn::hardware_threads();
+  options.threads = 1;
+  std::atomic<Index> epochs = 0;
+  std::atomic<std::size_t> finished = 0;
+  programs::SideBySide<Training> trainings(at_a_time, splits.size(), [&](std::size_t i) {
+    sheafnn::TrainOptions own = options;
+    own.on_epoch = [&](const sheafnn::EpochReport&) {
+      ++epochs;
+      trainings.check_wanted(i);
+    };
+    Training training = train(i, own);
+    epochs += own.epochs - static_cast<Index>(training.result.history.size());
+    ++finished;
+    return training;
+  });
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const Training training = trainings.take(i, [&] { bar.show_all("splits", finished, epochs); });
+    bar.clear();
+    use(i, training);
+  }
+}
+
 void run(Settings& s) {
   s.options.edge_weights = on_off(s.edge_weights);
   s.options.separate_encoder = on_off(s.separate_encoder);
@@ -256,7 +314,6 @@ void run(Settings& s) {
   const std::vector<std::size_t> splits = parse_splits(s.splits, data.splits.size());
   s.options.features = data.feature_count();
   s.options.classes = data.class_count;
-  const bool bayesian = s.model == "bsnn";
 
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %.2f, %td features, %td classes\n",
@@ -272,13 +329,8 @@ void run(Settings& s) {
   ordered_json per_split = ordered_json::array();
   Index parameters = 0;
   sheafnn::ModelOptions resolved;
-  programs::ProgressBar bar(s.train.epochs, splits.size());
-  for (std::size_t i = 0; i < splits.size(); ++i) {
-    s.train.on_epoch = [&](const sheafnn::EpochReport& epoch) { bar.show("split", i, epoch); };
-    sheafnn::TrainResult result;
-    const programs::TrainOutcome outcome =
-        entry.train({data, data.splits[splits[i]], s.options, s.train, bayesian, s.train.seed, !s.save.empty()},
-                    result);
+  train_splits(s, entry, data, splits, [&](std::size_t i, const Training& training) {
+    const auto& [result, outcome] = training;
     if (!s.save.empty()) {
       std::filesystem::path file = s.save;
       if (splits.size() > 1) {
@@ -286,7 +338,6 @@ void run(Settings& s) {
       }
       sheafnn::io::write_safetensors(file, outcome.checkpoint);
     }
-    bar.clear();
     std::printf("%5zu  %10td  %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", splits[i], result.best_epoch,
                 100 * result.validation_accuracy, 100 * result.test_accuracy, result.test_nll, result.test_ece,
                 result.train_seconds + result.evaluate_seconds);
@@ -310,7 +361,7 @@ void run(Settings& s) {
                         {"ece", result.test_ece}};
     if (s.history) one["history"] = history_json(result.history);
     per_split.push_back(std::move(one));
-  }
+  });
   const Summary v = summarise(validation), t = summarise(test);
   std::printf(" mean              %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", 100 * v.mean, 100 * t.mean,
               summarise(nll).mean, summarise(ece).mean,

@@ -34,11 +34,25 @@ for key in dataset model maps options test_accuracy mean std per_split validatio
 done
 diff <(grep -vE '"(train|evaluate|threads)"' one.json) <(grep -vE '"(train|evaluate|threads)"' two.json) \
   || fail "one and two threads differ"
+# Splits side by side: the same numbers, models and order as one after another.
+train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 30 --patience 5 --splits 3,0-2,4)
+"${train[@]}" --report row.json --save row.safetensors > row.txt
+for threads in 0 1 3; do
+  "${train[@]}" --parallel splits --threads $threads --report beside.json --save beside.safetensors > beside.txt \
+    || fail "train --parallel splits --threads $threads"
+  diff <(grep -vE '"(train|evaluate|threads)"' row.json) <(grep -vE '"(train|evaluate|threads)"' beside.json) \
+    || fail "splits side by side differ"
+  diff <(sed 's/ *[^ ]*$//' row.txt) <(sed 's/ *[^ ]*$//' beside.txt) || fail "the tables of splits side by side differ"
+  for split in 0 1 2 3 4; do
+    cmp row-$split.safetensors beside-$split.safetensors || fail "model $split differs"
+  done
+done
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
 done
-"$bin/train" --help | grep -q -- '--kl-schedule' || fail "no help"
+"$bin/train" --help > help.txt
+grep -q -- '--kl-schedule' help.txt || fail "no help"
 
 # Prediction, also on another graph with as many features.
 "$bin/predict" --model model-0.safetensors --dataset karate --samples 5 --output nodes.csv > /dev/null
@@ -53,12 +67,12 @@ head -n 1 nodes.csv | grep -qx 'node,class,p_0,p_1,entropy,mutual_information' |
 refuse() {
   local pattern=$1 status=0
   shift
-  rm -f out.json out.safetensors out.csv
+  rm -f out*
   "$@" > /dev/null 2> error.txt || status=$?
   [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
   [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
   grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
-  [ ! -e out.json ] && [ ! -e out.safetensors ] && [ ! -e out.csv ] || fail "something was written: $*"
+  ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
 }
 quick=("$bin/train" --epochs 2 --report out.json --save out.safetensors)
 head -c 100 "$root/tests/golden/nsd_so2.npz" > short.npz
@@ -79,6 +93,12 @@ refuse 'edge_weights' "${quick[@]}" --maps diagonal --edge-weights on
 refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
+diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)
+refuse 'epoch [0-9]+: .* is ' "${diverging[@]}"
+mv error.txt row.txt
+refuse 'epoch [0-9]+: .* is ' "${diverging[@]}" --parallel splits --threads 3
+cmp row.txt error.txt || fail "side by side, another error is reported"
+refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
 refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv

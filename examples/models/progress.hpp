@@ -26,12 +26,17 @@ class ProgressBar {
     const auto now = std::chrono::steady_clock::now();
     if (!visible_ || (now - last_ < std::chrono::milliseconds(80) && report.epoch + 1 < epochs_)) return;
     last_ = now;
-    constexpr sheafnn::Index width = 24;
-    std::string bar(static_cast<std::size_t>(width), '-');
-    std::fill_n(bar.begin(), width * (report.epoch + 1) / epochs_, '#');
     std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %.1f%% ",
-                 static_cast<int>(what.size()), what.data(), run + 1, runs_, bar.c_str(), report.epoch + 1,
-                 epochs_, report.loss, 100 * report.validation_accuracy);
+                 static_cast<int>(what.size()), what.data(), run + 1, runs_,
+                 bar(report.epoch + 1, epochs_).c_str(), report.epoch + 1, epochs_, report.loss,
+                 100 * report.validation_accuracy);
+  }
+  /// Shows several runs at a time: how many are finished, and how many epochs all of them have behind them.
+  void show_all(std::string_view what, std::size_t finished, sheafnn::Index epochs) const {
+    if (!visible_) return;
+    const sheafnn::Index all = epochs_ * static_cast<sheafnn::Index>(runs_);
+    std::fprintf(stderr, "\r%.*s: %zu/%zu finished [%s] epoch %td/%td ", static_cast<int>(what.size()),
+                 what.data(), finished, runs_, bar(epochs, all).c_str(), epochs, all);
   }
   /// Removes the bar.
   void clear() const {
@@ -39,6 +44,13 @@ class ProgressBar {
   }
 
  private:
+  [[nodiscard]] static std::string bar(sheafnn::Index done, sheafnn::Index all) {
+    constexpr sheafnn::Index width = 24;
+    std::string text(static_cast<std::size_t>(width), '-');
+    std::fill_n(text.begin(), width * done / all, '#');
+    return text;
+  }
+
   sheafnn::Index epochs_;
   std::size_t runs_;
   bool visible_;

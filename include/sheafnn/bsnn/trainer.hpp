@@ -4,6 +4,7 @@
 /// Source: math.md "The model" (loss, annealing, optimiser); paper, experiments.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -178,7 +179,10 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   Adam<S> adam(parameters.size(), options.learning_rate);
   Buffer<S> best_values = parameters.values();
   std::vector<double> probabilities(static_cast<std::size_t>(data.node_count() * classes));
+  std::vector<double> best_probabilities = probabilities;
   TrainResult result;
+  constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
+  result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   double best = std::numeric_limits<double>::infinity(), best_loss = best;
   double train_time = 0, evaluate_time = 0;
 
@@ -224,13 +228,14 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
       result.validation_loss = report.validation_loss;
       result.validation_accuracy = report.validation_accuracy;
       result.test_accuracy = report.test_accuracy;
-      result.test_nll = negative_log_likelihood(probabilities, classes, data.labels, split.test);
-      result.test_ece = expected_calibration_error(probabilities, classes, data.labels, split.test);
+      std::copy(probabilities.begin(), probabilities.end(), best_probabilities.begin());
       std::copy(parameters.values().begin(), parameters.values().end(), best_values.begin());
     }
     if (options.on_epoch) options.on_epoch(report);
     if (epoch - result.best_epoch >= options.patience) break;
   }
+  result.test_nll = negative_log_likelihood(best_probabilities, classes, data.labels, split.test);
+  result.test_ece = expected_calibration_error(best_probabilities, classes, data.labels, split.test);
   std::copy(best_values.begin(), best_values.end(), parameters.values().begin());
   const double count = static_cast<double>(result.history.size());
   result.train_seconds = train_time / count;

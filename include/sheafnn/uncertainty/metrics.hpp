@@ -29,8 +29,9 @@ inline void check_predictions(std::span<const double> values, Index class_count,
                               bool are_probabilities) {
   const Index n = static_cast<Index>(labels.size());
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
-  require(static_cast<Index>(values.size()) == n * class_count, "values", values.size(),
-          concat("expected nodes * classes = ", n * class_count));
+  if (static_cast<Index>(values.size()) != n * class_count) {
+    throw_invalid_argument("values", values.size(), concat("expected nodes * classes = ", n * class_count));
+  }
   require(!nodes.empty(), "nodes", 0, "at least one node is needed");
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::int32_t u = nodes[i];

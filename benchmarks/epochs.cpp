@@ -1,0 +1,147 @@
+/// \file
+/// Epochs of training, as training itself runs them: one training step (forward, backward, Adam) and one evaluation
+/// (three posterior samples for BSNN, one pass for NSD), beside the authors' code.
+///
+///     epochs [--threads N] [options of Google Benchmark]
+///
+/// Stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3, Householder rotations, edge weights for
+/// special orthogonal maps. Graphs come from the folder in SHEAFNN_DATA, or are synthetic twins (support/task.hpp).
+/// N (default 2) threads at most: a graph that is not worth them gets fewer, as in training.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <string>
+#include <vector>
+
+#include "models/registry.hpp"
+#include "support/epoch_table.hpp"
+#include "support/measurement.hpp"
+#include "support/task.hpp"
+
+namespace programs {
+extern const ModelEntry Diagonal_3, SpecialOrthogonal_3, GeneralLinear_3;
+}  // namespace programs
+
+namespace {
+
+using sheafnn::Index;
+
+/// One cell of the table.
+struct Cell {
+  const benchmarks::EpochGraph& graph;
+  std::size_t model;  ///< 0 NSD, 1 BSNN
+  std::size_t maps;   ///< of epoch_maps
+  int threads;        ///< at most
+};
+
+const sheafnn::Dataset& task_of(const benchmarks::EpochGraph& graph) {
+  static std::map<std::string_view, sheafnn::Dataset> loaded;
+  const auto found = loaded.find(graph.name);
+  return found != loaded.end() ? found->second
+                               : loaded.emplace(graph.name, benchmarks::load_task(graph)).first->second;
+}
+
+/// What training for a number of epochs showed.
+struct Epochs {
+  std::vector<double> seconds;  ///< of every epoch but the first
+  sheafnn::TrainResult result;
+};
+
+sheafnn::ModelOptions model_options(const sheafnn::Dataset& data) {
+  sheafnn::ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  return options;
+}
+
+/// Threads training would choose on a machine of `most`.
+template <class Family>
+int threads_worth(bool bayesian, const sheafnn::Dataset& data, int most) {
+  const sheafnn::ModelOptions options = model_options(data);
+  return std::min(most, bayesian ? sheafnn::suggested_threads(sheafnn::Bsnn<Family>(options), data.graph)
+                                 : sheafnn::suggested_threads(sheafnn::Nsd<Family>(options), data.graph));
+}
+
+/// A family that can be measured.
+struct Entry {
+  const programs::ModelEntry& model;
+  int (*threads)(bool bayesian, const sheafnn::Dataset& data, int most);
+};
+/// In the order of epoch_maps.
+const Entry entries[] = {{programs::Diagonal_3, threads_worth<sheafnn::Diagonal<3>>},
+                         {programs::SpecialOrthogonal_3, threads_worth<sheafnn::SpecialOrthogonal<3>>},
+                         {programs::GeneralLinear_3, threads_worth<sheafnn::GeneralLinear<3>>}};
+
+Epochs train_for(const Cell& cell, Index epochs, int threads) {
+  const sheafnn::Dataset& data = task_of(cell.graph);
+  sheafnn::TrainOptions train;
+  train.epochs = epochs;
+  train.patience = epochs;
+  train.threads = threads;
+  Epochs r;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last;
+  train.on_epoch = [&](const sheafnn::EpochReport& report) {
+    const Clock::time_point now = Clock::now();
+    if (report.epoch > 0) r.seconds.push_back(std::chrono::duration<double>(now - last).count());
+    last = now;
+  };
+  const sheafnn::ModelOptions model = model_options(data);
+  entries[cell.maps].model.train({data, data.splits[0], model, train, cell.model == 1, 0, false}, r.result);
+  return r;
+}
+
+/// Google Benchmark chooses how many epochs; a few at least make the median worth its name.
+void run_cell(benchmark::State& state, const Cell& cell) {
+  constexpr Index least = 5;
+  const int threads = entries[cell.maps].threads(cell.model == 1, task_of(cell.graph), cell.threads);
+  const Epochs epochs = train_for(cell, std::max<Index>(least, state.max_iterations) + 1, threads);
+  for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
+  const double milliseconds = 1e3 * benchmarks::median(epochs.seconds);
+  const double reference = cell.graph.reference[cell.model][cell.maps];
+  state.counters["median_ms"] = milliseconds;
+  state.counters["fastest_ms"] = 1e3 * *std::min_element(epochs.seconds.begin(), epochs.seconds.end());
+  state.counters["train_ms"] = 1e3 * epochs.result.train_seconds;
+  state.counters["evaluate_ms"] = 1e3 * epochs.result.evaluate_seconds;
+  state.counters["reference_ms"] = reference;
+  state.counters["ratio"] = reference / milliseconds;
+  state.counters["threads"] = threads;
+  state.SetLabel(task_of(cell.graph).name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int threads = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
+    benchmarks::add_build_context();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    for (const benchmarks::EpochGraph& graph : benchmarks::epoch_graphs) {
+      for (std::size_t model = 0; model < benchmarks::epoch_models.size(); ++model) {
+        for (std::size_t maps = 0; maps < benchmarks::epoch_maps.size(); ++maps) {
+          const std::string name =
+              sheafnn::concat(graph.name, "/", benchmarks::epoch_models[model], "/", benchmarks::epoch_maps[maps]);
+          benchmark::RegisterBenchmark(name.c_str(), run_cell, Cell{graph, model, maps, threads})
+              ->UseManualTime()
+              ->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+    benchmarks::Collector collector;
+    benchmark::RunSpecifiedBenchmarks(&collector);
+    std::printf(
+        "\nMilliseconds per epoch, the authors' code → this library (how many times faster), at most %d "
+        "threads\n\n%s",
+        threads, benchmarks::epoch_table(collector.measurements()).c_str());
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "epochs: %s\n", error.what());
+    return 2;
+  }
+}

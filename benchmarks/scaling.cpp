@@ -1,0 +1,127 @@
+/// \file
+/// How a training step grows with the graph: synthetic graphs of 10⁴, 10⁵, … edges (mean degree 10, 100 features, 10
+/// words per node), a Bayesian network with special orthogonal maps, stalk dimension 3, 16 channels, 2 layers.
+///
+///     scaling [--edges E] [--threads N] [options of Google Benchmark]
+///
+/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 15 GiB. Each size is measured with
+/// one thread and with N (default 2). Sizes come in increasing order, because the system only knows the peak memory of
+/// a whole process.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <sheafnn/graph/synthetic.hpp>
+#include <vector>
+
+#include "support/measurement.hpp"
+#include "support/scaling_table.hpp"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace {
+
+using sheafnn::Index;
+using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;
+
+/// Bytes in use on the heap; 0 where the C library does not say.
+double heap_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
+#else
+  return 0;
+#endif
+}
+
+/// Largest resident memory of this process so far, in MiB.
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void run_step(benchmark::State& state, Index edges, int threads) {
+  sheafnn::SyntheticOptions graph;
+  graph.nodes = edges / 5;
+  graph.degree = 10;
+  graph.splits = 1;
+  const sheafnn::Dataset data = sheafnn::synthetic(graph);
+  sheafnn::ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  options.layers = 2;
+  Model model(options);
+  auto& parameters = model.parameters();
+  const double before = heap_bytes();
+  sheafnn::Network<Model> network(model, data.graph, data.features, threads);
+  sheafnn::Adam<float> adam(parameters.size(), 0.01);
+  const double workspace = heap_bytes() - before;
+
+  std::vector<double> seconds;
+  const auto step = [&](std::uint32_t epoch) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    sheafnn::TrainingPass<float> pass;
+    pass.labels = data.labels;
+    pass.nodes = data.splits[0].train;
+    pass.epoch = epoch;
+    pass.input_dropout = 0.5;
+    pass.dropout = 0.3;
+    pass.kl_weight = 0.5;
+    network.train_pass(parameters, pass);
+    adam.begin_step();
+    adam.update(threads, 0, parameters.size(), 5e-4, network.gradient().data(), parameters.values().data());
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  };
+  std::uint32_t epoch = 0;
+  step(epoch++);
+  seconds.clear();
+  for (auto _ : state) {
+    step(epoch++);
+    state.SetIterationTime(seconds.back());
+  }
+  const double count = static_cast<double>(data.graph.edge_count());
+  const double median = benchmarks::median(seconds);
+  state.counters["edges"] = count;
+  state.counters["nodes"] = static_cast<double>(data.node_count());
+  state.counters["median_ms"] = 1e3 * median;
+  state.counters["ns_per_edge"] = 1e9 * median / count;
+  state.counters["bytes_per_edge"] = workspace / count;
+  state.counters["peak_mib"] = peak_mib();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Index most = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e6, 1e4, 1e8));
+    const int more = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
+    std::vector<int> threads = {1};
+    if (more > 1) threads.push_back(more);
+    benchmarks::add_build_context();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    for (Index edges = 10'000; edges <= most; edges *= 10) {
+      for (const int t : threads) {
+        benchmark::RegisterBenchmark(sheafnn::concat("step/", edges, "/", t).c_str(), run_step, edges, t)
+            ->UseManualTime()
+            ->Iterations(std::clamp<Index>(1'000'000 / edges, 3, 30))
+            ->Unit(benchmark::kMillisecond);
+      }
+    }
+    benchmarks::Collector collector;
+    benchmark::RunSpecifiedBenchmarks(&collector);
+    std::printf("\n%s", benchmarks::scaling_table(collector.measurements()).c_str());
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "scaling: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,210 @@
+/// \file
+/// Kernels that depend on the family of restriction maps.
+#pragma once
+
+#include <memory>
+#include <sheafnn/bsnn/diffusion.hpp>
+#include <sheafnn/bsnn/edge_blocks.hpp>
+#include <sheafnn/bsnn/model.hpp>
+#include <sheafnn/bsnn/network_sheaf.hpp>
+#include <sheafnn/bsnn/sheaf_learner.hpp>
+#include <sheafnn/bsnn/variational_sheaf.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <string>
+#include <vector>
+
+#include "kernel.hpp"
+
+namespace benchmarks {
+
+/// Operations of the formulas of a family, for D = 3 (a product of two 3 × 3 matrices is 54).
+struct FamilyOperations {
+  double activate;         ///< raw outputs → parameters, per map
+  double sample;           ///< noise and map, per map
+  double sample_backward;  ///< per map
+  double build_edge;       ///< Gram matrices, transport and its normalisation, per edge
+  double build_node;       ///< S_u and the diagonal block, per node
+  double backward_edge;    ///< per edge
+  double backward_node;    ///< per node
+};
+template <class Family>
+[[nodiscard]] constexpr FamilyOperations family_operations() {
+  static_assert(Family::stalk_dimension == 3);
+  constexpr double product = 54, root = 2;
+  switch (Family::kind) {
+    case sheafnn::MapKind::diagonal:
+      return {3 * (2 * elementary + 4),
+              four_normals + 3 * (elementary + 2),
+              3 * 6,
+              3 * 6,
+              3 * (2 * root + 4),
+              3 * 16,
+              3 * 14};
+    case sheafnn::MapKind::rotation:
+      // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
+      return {4 * elementary + 70,
+              four_normals + 50 + 105 + product,
+              4 * product + 40,
+              product + 30,
+              2 * root + 5,
+              4 * product + 70,
+              12};
+    default:
+      // Five sweeps of three Jacobi rotations, 45 operations each.
+      return {9 * (2 * elementary + 4),
+              3 * four_normals + 9 * (elementary + 2),
+              9 * 6,
+              5 * product,
+              15 * 45 + 3 * product,
+              10 * product,
+              8 * product};
+  }
+}
+
+/// Everything the kernels of a family read and write, on one graph.
+template <class Family>
+struct FamilyFixture {
+  using Model = sheafnn::Bsnn<Family>;
+  using Sizes = sheafnn::BlockSizes<Family>;
+
+  FamilyFixture(const sheafnn::Dataset& data, const sheafnn::ModelOptions& options)
+      : graph(data.graph),
+        model(options),
+        blocks(graph),
+        shape(graph, Family::stalk_dimension, false, false, options.channels),
+        learner(graph, blocks, model.layout().learners[0]),
+        posterior(blocks, options.parametrisation),
+        sheaf(graph, blocks, options.normalisation),
+        gradient(graph, blocks),
+        weight_gradient(model.parameters().size()),
+        embedding(random_numbers(graph.node_count() * shape.row())),
+        embedding_bar(embedding.size()),
+        diffused(embedding.size()) {
+    learner.forward(1, model.parameters(), embedding.data());
+    posterior.activate(1, learner);
+    posterior.begin_backward(1, 1.0);
+    posterior.sample(1, {stream}, sheaf);
+    sheaf.build(1, learner.edge_weights());
+    diffuse(1);
+    sheafnn::add_block_gradient<Family>(1, graph, shape, embedding.data(), diffused.data(), gradient);
+    sheaf.backward(1, learner.edge_weights(), gradient);
+    posterior.end_backward(1, learner);
+  }
+
+  void diffuse(int threads) {
+    float* out = diffused.data();
+    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, embedding.data(),
+                             [=, row = shape.row(),
+                              f = shape.channels]<class T>(sheafnn::Index u, sheafnn::Index i, sheafnn::Index c,
+                                                           const T& value) {
+                               sheafnn::store(out + u * row + i * f + c, value);
+                             });
+  }
+
+  const sheafnn::Graph& graph;
+  Model model;
+  sheafnn::EdgeBlocks<float> blocks;
+  sheafnn::DiffusionShape<float> shape;
+  sheafnn::SheafLearner<float> learner;
+  sheafnn::VariationalSheaf<Family, float> posterior;
+  sheafnn::NetworkSheaf<Family, float> sheaf;
+  sheafnn::NetworkSheafGradient<Family, float> gradient;
+  sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, diffused;
+  sheafnn::Stream stream{2, sheafnn::Purpose::sheaf_noise};
+};
+
+/// Registers the kernels of a Bayesian network with these maps; they share one fixture.
+template <class Family>
+void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data,
+                        const sheafnn::ModelOptions& options) {
+  using Fixture = FamilyFixture<Family>;
+  using Sizes = sheafnn::BlockSizes<Family>;
+  using Q = sheafnn::Posterior<Family>;
+  const auto x = std::make_shared<Fixture>(data, options);
+  const std::string name(Family::name);
+  constexpr FamilyOperations cost = family_operations<Family>();
+  const double n = static_cast<double>(data.node_count()), m = static_cast<double>(data.graph.edge_count());
+  const double h = static_cast<double>(x->shape.row()), f = static_cast<double>(options.channels);
+  const double features = 4 * n * h;  // bytes of one array of node features
+  const auto& learner = x->model.layout().learners[0];
+  const double columns = static_cast<double>(learner.first_outputs());
+  const double raw = 2 * m * columns;
+  const double parameters = Q::parameter_size, maps = 2 * m * Sizes::map;
+  const double blocks = 2 * m * Sizes::transport + n * Sizes::gram;
+  constexpr double terms = Sizes::transport == 9 ? 9 : 3, own_terms = Sizes::gram == 9 ? 9 : 3;
+
+  // Two projections per node, one addition per arc and output.
+  add_kernel(threads, "learner forward", name, {4 * n * h * columns + raw, features + 4 * raw + 8 * 2 * m},
+             [x](int t) { x->learner.forward(t, x->model.parameters(), x->embedding.data()); });
+  add_kernel(threads, "learner backward", name,
+             {8 * n * h * columns + 2 * raw, 2 * features + 4 * raw + 8 * 2 * m}, [x](int t) {
+               x->learner.backward(t, x->model.parameters(), x->embedding.data(), x->weight_gradient,
+                                   x->embedding_bar.data(), false);
+             });
+  add_kernel(threads, "activate posterior", name,
+             {2 * m * cost.activate, 4 * 2 * m * (Q::mean_size + Q::spread_size + parameters)},
+             [x](int t) { x->posterior.activate(t, x->learner); });
+  add_kernel(threads, "sample maps", name, {2 * m * cost.sample, 4 * (2 * m * (parameters + 1) + maps)},
+             [x](int t) { x->posterior.sample(t, {x->stream}, x->sheaf); });
+  add_kernel(threads, "sample maps backward", name,
+             {2 * m * cost.sample_backward, 4 * (2 * m * (parameters + 2 * Q::gradient_size) + 2 * maps)},
+             [x](int t) { x->posterior.sample_backward(t, x->sheaf, x->gradient, 0.0); });
+  add_kernel(threads, "transport and normalisation", name,
+             {m * cost.build_edge + n * cost.build_node, 4 * (maps + m + blocks + 2 * m)},
+             [x](int t) { x->sheaf.build(t, x->learner.edge_weights()); });
+  add_kernel(threads, "transport and normalisation backward", name,
+             {m * cost.backward_edge + n * cost.backward_node,
+              4 * (2 * maps + 2 * m + m * Sizes::transport + 2 * n * Sizes::gram)},
+             [x](int t) { x->sheaf.backward(t, x->learner.edge_weights(), x->gradient); });
+  add_kernel(threads, "diffusion", name,
+             {2 * f * (2 * m * terms + n * own_terms), 2 * features + 4 * (blocks + 2 * m)},
+             [x](int t) { x->diffuse(t); });
+  add_kernel(threads, "block gradient", name,
+             {2 * f * (2 * m * terms + n * own_terms),
+              2 * features + 4 * 2 * (m * Sizes::transport + n * Sizes::gram) + 8 * m},
+             [x](int t) {
+               sheafnn::add_block_gradient<Family>(t, x->graph, x->shape, x->embedding.data(), x->diffused.data(),
+                                                   x->gradient);
+             });
+}
+
+/// S_u and S_u D_u S_u alone, for every node.
+template <class Family>
+void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index nodes) {
+  using sheafnn::Index;
+  constexpr int W = sheafnn::lanes<float>, size = sheafnn::BlockSizes<Family>::gram;
+  using P = sheafnn::Pack<float, W>;
+  using Block = sheafnn::Gram<Family, P>;
+  struct Fixture {
+    sheafnn::Buffer<float> degree, out;
+  };
+  const Index packs = (nodes + W - 1) / W;
+  const auto x = std::make_shared<Fixture>(Fixture{random_numbers(packs * size * W), {}});
+  x->out.resize(x->degree.size());
+  // A diagonal that dominates makes every block positive definite; the others are symmetric.
+  for (Index i = 0; i < packs; ++i) {
+    for (int lane = 0; lane < W; ++lane) {
+      float* block = x->degree.data() + i * size * W + lane;
+      constexpr int rows = Family::gram_rows, step = Family::gram_cols == 1 ? 1 : rows + 1;
+      for (int k = 0; k < size; ++k) block[k * W] = block[(size == 9 ? k % 3 * 3 + k / 3 : k) * W];
+      for (int k = 0; k < rows; ++k) block[k * step * W] = 4 + block[k * step * W];
+    }
+  }
+  add_kernel(threads, "normalisation", std::string(Family::name),
+             {static_cast<double>(nodes) * family_operations<Family>().build_node,
+              4 * 2 * static_cast<double>(nodes) * size},
+             [x, packs](int t) {
+               sheafnn::parallel_for(t, packs, 8, [&](Index begin, Index end) {
+                 for (Index i = begin; i < end; ++i) {
+                   Block degree;
+                   sheafnn::load_lanes<size>(x->degree.data() + i * size * W, degree.data());
+                   const auto scaling =
+                       sheafnn::node_scaling<Family, P>(sheafnn::Normalisation::augmented, degree, P(1));
+                   const Block diagonal = sheafnn::diagonal_block(scaling.scale, degree);
+                   sheafnn::store_lanes<size>(diagonal.data(), x->out.data() + i * size * W);
+                 }
+               });
+             });
+}
+
+}  // namespace benchmarks

@@ -1,0 +1,169 @@
+/// \file
+/// Training takes its memory at the beginning: after the first epoch, no training step and no evaluation allocates.
+///
+/// A program of its own, because it replaces operator new and Eigen's assertion for all of it.
+#include <atomic>
+#include <cstddef>
+
+namespace {
+
+/// What was asked of the heap so far: calls of operator new, and Eigen's own requests while they were forbidden.
+std::atomic<std::size_t> allocations = 0;
+
+void count_allocation() { ++allocations; }
+
+}  // namespace
+
+// Eigen takes memory from malloc, and asserts that it may; all of its assertions are kept, also in release builds.
+#define EIGEN_RUNTIME_NO_MALLOC
+#define eigen_assert(condition)           \
+  do {                                    \
+    if (!(condition)) count_allocation(); \
+  } while (false)
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+
+namespace {
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  count_allocation();
+  const std::size_t whole = (size + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, whole > 0 ? whole : alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Every form, because a sanitizer brings its own of those that are not replaced. Inlined, they would look to the compiler
+// like a mixture of new and free.
+#define REPLACE_OPERATORS(brackets)                                                                              \
+  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size) {                                               \
+    return allocate(size, alignof(std::max_align_t));                                                            \
+  }                                                                                                              \
+  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size, std::align_val_t alignment) {                   \
+    return allocate(size, static_cast<std::size_t>(alignment));                                                  \
+  }                                                                                                              \
+  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size, const std::nothrow_t&) noexcept {               \
+    return allocate(size, alignof(std::max_align_t));                                                            \
+  }                                                                                                              \
+  SHEAFNN_NOINLINE void operator delete brackets(void* memory) noexcept { std::free(memory); }                   \
+  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::size_t) noexcept { std::free(memory); }      \
+  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::align_val_t) noexcept { std::free(memory); } \
+  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::size_t, std::align_val_t) noexcept {         \
+    std::free(memory);                                                                                           \
+  }                                                                                                              \
+  SHEAFNN_NOINLINE void operator delete brackets(void* memory, const std::nothrow_t&) noexcept {                 \
+    std::free(memory);                                                                                           \
+  }
+REPLACE_OPERATORS()
+REPLACE_OPERATORS([])
+#undef REPLACE_OPERATORS
+
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Index;
+using sheafnn::ModelOptions;
+using sheafnn::Nsd;
+
+/// A graph on which two threads have something to do.
+const sheafnn::Dataset& task() {
+  static const sheafnn::Dataset data =
+      sheafnn::synthetic({.nodes = 300, .classes = 3, .features = 60, .splits = 1});
+  return data;
+}
+
+/// Trains for a few epochs; the number of allocations between the end of the first and the end of the last.
+template <class Model>
+std::size_t allocations_of_epochs(ModelOptions options, const sheafnn::TrainOptions& how, int threads) {
+  constexpr Index epochs = 6;
+  options.features = task().feature_count();
+  options.classes = task().class_count;
+  options.channels = 8;
+  options.layers = 2;
+  Model model(options, 1);
+  std::size_t first = 0, last = 0;
+  sheafnn::TrainOptions train = how;
+  train.epochs = epochs;
+  train.threads = threads;
+  train.on_epoch = [&](const sheafnn::EpochReport& report) {
+    if (report.epoch == 0) {
+      Eigen::internal::set_is_malloc_allowed(false);
+      first = allocations;
+    }
+    last = allocations;
+    if (report.epoch + 1 == epochs) Eigen::internal::set_is_malloc_allowed(true);
+  };
+  sheafnn::train(model, task(), task().splits[0], train);
+  return last - first;
+}
+
+/// Small options and all that a model can have, one thread and, where loops do not start threads anew, two.
+template <class Model>
+void check_model() {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  const bool learned = Model::Family::kind != sheafnn::MapKind::fixed;
+  ModelOptions everything;
+  everything.add_lp = everything.add_hp = true;
+  everything.second_linear = true;
+  everything.learner_layers = learned ? 2 : 0;
+  everything.separate_encoder = everything.degree_input = Model::bayesian && learned;
+  sheafnn::TrainOptions sampling;
+  sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  sampling.training_samples = 2;
+  sampling.stop_on = sheafnn::StopOn::accuracy;
+#if defined(_OPENMP)
+  constexpr int most_threads = 2;
+#else
+  constexpr int most_threads = 1;
+#endif
+  for (int threads = 1; threads <= most_threads; ++threads) {
+    CAPTURE(threads);
+    CHECK(allocations_of_epochs<Model>({}, {}, threads) == 0);
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("allocations are counted") {
+  const std::size_t before = allocations;
+  const std::vector<double> numbers(3);
+  CHECK(allocations.load() == before + 1);
+  const sheafnn::Buffer<float> buffer(3);
+  CHECK(allocations.load() == before + 2);
+  const auto array = std::make_unique<int[]>(3);
+  CHECK(allocations.load() == before + 3);
+  Eigen::internal::set_is_malloc_allowed(false);
+  const Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(3, 3);
+  Eigen::internal::set_is_malloc_allowed(true);
+  CHECK(allocations.load() == before + 4);
+  CHECK(matrix(2, 2) + buffer[2] + array[2] == numbers[2]);
+}
+
+TEST_CASE("epochs do not allocate: identity") {
+  check_model<Bsnn<sheafnn::Identity<3>>>();
+  check_model<Nsd<sheafnn::Identity<3>>>();
+}
+TEST_CASE("epochs do not allocate: diagonal") {
+  check_model<Bsnn<sheafnn::Diagonal<3>>>();
+  check_model<Nsd<sheafnn::Diagonal<3>>>();
+}
+TEST_CASE("epochs do not allocate: special orthogonal") {
+  check_model<Bsnn<sheafnn::SpecialOrthogonal<3>>>();
+  check_model<Nsd<sheafnn::SpecialOrthogonal<3>>>();
+}
+TEST_CASE("epochs do not allocate: general linear") {
+  check_model<Bsnn<sheafnn::GeneralLinear<3>>>();
+  check_model<Nsd<sheafnn::GeneralLinear<3>>>();
+}
