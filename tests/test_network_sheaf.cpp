@@ -152,11 +152,11 @@ void check_family() {
         for (const int threads : {1, 2}) {
           S* out = (threads == 1 ? z : threaded).data();
           sheafnn::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
-          sheafnn::diffuse<Family>(
-              threads, graph, shape, sheaf, w.data(),
-              [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
-                for (int k = 0; k < N; ++k) sheafnn::store(out + (u * d + i + k) * channels + channel, value[k]);
-              });
+          sheafnn::diffuse<Family>(threads, graph, shape, sheaf, w.data(),
+                                   [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
+                                     for (int k = 0; k < N; ++k)
+                                       sheafnn::store(out + (u * d + i + k) * channels + channel, value[k]);
+                                   });
         }
         CHECK(std::equal(z.begin(), z.end(), threaded.begin()));
         c.y.assign(y.begin(), y.end());

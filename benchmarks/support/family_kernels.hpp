@@ -22,8 +22,8 @@ struct FamilyOperations {
   double activate;         ///< raw outputs → parameters, per map
   double sample;           ///< noise and map, per map
   double sample_backward;  ///< per map
-  double build_edge;       ///< Gram matrices, transport and its normalisation, per edge
-  double build_node;       ///< S_u and the diagonal block, per node
+  double build_edge;       ///< Gram matrices and transport, per edge
+  double build_node;       ///< S_u, per node
   double backward_edge;    ///< per edge
   double backward_node;    ///< per node
 };
@@ -36,28 +36,28 @@ template <class Family>
       return {3 * (2 * elementary + 4),
               four_normals + 3 * (elementary + 2),
               3 * 6,
-              3 * 6,
-              3 * (2 * root + 4),
-              3 * 16,
-              3 * 14};
+              3 * 3,
+              3 * (2 * root + 1),
+              3 * 11,
+              3 * 5};
     case sheafnn::MapKind::rotation:
       // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
       return {4 * elementary + 70,
               four_normals + 50 + 105 + product,
               4 * product + 40,
-              product + 30,
-              2 * root + 5,
-              4 * product + 70,
-              12};
+              product + 11,
+              2 * root + 1,
+              3 * product + 40,
+              5};
     default:
       // Five sweeps of three Jacobi rotations, 45 operations each.
       return {9 * (2 * elementary + 4),
               3 * four_normals + 9 * (elementary + 2),
               9 * 6,
-              5 * product,
-              15 * 45 + 3 * product,
-              10 * product,
-              8 * product};
+              3 * product,
+              15 * 45 + product,
+              4 * product + 60,
+              4 * product + 60};
   }
 }
 
@@ -79,25 +79,35 @@ struct FamilyFixture {
         weight_gradient(model.parameters().size()),
         embedding(random_numbers(graph.node_count() * shape.row())),
         embedding_bar(embedding.size()),
+        scaled(embedding.size()),
         diffused(embedding.size()) {
     learner.forward(1, model.parameters(), embedding.data());
     posterior.activate(1, learner);
     posterior.begin_backward(1, 1.0);
-    posterior.sample(1, {stream}, sheaf);
+    sample(1);
     sheaf.build(1, learner.edge_weights());
+    scale(1);
     diffuse(1);
-    sheafnn::add_block_gradient<Family>(1, graph, shape, embedding.data(), diffused.data(), gradient);
+    sheafnn::add_off_diagonal_gradient<Family>(1, graph, shape, scaled.data(), diffused.data(), gradient);
     sheaf.backward(1, learner.edge_weights(), gradient);
     posterior.end_backward(1, learner);
   }
 
+  void sample(int threads) {
+    sheafnn::parallel_for(threads, blocks.block_count(), 16, [&](sheafnn::Index begin, sheafnn::Index end) {
+      for (sheafnn::Index block = begin; block < end; ++block) posterior.sample_block({stream}, block, sheaf);
+    });
+  }
+  void scale(int threads) {
+    sheafnn::scale_features<Family>(threads, graph, shape, sheaf, embedding.data(), scaled.data());
+  }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, embedding.data(),
+    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, scaled.data(),
                              [=, row = shape.row(),
-                              f = shape.channels]<class T>(sheafnn::Index u, sheafnn::Index i, sheafnn::Index c,
-                                                           const T& value) {
-                               sheafnn::store(out + u * row + i * f + c, value);
+                              f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
+                                                                  sheafnn::Index c, const T*, const T* z) {
+                               for (int k = 0; k < N; ++k) sheafnn::store(out + u * row + (i + k) * f + c, z[k]);
                              });
   }
 
@@ -109,7 +119,7 @@ struct FamilyFixture {
   sheafnn::VariationalSheaf<Family, float> posterior;
   sheafnn::NetworkSheaf<Family, float> sheaf;
   sheafnn::NetworkSheafGradient<Family, float> gradient;
-  sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, diffused;
+  sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, scaled, diffused;
   sheafnn::Stream stream{2, sheafnn::Purpose::sheaf_noise};
 };
 
@@ -130,7 +140,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   const double columns = static_cast<double>(learner.first_outputs());
   const double raw = 2 * m * columns;
   const double parameters = Q::parameter_size, maps = 2 * m * Sizes::map;
-  const double blocks = 2 * m * Sizes::transport + n * Sizes::gram;
+  const double blocks = m * Sizes::transport + 2 * n * Sizes::gram;
   constexpr double terms = Sizes::transport == 9 ? 9 : 3, own_terms = Sizes::gram == 9 ? 9 : 3;
 
   // Two projections per node, one addition per arc and output.
@@ -145,30 +155,30 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
              {2 * m * cost.activate, 4 * 2 * m * (Q::mean_size + Q::spread_size + parameters)},
              [x](int t) { x->posterior.activate(t, x->learner); });
   add_kernel(threads, "sample maps", name, {2 * m * cost.sample, 4 * (2 * m * (parameters + 1) + maps)},
-             [x](int t) { x->posterior.sample(t, {x->stream}, x->sheaf); });
+             [x](int t) { x->sample(t); });
   add_kernel(threads, "sample maps backward", name,
              {2 * m * cost.sample_backward, 4 * (2 * m * (parameters + 2 * Q::gradient_size) + 2 * maps)},
              [x](int t) { x->posterior.sample_backward(t, x->sheaf, x->gradient, 0.0); });
-  add_kernel(threads, "transport and normalisation", name,
+  add_kernel(threads, "transport and scaling", name,
              {m * cost.build_edge + n * cost.build_node, 4 * (maps + m + blocks + 2 * m)},
              [x](int t) { x->sheaf.build(t, x->learner.edge_weights()); });
-  add_kernel(threads, "transport and normalisation backward", name,
+  add_kernel(threads, "transport and scaling backward", name,
              {m * cost.backward_edge + n * cost.backward_node,
               4 * (2 * maps + 2 * m + m * Sizes::transport + 2 * n * Sizes::gram)},
              [x](int t) { x->sheaf.backward(t, x->learner.edge_weights(), x->gradient); });
+  add_kernel(threads, "scaling of features", name, {2 * f * n * own_terms, 2 * features + 4 * n * Sizes::gram},
+             [x](int t) { x->scale(t); });
   add_kernel(threads, "diffusion", name,
-             {2 * f * (2 * m * terms + n * own_terms), 2 * features + 4 * (blocks + 2 * m)},
+             {2 * f * (2 * m * terms + 2 * n * own_terms), 2 * features + 4 * (blocks + 2 * 2 * m)},
              [x](int t) { x->diffuse(t); });
   add_kernel(threads, "block gradient", name,
-             {2 * f * (2 * m * terms + n * own_terms),
-              2 * features + 4 * 2 * (m * Sizes::transport + n * Sizes::gram) + 8 * m},
-             [x](int t) {
-               sheafnn::add_block_gradient<Family>(t, x->graph, x->shape, x->embedding.data(), x->diffused.data(),
-                                                   x->gradient);
+             {2 * f * 2 * m * terms, 2 * features + 4 * 2 * m * Sizes::transport + 8 * m}, [x](int t) {
+               sheafnn::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
+                                                          x->diffused.data(), x->gradient);
              });
 }
 
-/// S_u and S_u D_u S_u alone, for every node.
+/// S_u alone, for every node.
 template <class Family>
 void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index nodes) {
   using sheafnn::Index;
@@ -200,8 +210,7 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
                    sheafnn::load_lanes<size>(x->degree.data() + i * size * W, degree.data());
                    const auto scaling =
                        sheafnn::node_scaling<Family, P>(sheafnn::Normalisation::augmented, degree, P(1));
-                   const Block diagonal = sheafnn::diagonal_block(scaling.scale, degree);
-                   sheafnn::store_lanes<size>(diagonal.data(), x->out.data() + i * size * W);
+                   sheafnn::store_lanes<size>(scaling.scale.data(), x->out.data() + i * size * W);
                  }
                });
              });

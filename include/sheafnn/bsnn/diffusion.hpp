@@ -132,13 +132,15 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
         };
         for (; arc < last && graph.target(arc) < u; ++arc) {
           prefetch();
-          detail::add_block_times<D, Sizes::transport, true, true, T>(
-              sheaf.transport_block(graph.edge_of(arc)), w + graph.target(arc) * row + c, channels, r);
+          detail::add_block_times<D, Sizes::transport, true, true, T>(sheaf.transport_block(graph.edge_of(arc)),
+                                                                      w + graph.target(arc) * row + c, channels,
+                                                                      r);
         }
         for (; arc < last; ++arc) {
           prefetch();
-          detail::add_block_times<D, Sizes::transport, false, true, T>(
-              sheaf.transport_block(graph.edge_of(arc)), w + graph.target(arc) * row + c, channels, r);
+          detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(graph.edge_of(arc)),
+                                                                       w + graph.target(arc) * row + c, channels,
+                                                                       r);
         }
         detail::scale_block<Family>(sheaf.scale(u), r, z);
         use.template operator()<T, D>(u, Index{0}, c, r, z);

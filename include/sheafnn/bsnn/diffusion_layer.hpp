@@ -59,8 +59,7 @@ class DiffusionLayer {
                       SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
                         const Index place = u * row + (i + k) * f + c;
                         store(diffused + place, r[k]);
-                        store(out + place,
-                              T(gain[i + k]) * load<T>(x + place) - (activation ? elu(z[k]) : z[k]));
+                        store(out + place, T(gain[i + k]) * load<T>(x + place) - (activation ? elu(z[k]) : z[k]));
                       }
                     });
   }

@@ -224,7 +224,8 @@ class Network {
       const std::uint32_t layer = static_cast<std::uint32_t>(l);
       if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x);
       layers_[l].forward(threads_, parameters, sheaf_of(l), x,
-                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample), scratch_[0].data());
+                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample),
+                         scratch_[0].data());
       x = layers_[l].output();
     }
     const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
@@ -343,11 +344,11 @@ class Network {
         take_weight_gradient(learner);
         const LearnerInput& input = learner_inputs_[s];
         const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
-        learner.backward(threads_, parameters, input.values, gradient_, dropped ? scratch_[0].data() : x_bar_.data(),
-                         !dropped);
+        learner.backward(threads_, parameters, input.values, gradient_,
+                         dropped ? scratch_[0].data() : x_bar_.data(), !dropped);
         if (dropped) {
-          apply_dropout<true>(threads_, x_bar_.size(), scratch_[0].data(), learner_masks_[s].mask.data(), input.scale,
-                      x_bar_.data());
+          apply_dropout<true>(threads_, x_bar_.size(), scratch_[0].data(), learner_masks_[s].mask.data(),
+                              input.scale, x_bar_.data());
         }
       }
     }

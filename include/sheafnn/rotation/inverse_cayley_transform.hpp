@@ -3,12 +3,13 @@
 /// parametrisation. Source: math, "Rotations".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
 #include <Eigen/LU>
 #include <cmath>
 #include <limits>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/eigen.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"

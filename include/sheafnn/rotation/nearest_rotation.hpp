@@ -2,11 +2,12 @@
 /// The rotation nearest to a given matrix (for cleaning up measured or rounded rotations).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
 #include <Eigen/SVD>
 #include <limits>
 #include <string_view>
 
-#include "sheafnn/core/eigen.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"
