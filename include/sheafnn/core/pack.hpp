@@ -223,6 +223,16 @@ template <class T, int W>
   return select(b < a, b, a);
 }
 
+/// Angle of the point (x, y), lane by lane: Eigen has no vectorised one.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> atan2(const Pack<T, W>& y, const Pack<T, W>& x) {
+  T a[W], b[W];
+  y.store(a);
+  x.store(b);
+  for (int i = 0; i < W; ++i) a[i] = std::atan2(a[i], b[i]);
+  return Pack<T, W>::load(a);
+}
+
 /// Reads a T (a scalar, or as many consecutive ones as the pack has lanes) at p; no alignment needed.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T load(const scalar_of_t<T>* p) {

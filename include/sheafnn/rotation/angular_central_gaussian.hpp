@@ -18,13 +18,56 @@
 
 namespace sheafnn {
 
-template <int P, class Scalar = double>
+/// log f(x), given the lower triangular L with LLᵀ = Λ: xᵀΛ⁻¹x = ‖L⁻¹x‖². Over T = float, double or Pack.
+template <class T, int P>
+[[nodiscard]] SHEAFNN_HD inline T angular_central_gaussian_logpdf(const Column<T, P>& x,
+                                                                  const SquareMatrix<T, P>& factor) {
+  using std::log;
+  Column<T, P> z = x;
+  T log_determinant = T(0);  // of L
+  T squared = T(0);
+  for (int i = 0; i < P; ++i) {
+    for (int k = 0; k < i; ++k) z(i) -= factor(i, k) * z(k);
+    z(i) = z(i) / factor(i, i);
+    squared += z(i) * z(i);
+    log_determinant += log(factor(i, i));
+  }
+  return -log_determinant - T(0.5 * P) * log(squared);
+}
+
+/// g/‖g‖, g = L z with z the normal numbers of (stream, id). Over T = float, double or Pack.
+template <class T, int P>
+[[nodiscard]] SHEAFNN_HD inline Column<T, P> angular_central_gaussian_sample(const SquareMatrix<T, P>& factor,
+                                                                             const Stream& stream,
+                                                                             const word_of_t<T>& id,
+                                                                             std::uint32_t first_draw = 0) {
+  using std::sqrt;
+  T normal[P];
+  fill_normals<P, T>(normal, stream, id, first_draw);
+  T squared = T(0);
+  for (int i = 0; i < P; ++i) squared += normal[i] * normal[i];
+  // All numbers zero: the first axis then.
+  normal[0] = select(squared > T(std::numeric_limits<scalar_of_t<T>>::min()), normal[0], T(1));
+  Column<T, P> g;
+  squared = T(0);
+  for (int i = 0; i < P; ++i) {
+    g(i) = T(0);
+    for (int k = 0; k <= i; ++k) g(i) += factor(i, k) * normal[k];
+    squared += g(i) * g(i);
+  }
+  const T inverse = T(1) / sqrt(squared);
+  for (int i = 0; i < P; ++i) g(i) *= inverse;
+  return g;
+}
+
+template <int P, class Dtype = double>
 class AngularCentralGaussian {
   static_assert(P >= 2);
-  static_assert(std::is_floating_point_v<Scalar>, "a distribution's parameters are float or double");
+  static_assert(std::is_floating_point_v<Dtype>, "a distribution's parameters are float or double");
 
  public:
   static constexpr int dimension = P;
+  using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, P>;
 
   /// \param covariance  Λ (P × P), symmetric and positive definite
@@ -69,16 +112,7 @@ template <int P, class Scalar>
   const Scalar norm = x.norm();
   require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf: x", concat("a vector of length ", norm),
           concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
-  // xᵀΛ⁻¹x = ‖L⁻¹x‖².
-  const auto& factor = distribution.factor();
-  Column<Scalar, P> z = x;
-  Scalar log_determinant = 0;  // of L
-  for (int i = 0; i < P; ++i) {
-    for (int k = 0; k < i; ++k) z(i) -= factor(i, k) * z(k);
-    z(i) /= factor(i, i);
-    log_determinant += std::log(factor(i, i));
-  }
-  return -log_determinant - Scalar(P) * std::log(z.norm());
+  return angular_central_gaussian_logpdf<Scalar, P>(x, distribution.factor());
 }
 
 /// f(x), with respect to the uniform measure normalised to 1.
@@ -92,12 +126,13 @@ template <int P, class Scalar>
 template <int P, class Scalar>
 [[nodiscard]] Column<Scalar, P> sample(const AngularCentralGaussian<P, Scalar>& distribution, const Stream& stream,
                                        std::uint32_t id, std::uint32_t first_draw = 0) {
-  Column<Scalar, P> normal;
-  fill_normals<P, Scalar>(normal.data(), stream, id, first_draw);
-  // All numbers zero: the first axis then.
-  if (!(normal.squaredNorm() > std::numeric_limits<Scalar>::min())) normal(0) = Scalar(1);
-  const Column<Scalar, P> g = distribution.factor() * normal;
-  return g / g.norm();
+  return angular_central_gaussian_sample<Scalar, P>(distribution.factor(), stream, id, first_draw);
+}
+
+/// E[x] = 0: x and −x are equally likely.
+template <int P, class Scalar>
+[[nodiscard]] Column<Scalar, P> mean(const AngularCentralGaussian<P, Scalar>&) {
+  return Column<Scalar, P>::Zero();
 }
 
 /// The distribution of the unit quaternions ±q of a C_3(I, κ) rotation.

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
@@ -19,6 +20,7 @@
 #include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/rotation/moebius.hpp"
 #include "sheafnn/rotation/operations.hpp"
+#include "sheafnn/rotation/orthonormalise.hpp"
 
 namespace sheafnn {
 
@@ -50,21 +52,23 @@ template <class T, int N>
 }
 
 /// C_N(M, κ).
-template <int N, class Scalar = double>
+template <int N, class Dtype = double>
 class CayleyDistribution {
   static_assert(N >= 1);
-  static_assert(std::is_floating_point_v<Scalar>, "a distribution's parameters are float or double");
+  static_assert(std::is_floating_point_v<Dtype>, "a distribution's parameters are float or double");
 
  public:
   static constexpr int dimension = N;
+  using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
-  /// \param location       M, a rotation (orthogonal within rotation_tolerance, determinant +1)
+  /// \param location       M, a rotation (orthogonal within rotation_tolerance, determinant +1); what rounding has
+  ///                       moved from orthogonality is orthonormalised
   /// \param concentration  κ in [0, 1): 0 is the uniform distribution, → 1 a point mass at M
   /// \throws std::invalid_argument  otherwise
   CayleyDistribution(const Matrix& location, Scalar concentration)
-      : location_(location), concentration_(concentration) {
-    require_rotation<Scalar, N>("CayleyDistribution: location", location);
+      : location_(orthonormalised<Scalar, N>("CayleyDistribution: location", location)),
+        concentration_(concentration) {
     require(concentration >= 0 && concentration < 1, "CayleyDistribution: concentration", concentration,
             "must be in [0, 1)");
   }
@@ -77,12 +81,17 @@ class CayleyDistribution {
   Scalar concentration_;
 };
 
-/// log f(P). \throws std::invalid_argument  P is no rotation
+/// log f(P); a drifted P is orthonormalised first.
+///
+/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is about
+/// N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
+///
+/// \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const CayleyDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  require_rotation<Scalar, N>("logpdf: p", p);
-  return cayley_logpdf<Scalar, N>(multiply_nt(p, distribution.location()), distribution.concentration());
+  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p);
+  return cayley_logpdf<Scalar, N>(multiply_nt(rotation, distribution.location()), distribution.concentration());
 }
 
 /// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
@@ -93,10 +102,18 @@ template <int N, class Scalar>
 }
 
 /// The sample that belongs to a uniform rotation U: Y = (I + κU)⁻¹(U + κI) M.
+///
+/// Where U has an eigenvalue within δ of −1 and κ is close to 1, rounding moves Y₀ by about ε/max(δ, 1 − κ) from
+/// orthogonality: it is orthonormalised.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample_from_uniform(const CayleyDistribution<N, Scalar>& distribution,
                                                           const std::type_identity_t<SquareMatrix<Scalar, N>>& u) {
-  return multiply(moebius<Scalar, N>(u, distribution.concentration()), distribution.location());
+  constexpr Scalar rounding = Scalar(4 * N) * std::numeric_limits<Scalar>::epsilon();
+  SquareMatrix<Scalar, N> y = moebius<Scalar, N>(u, distribution.concentration());
+  for (int step = 0; step < 4 && orthogonality_defect<Scalar, N>(y) > rounding; ++step) {
+    y = orthonormalisation_step<Scalar, N>(y);
+  }
+  return multiply(y, distribution.location());
 }
 
 /// A sample: a pure function of (stream, id); takes draws first_draw … first_draw + haar_draws<N> − 1.
@@ -134,10 +151,22 @@ template <int N, class Scalar>
   return cayley_kl<N>(distribution.concentration());
 }
 
+/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform, at most 0.
+template <int N, class Scalar>
+[[nodiscard]] Scalar entropy(const CayleyDistribution<N, Scalar>& distribution) {
+  return -kl_to_uniform(distribution);
+}
+
+/// r_N(κ), the length of the mean: E[Y] = r_N(κ) M (see cayley_resultant).
+template <int N, class Scalar>
+[[nodiscard]] Scalar mean_resultant(const CayleyDistribution<N, Scalar>& distribution) {
+  return cayley_resultant<N>(distribution.concentration());
+}
+
 /// E[Y] = r_N(κ) M, a multiple of a rotation (see cayley_resultant).
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> mean(const CayleyDistribution<N, Scalar>& distribution) {
-  return cayley_resultant<N>(distribution.concentration()) * distribution.location();
+  return mean_resultant(distribution) * distribution.location();
 }
 
 }  // namespace sheafnn

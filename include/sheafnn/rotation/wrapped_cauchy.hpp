@@ -10,17 +10,49 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/pack.hpp"
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/rotation/cayley_kl.hpp"
 
 namespace sheafnn {
 
-template <class Scalar = double>
+/// log f at the angle `centred` = θ − μ. Over T = float, double or Pack. \param kappa  in [0, 1)
+template <class T>
+[[nodiscard]] SHEAFNN_HD inline T wrapped_cauchy_logpdf(const T& centred, const T& kappa) {
+  using std::log;
+  using std::sin;
+  const T sine = sin(T(0.5) * centred);
+  const T rest = T(1) - kappa;
+  // 1 + κ² − 2κ cos = (1 − κ)² + 4κ sin², which keeps its digits near the mode.
+  return log(rest * (T(1) + kappa)) - log(rest * rest + T(4) * kappa * sine * sine);
+}
+
+/// The angle in [−π, π] that belongs to a uniform angle u. Over T = float, double or Pack; the centred angle is turned
+/// by μ as a point of the circle, so that nothing has to be wrapped.
+template <class T>
+[[nodiscard]] SHEAFNN_HD inline T wrapped_cauchy_from_uniform(const T& u, const T& location, const T& kappa) {
+  using std::atan2;
+  using std::cos;
+  using std::sin;
+  // tan(θ/2) = b/a
+  const T a = (T(1) + kappa) * cos(T(0.5) * u);
+  const T b = (T(1) - kappa) * sin(T(0.5) * u);
+  const T x = a * a - b * b;
+  const T y = T(2) * a * b;
+  const T c = cos(location);
+  const T s = sin(location);
+  return atan2(c * y + s * x, c * x - s * y);
+}
+
+template <class Dtype = double>
 class WrappedCauchy {
-  static_assert(std::is_floating_point_v<Scalar>, "a distribution's parameters are float or double");
+  static_assert(std::is_floating_point_v<Dtype>, "a distribution's parameters are float or double");
 
  public:
+  using Scalar = Dtype;
+
   /// \param location       μ, in radians; finite
   /// \param concentration  κ in [0, 1), the length of the mean of e^{iθ}
   /// \throws std::invalid_argument  otherwise
@@ -51,7 +83,8 @@ template <class Scalar>
 /// log f(θ).
 template <class Scalar>
 [[nodiscard]] Scalar logpdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> angle) {
-  return std::log(pdf(distribution, angle));
+  require(std::isfinite(angle), "logpdf: angle", angle, "must be finite");
+  return wrapped_cauchy_logpdf<Scalar>(angle - distribution.location(), distribution.concentration());
 }
 
 /// The sample that belongs to a uniform angle u, in [−π, π].
@@ -77,6 +110,59 @@ template <class Scalar>
 template <class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const WrappedCauchy<Scalar>& distribution) {
   return cayley_kl<2>(distribution.concentration());
+}
+
+/// Entropy with respect to dθ/2π, in nats: log(1 − κ²).
+template <class Scalar>
+[[nodiscard]] Scalar entropy(const WrappedCauchy<Scalar>& distribution) {
+  return -kl_to_uniform(distribution);
+}
+
+/// The direction μ of E e^{iθ} = κ e^{iμ}, in [−π, π].
+template <class Scalar>
+[[nodiscard]] Scalar mean(const WrappedCauchy<Scalar>& distribution) {
+  return std::remainder(distribution.location(), Scalar(6.283185307179586476925286766559));
+}
+
+/// |E e^{iθ}| = κ.
+template <class Scalar>
+[[nodiscard]] Scalar mean_resultant(const WrappedCauchy<Scalar>& distribution) {
+  return distribution.concentration();
+}
+
+/// Derivatives in μ, κ and, where there is one, the angle.
+template <class Scalar>
+struct WrappedCauchyGradient {
+  Scalar location;
+  Scalar concentration;
+  Scalar argument;
+};
+
+/// Derivatives of log f(θ) in μ, κ and θ.
+template <class Scalar>
+[[nodiscard]] WrappedCauchyGradient<Scalar> logpdf_gradient(const WrappedCauchy<Scalar>& distribution,
+                                                            std::type_identity_t<Scalar> angle) {
+  require(std::isfinite(angle), "logpdf_gradient: angle", angle, "must be finite");
+  const Scalar kappa = distribution.concentration();
+  const Scalar centred = angle - distribution.location();
+  const Scalar sine = std::sin(centred / 2);
+  const Scalar rest = 1 - kappa;
+  const Scalar square = rest * rest + 4 * kappa * sine * sine;
+  const Scalar turn = 2 * kappa * std::sin(centred) / square;
+  // −2κ/(1 − κ²) + 2(cos − κ)/square, over one denominator and with cos = 1 − 2 sin² of the half.
+  const Scalar along = 2 * (rest * rest - 2 * (1 + kappa * kappa) * sine * sine) / (rest * (1 + kappa) * square);
+  return {turn, along, -turn};
+}
+
+/// Derivatives of the sample that belongs to a uniform angle u: dθ/dμ = 1, dθ/dκ = −2 sin(θ − μ)/(1 − κ²).
+template <class Scalar>
+[[nodiscard]] WrappedCauchyGradient<Scalar> sample_gradient(const WrappedCauchy<Scalar>& distribution,
+                                                            std::type_identity_t<Scalar> u) {
+  const Scalar kappa = distribution.concentration();
+  const Scalar a = (1 + kappa) * std::cos(u / 2);
+  const Scalar b = (1 - kappa) * std::sin(u / 2);
+  // sin(θ − μ) = 2ab/(a² + b²), and (1 − κ²) cancels.
+  return {1, -4 * std::cos(u / 2) * std::sin(u / 2) / (a * a + b * b), 0};
 }
 
 }  // namespace sheafnn

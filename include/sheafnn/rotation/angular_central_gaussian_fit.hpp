@@ -1,0 +1,100 @@
+/// \file
+/// Maximum likelihood for the angular central Gaussian distribution.
+///
+/// Tyler's fixed point Λ = P Σ w xxᵀ/(xᵀΛ⁻¹x) with trace P ("Statistical analysis for the angular central Gaussian distribution
+/// on the sphere", Biometrika 74, 1987). It exists and is unique when no subspace of dimension q holds a share of q/P or more of
+/// the weight. For large samples Λ̂ − Λ has covariance (1 + 2/P)/n times that of I + K in Λ ⊗ Λ, projected onto trace P.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/rotation/angular_central_gaussian.hpp"
+#include "sheafnn/rotation/angular_central_gaussian_gradient.hpp"
+#include "sheafnn/rotation/fit.hpp"
+#include "sheafnn/rotation/sample_weights.hpp"
+
+namespace sheafnn {
+
+template <int P, class Scalar>
+struct AngularCentralGaussianFit {
+  AngularCentralGaussian<P, Scalar> distribution;  ///< Λ̂, trace P
+  SquareMatrix<Scalar, P> covariance_error;        ///< standard errors of the entries of Λ̂
+  double log_likelihood;                           ///< Σ w log f/Σ w
+  double effective_samples;                        ///< (Σw)²/Σw²
+  int iterations;
+};
+
+template <int P, class Scalar>
+struct Fitting<AngularCentralGaussian<P, Scalar>> {
+  using Sample = Column<Scalar, P>;
+  using Result = AngularCentralGaussianFit<P, Scalar>;
+  using Matrix = SquareMatrix<double, P>;
+
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+    constexpr int most_iterations = 10000;
+    const detail::SampleWeights weights("fit", given.size(), given_weights, P + 1);
+    std::vector<Column<double, P>> samples;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const Scalar norm = given[i].norm();
+      require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), concat("fit: samples[", i, "]"),
+              concat("a vector of length ", norm),
+              concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
+      samples.push_back(given[i].template cast<double>().normalized());
+    }
+    Matrix covariance = identity_matrix<double, P>();
+    int iteration = 0;
+    for (double change = 1; change > 1e-12; ++iteration) {
+      if (iteration == most_iterations) {
+        throw std::runtime_error(concat("fit: no convergence within ", most_iterations, " iterations"));
+      }
+      const AngularCentralGaussian<P, double> current = checked(covariance);
+      Matrix next = Matrix::Zero();
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        Column<double, P> z = samples[i];
+        detail::solve_lower<P, double, 1>(current.factor(), z);
+        next += weights.weight[i] / z.squaredNorm() * samples[i] * samples[i].transpose();
+      }
+      next *= P / next.trace();
+      // L⁻¹ (Λ' − Λ) L⁻ᵀ is the change as Λ itself measures it.
+      Matrix relative = next - covariance;
+      detail::solve_lower<P, double, P>(current.factor(), relative);
+      relative.transposeInPlace();
+      detail::solve_lower<P, double, P>(current.factor(), relative);
+      change = relative.norm();
+      covariance = next;
+    }
+    const AngularCentralGaussian<P, double> fitted = checked(covariance);
+    double likelihood = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      likelihood += weights.weight[i] * angular_central_gaussian_logpdf<double, P>(samples[i], fitted.factor());
+    }
+    const Matrix square = covariance * covariance;
+    Matrix variance;
+    for (int j = 0; j < P; ++j) {
+      for (int i = 0; i < P; ++i) {
+        const double v = covariance(i, j);
+        variance(i, j) = covariance(i, i) * covariance(j, j) + v * v - 4 * v * square(i, j) / P +
+                         2 * v * v * square.trace() / (P * P);
+      }
+    }
+    variance *= (1 + 2.0 / P) / weights.effective;
+    return {AngularCentralGaussian<P, Scalar>(covariance.template cast<Scalar>()),
+            variance.cwiseMax(0).cwiseSqrt().template cast<Scalar>(), likelihood, weights.effective, iteration};
+  }
+
+ private:
+  static AngularCentralGaussian<P, double> checked(const Matrix& covariance) {
+    try {
+      return AngularCentralGaussian<P, double>(covariance);
+    } catch (const std::invalid_argument&) {
+      throw_invalid_argument("fit: samples", "a set with too much weight in a subspace",
+                             "a share below q/P in each subspace of dimension q is needed");
+    }
+  }
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,86 @@
+/// \file
+/// Derivatives of the Cayley log density in κ, M and P, and the Fisher information.
+///
+/// With Y = PMᵀ, U = (I − κY)⁻¹(Y − κI) the uniform rotation behind P, W = (I − κY)⁻¹ = (I + κU)/(1 − κ²):
+///     ∂ log f/∂κ = (N − 1) tr U/(1 − κ²),    P̄ = (N − 1) κ WᵀM,    M̄ = (N − 1) κ W P.
+/// The score is a function of the uniform U, hence the information in closed form. Source: math, "Score".
+#pragma once
+
+#include <type_traits>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/cayley_distribution.hpp"
+#include "sheafnn/rotation/moebius.hpp"
+#include "sheafnn/rotation/orthonormalise.hpp"
+#include "sheafnn/rotation/skew.hpp"
+
+namespace sheafnn {
+
+/// The derivative in φ at 0 of ⟨cotangent, exp(X_φ) R⟩: how a function of rotations changes when R turns.
+///
+/// \param cotangent  derivative in the entries of R, as a free matrix
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline RotationParameters<T, N> tangent_gradient(const SquareMatrix<T, N>& cotangent,
+                                                                          const SquareMatrix<T, N>& r) {
+  RotationParameters<T, N> gradient = RotationParameters<T, N>::Constant(T(0));
+  skew_matrix_backward<T, N>(multiply_nt(cotangent, r), gradient);
+  return gradient;
+}
+
+/// Derivatives of log f(P); those in matrices are of free matrices, see tangent_gradient for directions on SO(N).
+template <class T, int N>
+struct CayleyLogpdfGradient {
+  T concentration;              ///< ∂/∂κ
+  SquareMatrix<T, N> location;  ///< M̄
+  SquareMatrix<T, N> argument;  ///< P̄
+};
+
+/// Over T = float, double or Pack. \param p, m  rotations \param kappa  in [0, 1)
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline CayleyLogpdfGradient<T, N> cayley_logpdf_gradient(const SquareMatrix<T, N>& p,
+                                                                                  const SquareMatrix<T, N>& m,
+                                                                                  const T& kappa) {
+  const T scale = T(N - 1) / ((T(1) - kappa) * (T(1) + kappa));
+  const SquareMatrix<T, N> u = moebius_inverse<T, N>(multiply_nt(p, m), kappa);
+  CayleyLogpdfGradient<T, N> r;
+  r.concentration = T(0);
+  SquareMatrix<T, N> w;  // (N − 1) κ W
+  for (int j = 0; j < N; ++j) {
+    r.concentration += u(j, j);
+    for (int i = 0; i < N; ++i) w(i, j) = scale * kappa * ((i == j ? T(1) : T(0)) + kappa * u(i, j));
+  }
+  r.concentration *= scale;
+  r.location = multiply(w, p);
+  r.argument = multiply_tn(w, m);
+  return r;
+}
+
+/// Derivatives of logpdf(distribution, P). \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] CayleyLogpdfGradient<Scalar, N> logpdf_gradient(
+    const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  return cayley_logpdf_gradient<Scalar, N>(orthonormalised<Scalar, N>("logpdf_gradient: p", p),
+                                           distribution.location(), distribution.concentration());
+}
+
+/// Fisher information of one sample about κ and about each coordinate φ of M ← exp(X_φ) M; all of them are
+/// uncorrelated.
+template <class Scalar>
+struct RotationInformation {
+  Scalar concentration;
+  Scalar location;
+};
+
+/// I_κ = (N − 1)² v/(1 − κ²)² with v = E (tr U)² = 1 (2 for N = 2); I_φ = ((N − 1) κ/(1 − κ²))² · 2/N (times 2 for
+/// N = 2).
+template <int N, class Scalar>
+[[nodiscard]] RotationInformation<Scalar> fisher_information(const CayleyDistribution<N, Scalar>& distribution) {
+  static_assert(N >= 2);
+  const Scalar kappa = distribution.concentration();
+  const Scalar scale = Scalar(N - 1) / ((1 - kappa) * (1 + kappa));
+  constexpr Scalar twice = N == 2 ? 2 : 1;  // the representation of SO(2) is reducible
+  return {twice * scale * scale, twice * 2 * scale * kappa * scale * kappa / Scalar(N)};
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,54 @@
+/// \file
+/// Fitting distributions to (weighted) samples: fit<CayleyDistribution<3>>(rotations) and fit_moments<…>(rotations).
+///
+/// Standard errors are those of large samples. Weights are importances: they may have any scale, and a sample of weights
+/// w counts as (Σw)²/Σw² of equal weights. Repetitions are written as repeated samples.
+#pragma once
+
+#include <span>
+
+#include "sheafnn/core/small_matrix.hpp"
+
+namespace sheafnn {
+
+/// Result for distributions with a location and a concentration.
+template <class D>
+struct RotationFit {
+  using Scalar = typename D::Scalar;
+
+  D distribution;              ///< at the estimates
+  Scalar location_error;       ///< standard error of each coordinate φ of M̂ = exp(X_φ) M, radians
+  Scalar concentration_error;  ///< standard error of the concentration
+  double log_likelihood;       ///< Σ w log f/Σ w at the estimates
+  double effective_samples;    ///< (Σw)²/Σw²
+  int iterations;              ///< 0 for estimates in closed form
+};
+
+/// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
+/// matrix_fisher_fit.hpp, angular_central_gaussian_fit.hpp).
+template <class D>
+struct Fitting;
+
+/// Maximum likelihood.
+///
+/// \param samples  rotations (angles, unit vectors) of the type D draws; a std::vector or std::array converts
+/// \param weights  none, or one for each sample: finite, at least 0, one of them positive
+/// \throws std::invalid_argument  a sample or weight that is none, too few samples, or samples for which no maximum
+///         exists (all of them equal)
+/// \throws std::runtime_error  the iteration does not end
+template <class D>
+[[nodiscard]] auto fit(std::span<const typename Fitting<D>::Sample> samples,
+                       std::span<const typename D::Scalar> weights = {}) {
+  return Fitting<D>::maximum_likelihood(samples, weights);
+}
+
+/// The distribution whose mean is that of the samples; errors from the samples' own scatter.
+///
+/// \throws std::invalid_argument  as fit
+template <class D>
+[[nodiscard]] auto fit_moments(std::span<const typename Fitting<D>::Sample> samples,
+                               std::span<const typename D::Scalar> weights = {}) {
+  return Fitting<D>::moments(samples, weights);
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,89 @@
+/// \file
+/// Goodness of fit on SO(2) and SO(3): the probability-integral transform of the rotation angle and its
+/// Kolmogorov–Smirnov statistic.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/operations.hpp"
+#include "sheafnn/rotation/rotation_angle.hpp"
+
+namespace sheafnn {
+
+struct GoodnessOfFit {
+  std::vector<double>
+      probabilities;  ///< angle_cdf of each sample's angle, in the samples' order; uniform under the law
+  double statistic;   ///< sup |F_n − F|
+  double p_value;     ///< probability of a larger statistic under the law
+};
+
+/// P(√n D > x) for large n, by Kolmogorov's series; small n through Stephens' x = (√n + 0.12 + 0.11/√n) D (J. R. Stat. Soc.
+/// B 32, 1970).
+[[nodiscard]] inline double kolmogorov_p_value(double statistic, std::size_t count) {
+  const double root = std::sqrt(static_cast<double>(count));
+  const double x = (root + 0.12 + 0.11 / root) * statistic;
+  if (x < 0.2) return 1;  // to 1e-11
+  double sum = 0;
+  for (int j = 1; j <= 100; ++j) {
+    const double term = std::exp(-2.0 * j * j * x * x);
+    sum += j % 2 == 1 ? term : -term;
+    if (term < 1e-17) break;
+  }
+  return std::clamp(2 * sum, 0.0, 1.0);
+}
+
+/// The statistic of numbers that should be uniform on [0, 1]. \throws std::invalid_argument  none, or one outside of it
+[[nodiscard]] inline GoodnessOfFit uniformity(std::vector<double> probabilities) {
+  require(!probabilities.empty(), "uniformity: probabilities", "an empty list", "at least one is needed");
+  std::vector<double> sorted = probabilities;
+  std::sort(sorted.begin(), sorted.end());
+  require(sorted.front() >= 0 && sorted.back() <= 1, "uniformity: probabilities", sorted.front(),
+          "must be in [0, 1]");
+  const double n = static_cast<double>(sorted.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const double below = static_cast<double>(i) / n;
+    worst = std::max({worst, sorted[i] - below, below + 1 / n - sorted[i]});
+  }
+  return {std::move(probabilities), worst, kolmogorov_p_value(worst, sorted.size())};
+}
+
+/// How well rotations follow a distribution of rotations of R² or R³ in their angle from its location.
+///
+/// The p-value is that of a distribution given beforehand; for one fitted to the same samples it is too large.
+///
+/// \throws std::invalid_argument  no sample, or one that is no rotation
+template <class D>
+  requires(D::dimension == 2 || D::dimension == 3)
+[[nodiscard]] GoodnessOfFit goodness_of_fit(const D& distribution, std::span<const typename D::Matrix> samples) {
+  using Scalar = typename D::Scalar;
+  std::vector<double> probabilities;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    require_rotation<Scalar, D::dimension>(concat("goodness_of_fit: samples[", i, "]"), samples[i]);
+    const Scalar angle = rotation_angle<Scalar, D::dimension>(multiply_nt(samples[i], distribution.location()));
+    probabilities.push_back(static_cast<double>(angle_cdf(distribution, angle)));
+  }
+  return uniformity(std::move(probabilities));
+}
+
+/// The same for angles of a wrapped Cauchy distribution.
+template <class Scalar>
+[[nodiscard]] GoodnessOfFit goodness_of_fit(const WrappedCauchy<Scalar>& distribution,
+                                            std::span<const std::type_identity_t<Scalar>> angles) {
+  std::vector<double> probabilities;
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    require(std::isfinite(angles[i]), concat("goodness_of_fit: angles[", i, "]"), angles[i], "must be finite");
+    const Scalar centred =
+        std::remainder(angles[i] - distribution.location(), Scalar(6.283185307179586476925286766559));
+    probabilities.push_back(static_cast<double>(angle_cdf(distribution, centred)));
+  }
+  return uniformity(std::move(probabilities));
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,145 @@
+/// \file
+/// Fits of León's distribution, by moments and by maximum likelihood.
+///
+/// k = (N − 1) r/(1 − r) by moments. The likelihood is k h(M) − log Z(k) with h = Σ w log det((I + PMᵀ)/2): M̂ maximises h
+/// whatever k is, and then (log Z)′(k) = h. With S = (Y − I)(Y + I)⁻¹ the derivative of h in φ, M ← exp(X_φ)M, is the skew
+/// coordinates of Σ w S. Source: math, "Fits".
+#pragma once
+
+#include <Eigen/LU>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/core/eigen.hpp"
+#include "sheafnn/rotation/exponential.hpp"
+#include "sheafnn/rotation/fit.hpp"
+#include "sheafnn/rotation/leon_distribution.hpp"
+#include "sheafnn/rotation/moment_estimate.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// Σ w log det((I + PMᵀ)/2).
+template <int N>
+[[nodiscard]] double mean_log_half_determinant(const std::vector<SquareMatrix<double, N>>& samples,
+                                               const SampleWeights& weights,
+                                               const SquareMatrix<double, N>& location) {
+  double sum = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (weights.weight[i] > 0) {
+      sum += weights.weight[i] * log_half_determinant<N>(multiply_nt(samples[i], location));
+    }
+  }
+  return sum;
+}
+
+/// The k ≥ 0 with (log Z)′(k) = h < 0, or 0 where h ≤ (log Z)′(0): Newton's method for 1/(log Z)′, which is nearly linear.
+template <int N>
+[[nodiscard]] double leon_concentration(double h) {
+  if (h <= leon_normaliser<N>(0).slope) return 0;
+  double k = -0.25 * N * (N - 1) / h;
+  for (int i = 0; i < 100; ++i) {
+    const LeonNormaliser z = leon_normaliser<N>(k);
+    const double step = z.slope * (h - z.slope) / (h * z.curvature);
+    k = std::max(k + step, 0.1 * k);
+    if (std::abs(step) <= 1e-13 * k) break;
+  }
+  return k;
+}
+
+}  // namespace detail
+
+template <int N, class Scalar>
+struct Fitting<LeonCayleyDistribution<N, Scalar>> {
+  using Distribution = LeonCayleyDistribution<N, Scalar>;
+  using Sample = SquareMatrix<Scalar, N>;
+  using Result = RotationFit<Distribution>;
+
+  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+    const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
+    const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given);
+    const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
+    const double rest = 1 - estimate.resultant;
+    require(rest > N * std::numeric_limits<Scalar>::epsilon(), "fit_moments: samples",
+            "a set of (nearly) equal rotations", "the concentration has no finite estimate");
+    const double k = (N - 1) * estimate.resultant / rest;
+    return {at(estimate.location, k),
+            static_cast<Scalar>(estimate.location_error),
+            static_cast<Scalar>(estimate.resultant_error * (N - 1) / (rest * rest)),
+            likelihood(k, detail::mean_log_half_determinant<N>(samples, weights, estimate.location)),
+            weights.effective,
+            0};
+  }
+
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+    constexpr int most_iterations = 1000;
+    const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
+    const auto samples = detail::checked_samples<N, Scalar>("fit", given);
+    SquareMatrix<double, N> location = detail::moment_estimate<N>("fit", samples, weights).location;
+    double h = detail::mean_log_half_determinant<N>(samples, weights, location);
+    refuse_point_mass(h);
+    require(std::isfinite(h), "fit: samples", "a set with a rotation by pi from its average",
+            "the likelihood vanishes there");
+    int iteration = 0, last_steps = 30;
+    for (bool moving = true; moving && last_steps > 0; ++iteration) {
+      if (iteration == most_iterations) {
+        throw std::runtime_error(concat("fit: no convergence within ", most_iterations, " iterations"));
+      }
+      RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        if (weights.weight[i] == 0) continue;
+        SquareMatrix<double, N> shifted = multiply_nt(samples[i], location);
+        for (int j = 0; j < N; ++j) shifted(j, j) += 1;
+        // S = I − 2 (Y + I)⁻¹
+        turn -= 2 * weights.weight[i] * skew_parameters<double, N>(SquareMatrix<double, N>(shifted.inverse()));
+      }
+      const double k = detail::leon_concentration<N>(h);
+      if (k > 1) turn *= (2 * k - 1) / k;  // score over information
+      const double length = turn.squaredNorm() * (1 + k);
+      if (length <= 1e-22) break;
+      // So near, differences of the likelihood are rounding, while the score still has digits.
+      const bool near = length <= 1e-8;
+      if (near) --last_steps;
+      turn *= std::min(1.0, 1 / turn.norm());
+      moving = false;
+      for (int halving = 0; halving < 40 && !moving; ++halving) {
+        const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(turn), location);
+        const double value = detail::mean_log_half_determinant<N>(samples, weights, next);
+        moving = near || value > h;
+        if (moving) {
+          location = orthonormalisation_step<double, N>(next);
+          h = value;
+        }
+        turn *= 0.5;
+      }
+    }
+    refuse_point_mass(h);
+    const double k = detail::leon_concentration<N>(h);
+    const LeonCayleyDistribution<N, double> fitted(location, k);
+    const RotationInformation<double> information = fisher_information(fitted);
+    return {at(location, k),
+            static_cast<Scalar>(k > 0.5 ? 1 / std::sqrt(information.location * weights.effective)
+                                        : std::numeric_limits<double>::infinity()),
+            static_cast<Scalar>(1 / std::sqrt(information.concentration * weights.effective)),
+            likelihood(k, h),
+            weights.effective,
+            iteration};
+  }
+
+ private:
+  static void refuse_point_mass(double h) {
+    require(h < -N * static_cast<double>(std::numeric_limits<Scalar>::epsilon()), "fit: samples",
+            "a set of (nearly) equal rotations", "the concentration has no finite estimate");
+  }
+  static double likelihood(double k, double h) { return k == 0 ? 0 : k * h - detail::leon_normaliser<N>(k).log; }
+  static Distribution at(const SquareMatrix<double, N>& location, double k) {
+    return {Sample(location.template cast<Scalar>()), static_cast<Scalar>(k)};
+  }
+};
+
+}  // namespace sheafnn

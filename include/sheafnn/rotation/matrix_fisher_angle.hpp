@@ -1,0 +1,111 @@
+/// \file
+/// The rotation angle of PMᵀ for the matrix Fisher distribution: density, distribution function and quantile.
+///
+/// N = 2: the von Mises density. N = 3: a rotation by r about n has Σs − tr(FᵀP) = z (n₁² t₁ + n₂² t₂ + n₃² t₃) with z = 1 −
+/// cos r and t = (s₂ + s₃, s₁ + s₃, s₁ + s₂), in the frame U. Averaged over directions, with c = n₁,
+///     B(z) = ∫₀¹ exp(−z (t₁c² + t₂(1 − c²))) I₀ᵉ(z (t₃ − t₂)(1 − c²)/2) dc,
+/// and the density of r is (1 − cos r)/π · B(z)/(c(F) e^{−Σs}). Distribution functions are integrals of that over
+/// sin²(r/2), in which the integrand has exponential layers only: absolute error about 1e-13. N = 3
+/// with different s takes about a millisecond each.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "sheafnn/rotation/matrix_fisher_distribution.hpp"
+#include "sheafnn/rotation/rotation_angle.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// Density relative to the uniform rotation's at an angle with sin²(r/2) = y.
+template <int N>
+[[nodiscard]] double matrix_fisher_angle_ratio(const Column<double, N>& s, double log_scaled, double y) {
+  const double z = 2 * y;
+  if constexpr (N == 2) {
+    return std::exp(-z * (s(0) + s(1)) - log_scaled);
+  } else {
+    const double t1 = s(1) + s(2), t2 = s(0) + s(2), t3 = s(0) + s(1);
+    if (t3 - t1 <= 1e-15 * t3) return std::exp(-z * t1 - log_scaled);
+    const auto integrand = [&](double c, double rest) {
+      const double across = rest * (1 + c);  // 1 − c²
+      return std::exp(-z * (t1 * c * c + t2 * across) - log_scaled) *
+             scaled_bessel_i0(0.5 * z * (t3 - t2) * across);
+    };
+    return integrate_unit(integrand, {.lower = 33, .upper = 33 + std::log1p(z * t3), .step = 1.0 / 3});
+  }
+}
+
+/// P(angle ≤ r) for N = 3, P(0 ≤ angle ≤ r) for N = 2; r in [0, π].
+template <int N>
+[[nodiscard]] double matrix_fisher_angle_mass(const Column<double, N>& s, double log_scaled, double r) {
+  const double sine = std::sin(r / 2), cosine = std::cos(r / 2);
+  const double end = sine * sine;
+  if (end == 0) return 0;
+  const auto integrand = [&](double t, double rest) {
+    const double y = end * t;
+    const double other = end * rest + cosine * cosine;  // 1 − y
+    const double uniform = N == 2 ? 1 / std::sqrt(y * other) : std::sqrt(y / other);
+    return uniform * matrix_fisher_angle_ratio<N>(s, log_scaled, y);
+  };
+  // What is left out: y^{1/2} (N = 2) or y^{3/2} at 0, in units of the layer's width; (1 − y)^{1/2} at 1.
+  const double layer = std::log1p(2 * s(0));
+  return end / (N == 2 ? 2 * pi : 0.5 * pi) *
+         integrate_unit(integrand, {.lower = (N == 2 ? 66 : 24) + layer, .upper = 66, .step = 1.0 / 3});
+}
+
+}  // namespace detail
+
+/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
+template <int N, class Scalar>
+[[nodiscard]] Scalar angle_pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
+                               std::type_identity_t<Scalar> r) {
+  const double angle = detail::checked_angle<N>("angle_pdf: r", r);
+  const double sine = std::sin(angle / 2);
+  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
+                             detail::matrix_fisher_angle_ratio<N>(distribution.singular_values(),
+                                                                  distribution.normaliser().log_scaled,
+                                                                  sine * sine));
+}
+
+/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
+template <int N, class Scalar>
+[[nodiscard]] Scalar angle_cdf(const MatrixFisherDistribution<N, Scalar>& distribution,
+                               std::type_identity_t<Scalar> r) {
+  const double angle = detail::checked_angle<N>("angle_cdf: r", r);
+  const double mass = detail::matrix_fisher_angle_mass<N>(distribution.singular_values(),
+                                                          distribution.normaliser().log_scaled, std::abs(angle));
+  return static_cast<Scalar>(std::min(1.0, N == 3 ? mass : 0.5 + std::copysign(mass, angle)));
+}
+
+/// The angle with a given probability below, by Newton's method kept inside a bracket.
+///
+/// \throws std::invalid_argument  the probability is not in [0, 1]
+template <int N, class Scalar>
+[[nodiscard]] Scalar angle_quantile(const MatrixFisherDistribution<N, Scalar>& distribution,
+                                    std::type_identity_t<Scalar> probability) {
+  const double p = detail::checked_probability("angle_quantile: probability", static_cast<double>(probability));
+  const Column<double, N>& s = distribution.singular_values();
+  const double log_scaled = distribution.normaliser().log_scaled;
+  const double target = N == 3 ? p : std::abs(p - 0.5);
+  double low = 0, high = detail::pi;
+  if (target >= (N == 3 ? 1.0 : 0.5)) low = high;
+  if (target <= 0) high = low;
+  double r = std::min(0.5 * high, 1 / std::sqrt(1 + s.sum()));
+  for (int i = 0; i < 100 && high - low > 4e-16 * high; ++i) {
+    const double excess = detail::matrix_fisher_angle_mass<N>(s, log_scaled, r) - target;
+    (excess > 0 ? high : low) = r;
+    const double sine = std::sin(r / 2);
+    const double density =
+        detail::haar_angle_pdf<N>(r) * detail::matrix_fisher_angle_ratio<N>(s, log_scaled, sine * sine);
+    const double next = r - excess / density;
+    const double step = next > low && next < high ? next - r : 0.5 * (low + high) - r;
+    r += step;
+    if (std::abs(step) <= 1e-14 * r) break;
+  }
+  if (low == high) r = low;
+  return static_cast<Scalar>(N == 3 ? r : std::copysign(r, p - 0.5));
+}
+
+}  // namespace sheafnn

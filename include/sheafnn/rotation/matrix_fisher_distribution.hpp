@@ -1,0 +1,205 @@
+/// \file
+/// The matrix Fisher (matrix Langevin) distribution on SO(2) and SO(3): density exp(tr FᵀP)/c(F) with respect to
+/// normalised Haar measure, for any matrix F.
+///
+/// F = U diag(s) Vᵀ with rotations U, V and s₁ ≥ s₂ ≥ |s₃| has its mode at M = UVᵀ. N = 2 is the von Mises distribution of
+/// the angle: only F's multiple of a rotation counts there. N = 3 is the Bingham distribution of the quaternion. Source:
+/// Downs, "Orientation statistics", Biometrika 59, 1972; Khatri, Mardia, J. R. Stat. Soc. B 39, 1977.
+#pragma once
+
+#include <Eigen/SVD>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "sheafnn/core/eigen.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/bingham_sampler.hpp"
+#include "sheafnn/rotation/matrix_fisher_normaliser.hpp"
+#include "sheafnn/rotation/operations.hpp"
+#include "sheafnn/rotation/orthonormalise.hpp"
+#include "sheafnn/rotation/quaternion.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// F = U diag(s) Vᵀ with det U = det V = 1; for N = 2 that of the multiple of a rotation nearest to F.
+template <int N>
+struct ProperSvd {
+  SquareMatrix<double, N> u, v;
+  Column<double, N> s;
+
+  explicit ProperSvd(const SquareMatrix<double, N>& f) {
+    if constexpr (N == 2) {
+      const double a = 0.5 * (f(0, 0) + f(1, 1));
+      const double b = 0.5 * (f(1, 0) - f(0, 1));
+      const double length = std::hypot(a, b);
+      const double c = length > 0 ? a / length : 1;
+      const double d = length > 0 ? b / length : 0;
+      u << c, -d, d, c;
+      v = identity_matrix<double, 2>();
+      s.setConstant(length);
+    } else {
+      const Eigen::JacobiSVD<SquareMatrix<double, N>> svd(f, Eigen::ComputeFullU | Eigen::ComputeFullV);
+      u = svd.matrixU();
+      v = svd.matrixV();
+      s = svd.singularValues();
+      for (SquareMatrix<double, N>* q : {&u, &v}) {
+        if (pivoted_determinant<double, N>(*q) < 0) {
+          q->col(N - 1) *= -1;
+          s(N - 1) *= -1;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+template <int N, class Dtype = double>
+class MatrixFisherDistribution {
+  static_assert(N == 2 || N == 3, "the normaliser is offered for SO(2) and SO(3)");
+  static_assert(std::is_floating_point_v<Dtype>, "a distribution's parameters are float or double");
+
+ public:
+  static constexpr int dimension = N;
+  using Scalar = Dtype;
+  using Matrix = SquareMatrix<Scalar, N>;
+
+  /// \param parameter  F (N × N), finite
+  /// \throws std::invalid_argument  an entry that is NaN or infinite
+  explicit MatrixFisherDistribution(const Matrix& parameter)
+      : parameter_(checked(parameter)),
+        svd_(parameter_),
+        normaliser_(detail::matrix_fisher_normaliser(svd_.s)),
+        sampler_(quaternion_concentrations(svd_.s)) {}
+
+  /// F = κM.
+  ///
+  /// \param location       M, a rotation; orthonormalised when drifted, see orthonormalised
+  /// \param concentration  κ ≥ 0, finite
+  /// \throws std::invalid_argument  otherwise
+  MatrixFisherDistribution(const Matrix& location, Scalar concentration)
+      : MatrixFisherDistribution(
+            Matrix(checked_concentration(concentration) *
+                   orthonormalised<Scalar, N>("MatrixFisherDistribution: location", location))) {}
+
+  /// F.
+  [[nodiscard]] Matrix parameter() const { return parameter_.template cast<Scalar>(); }
+  /// M = UVᵀ, the mode; one of several where s₂ + s₃ = 0.
+  [[nodiscard]] Matrix location() const { return (svd_.u * svd_.v.transpose()).template cast<Scalar>(); }
+  /// Proper singular values of F, s₁ ≥ s₂ ≥ |s₃|; N = 2: half the concentration of the angle, twice.
+  [[nodiscard]] const Column<double, N>& singular_values() const noexcept { return svd_.s; }
+  /// F = U diag(s) Vᵀ in double.
+  [[nodiscard]] const detail::ProperSvd<N>& svd() const noexcept { return svd_; }
+  /// log c − Σs, its derivatives and 1 − them.
+  [[nodiscard]] const detail::MatrixFisherNormaliser<N>& normaliser() const noexcept { return normaliser_; }
+  [[nodiscard]] const detail::BinghamSampler<N == 2 ? 2 : 4>& sampler() const noexcept { return sampler_; }
+
+ private:
+  static SquareMatrix<double, N> checked(const Matrix& parameter) {
+    detail::require_finite<Scalar, N>("MatrixFisherDistribution: parameter", parameter);
+    return parameter.template cast<double>();
+  }
+  static Scalar checked_concentration(Scalar concentration) {
+    require(concentration >= 0 && concentration <= std::numeric_limits<Scalar>::max(),
+            "MatrixFisherDistribution: concentration", concentration, "must be finite and at least 0");
+    return concentration;
+  }
+  /// Σs − tr(diag(s) R(q)) = Σ a_i q_i² for a unit quaternion q, or for (cos, sin) of half the angle.
+  static Column<double, N == 2 ? 2 : 4> quaternion_concentrations(const Column<double, N>& s) {
+    if constexpr (N == 2) {
+      return {0, 2 * (s(0) + s(1))};
+    } else {
+      return {0, 2 * (s(1) + s(2)), 2 * (s(0) + s(2)), 2 * (s(0) + s(1))};
+    }
+  }
+
+  SquareMatrix<double, N> parameter_;
+  detail::ProperSvd<N> svd_;
+  detail::MatrixFisherNormaliser<N> normaliser_;
+  detail::BinghamSampler<N == 2 ? 2 : 4> sampler_;
+};
+
+/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] Scalar logpdf(const MatrixFisherDistribution<N, Scalar>& distribution,
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  const auto& svd = distribution.svd();
+  const SquareMatrix<double, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p).template cast<double>();
+  // tr(FᵀP) − Σs, without the digits that large s would take.
+  const SquareMatrix<double, N> turned = svd.u.transpose() * rotation * svd.v;
+  double power = 0;
+  for (int i = 0; i < N; ++i) power += svd.s(i) * (turned(i, i) - 1);
+  return static_cast<Scalar>(power - distribution.normaliser().log_scaled);
+}
+
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] Scalar pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  return std::exp(logpdf(distribution, p));
+}
+
+/// E[P] = U diag(∂ log c/∂s) Vᵀ.
+template <int N, class Scalar>
+[[nodiscard]] SquareMatrix<Scalar, N> mean(const MatrixFisherDistribution<N, Scalar>& distribution) {
+  const auto& svd = distribution.svd();
+  const Column<double, N> d = Column<double, N>::Ones() - distribution.normaliser().rest;
+  return (svd.u * d.asDiagonal() * svd.v.transpose()).template cast<Scalar>();
+}
+
+/// tr(E[P] Mᵀ)/N, the length of the mean where F is a multiple of a rotation.
+template <int N, class Scalar>
+[[nodiscard]] Scalar mean_resultant(const MatrixFisherDistribution<N, Scalar>& distribution) {
+  return static_cast<Scalar>(1 - distribution.normaliser().rest.sum() / N);
+}
+
+/// Derivatives of log f(P) as a function of free matrices.
+template <int N, class Scalar>
+struct MatrixFisherGradient {
+  SquareMatrix<Scalar, N> parameter;  ///< F̄ = P − E[P] (N = 2: its multiple of a rotation)
+  SquareMatrix<Scalar, N> argument;   ///< P̄ = F
+};
+
+/// \throws std::invalid_argument  P is no rotation
+template <int N, class Scalar>
+[[nodiscard]] MatrixFisherGradient<N, Scalar> logpdf_gradient(
+    const MatrixFisherDistribution<N, Scalar>& distribution,
+    const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+  return {orthonormalised<Scalar, N>("logpdf_gradient: p", p) - mean(distribution), distribution.parameter()};
+}
+
+/// KL to the uniform distribution in nats: Σ s_i d_i − log c.
+template <int N, class Scalar>
+[[nodiscard]] Scalar kl_to_uniform(const MatrixFisherDistribution<N, Scalar>& distribution) {
+  const auto& normaliser = distribution.normaliser();
+  return static_cast<Scalar>(-distribution.singular_values().dot(normaliser.rest) - normaliser.log_scaled);
+}
+
+/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
+template <int N, class Scalar>
+[[nodiscard]] Scalar entropy(const MatrixFisherDistribution<N, Scalar>& distribution) {
+  return -kl_to_uniform(distribution);
+}
+
+/// A sample, exact, by rejection: a pure function of (stream, id); takes two draws for each proposal, from first_draw on.
+template <int N, class Scalar>
+[[nodiscard]] SquareMatrix<Scalar, N> sample(const MatrixFisherDistribution<N, Scalar>& distribution,
+                                             const Stream& stream, std::uint32_t id,
+                                             std::uint32_t first_draw = 0) {
+  const auto& svd = distribution.svd();
+  const auto x = distribution.sampler()(stream, id, first_draw);
+  SquareMatrix<double, N> r;
+  if constexpr (N == 2) {
+    r << x(0) * x(0) - x(1) * x(1), -2 * x(0) * x(1), 2 * x(0) * x(1), x(0) * x(0) - x(1) * x(1);
+  } else {
+    r = quaternion_rotation<double>(x);
+  }
+  return (svd.u * r * svd.v.transpose()).template cast<Scalar>();
+}
+
+}  // namespace sheafnn
