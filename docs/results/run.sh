@@ -19,13 +19,19 @@ run() {
 for dataset in "$@"; do
   for maps in diagonal special-orthogonal general-linear; do
     case $dataset in
-      texas | wisconsin | cornell)
+      texas)
+        layers=4
+        if [ $maps = general-linear ]; then layers=5; fi
+        run $dataset $maps --layers $layers --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
+          --input-dropout 0 --dropout 0.7 --epochs 300 --patience 100
+        ;;
+      wisconsin | cornell)
         run $dataset $maps --layers 4 --channels 20 --add-hp --lr 0.02 --weight-decay 5e-3 --sheaf-decay 5e-3 \
           --input-dropout 0 --dropout 0.7 --epochs 300 --patience 100
         ;;
       film)
-        run $dataset $maps --layers 2 --channels 16 --add-hp --lr 0.01 --weight-decay 5e-3 --sheaf-decay 5e-3 \
-          --input-dropout 0.5 --dropout 0.5 --epochs 150 --patience 30
+        run $dataset $maps --layers 2 --channels 16 --add-hp --lr 0.003 --weight-decay 5e-3 --sheaf-decay 5e-3 \
+          --input-dropout 0 --dropout 0.5 --epochs 200 --patience 30
         ;;
       cora)
         run $dataset $maps --layers 3 --channels 16 --add-lp --lr 0.02 --weight-decay 5e-4 --sheaf-decay 5e-4 \
