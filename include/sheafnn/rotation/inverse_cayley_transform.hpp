@@ -3,12 +3,16 @@
 /// parametrisation. Source: math, "Rotations".
 #pragma once
 
-#include <Eigen/LU>
 #include <cmath>
 #include <limits>
 
-#include "sheafnn/core/config.hpp"
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/LU>
+// clang-format on
+
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"

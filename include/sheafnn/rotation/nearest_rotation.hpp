@@ -2,11 +2,15 @@
 /// The rotation nearest to a given matrix (for cleaning up measured or rounded rotations).
 #pragma once
 
-#include <Eigen/SVD>
 #include <limits>
 #include <string_view>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/SVD>
+// clang-format on
+
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"
