@@ -62,6 +62,11 @@ head -n 1 nodes.csv | grep -qx 'node,class,p_0,p_1,entropy,mutual_information' |
   --synthetic-classes 2 --output other.csv > /dev/null
 [ "$(wc -l < other.csv)" -eq 51 ] || fail "other.csv has not 50 nodes"
 "$bin/separation" > separation.txt || fail "separation"
+"$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
+[ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
+# No estimate is further than 5 standard errors from the truth (last column; turns of M are never negative).
+awk '$NF ~ /^-?[0-9]+\.[0-9][0-9]$/ && NF >= 5 {n++; if ($NF > 5 || $NF < -5) bad = 1} END {exit bad || n < 30}' \
+  <(grep -v Kolmogorov rotations.txt) || fail "a fit is off: $(cat rotations.txt)"
 
 # usage: refuse PATTERN COMMAND...: exit code 2, one line on stderr that matches, nothing written.
 refuse() {
@@ -101,5 +106,6 @@ cmp row.txt error.txt || fail "side by side, another error is reported"
 refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
+refuse 'nowhere/out\.svg' "$bin/rotations" nowhere/out.svg
 refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv
 echo "all programs behave"

@@ -5,6 +5,10 @@
 #include <cstdio>
 
 #include "sheafnn/bsnn/posterior.hpp"
+#include "sheafnn/rotation/angular_central_gaussian.hpp"
+#include "sheafnn/rotation/cayley_gradient.hpp"
+#include "sheafnn/rotation/centred_cayley.hpp"
+#include "sheafnn/rotation/wrapped_cauchy.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -48,6 +52,48 @@ __global__ void incident_pairs(const float* raw, int width, int count, float* ou
   if (arc < count) out[arc] = incident_pair<Family>(raw + arc * width, static_cast<std::uint32_t>(arc));
 }
 
+/// One sample of each distribution of rotations, its log density and derivatives: a number that depends on all of them.
+template <int N>
+SHEAFNN_HD float rotation_sample(std::uint32_t id) {
+  const Stream stream{7, Purpose::user};
+  const float kappa = 0.6f;
+  const SquareMatrix<float, N> m = haar_rotation<float, N>(stream, id, 40);
+  const SquareMatrix<float, N> p = multiply(centred_cayley_sample<float, N>(stream, id, kappa), m);
+  const CayleyLogpdfGradient<float, N> gradient = cayley_logpdf_gradient<float, N>(p, m, kappa);
+  const RotationParameters<float, N> turn = tangent_gradient<float, N>(gradient.location, m);
+  const SquareMatrix<float, N> factor = identity_matrix<float, N>();
+  const Column<float, N> x = angular_central_gaussian_sample<float, N>(factor, stream, id, 80);
+  const float angle = wrapped_cauchy_from_uniform<float>(3.0f * x(0), 1.0f, kappa);
+  return cayley_logpdf<float, N>(multiply_nt(p, m), kappa) + gradient.concentration + turn(0) +
+         angular_central_gaussian_logpdf<float, N>(x, factor) + wrapped_cauchy_logpdf<float>(angle - 1.0f, kappa);
+}
+
+template <int N>
+__global__ void rotation_samples(int count, float* out) {
+  const int id = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (id < count) out[id] = rotation_sample<N>(static_cast<std::uint32_t>(id));
+}
+
+/// Largest relative difference between device and host over 1000 ids; −1 on a CUDA error.
+template <int N>
+double compare_rotations() {
+  constexpr int count = 1000;
+  float result[count];
+  float* device_out = nullptr;
+  if (cudaMalloc(&device_out, sizeof result) != cudaSuccess) return -1;
+  rotation_samples<N><<<(count + 127) / 128, 128>>>(count, device_out);
+  if (cudaMemcpy(result, device_out, sizeof result, cudaMemcpyDeviceToHost) != cudaSuccess) return -1;
+  cudaFree(device_out);
+  double worst = 0;
+  for (int id = 0; id < count; ++id) {
+    const double host = rotation_sample<N>(static_cast<std::uint32_t>(id));
+    const double difference = std::abs(result[id] - host) / (1 + std::abs(host));
+    if (!(difference <= worst)) worst = difference;
+  }
+  std::printf("distributions on SO(%d): largest relative difference between device and host %.2g\n", N, worst);
+  return worst;
+}
+
 /// Largest relative difference between device and host over `count` incident pairs; −1 on a CUDA error.
 template <class Family>
 double compare(const char* name) {
@@ -83,7 +129,8 @@ int main() {
   constexpr double bound = 1000 * 1.2e-7;
   bool good = true;
   for (const double worst : {compare<Diagonal<3>>("diagonal"), compare<SpecialOrthogonal<3>>("special-orthogonal"),
-                             compare<GeneralLinear<3>>("general-linear")}) {
+                             compare<GeneralLinear<3>>("general-linear"), compare_rotations<2>(),
+                             compare_rotations<3>(), compare_rotations<4>()}) {
     good = good && worst >= 0 && worst <= bound;
   }
   return good ? 0 : 1;

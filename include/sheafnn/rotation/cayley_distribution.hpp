@@ -28,7 +28,8 @@ namespace sheafnn {
 /// latter determinant.
 ///
 /// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
-/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; rounding errors as κ → 1, Y₀ → I are kept to that.
+/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. Rounding errors as κ → 1,
+/// Y₀ → I are kept to both.
 ///
 /// \param kappa  in [0, 1)
 template <class T, int N>
@@ -38,17 +39,21 @@ template <class T, int N>
   for (int j = 0; j < N; ++j) {
     for (int i = 0; i < N; ++i) a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
   }
-  T sum = T(0.5 * N) * log((T(1) - kappa) * (T(1) + kappa));
+  const T log_least = log(T(1) - kappa);
+  const T log_most = log(T(1) + kappa);
+  T log_determinant = T(0);
   for (int k = 0; k < N; ++k) {
     const T pivot = select(a(k, k) < T(1) - kappa, T(1) - kappa, a(k, k));
-    sum -= log(pivot);
+    log_determinant += log(pivot);
     const T inverse_pivot = T(1) / pivot;
     for (int i = k + 1; i < N; ++i) {
       const T factor = a(i, k) * inverse_pivot;
       for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
     }
   }
-  return T(N - 1) * sum;
+  log_determinant = select(log_determinant >= T(N) * log_least, log_determinant, T(N) * log_least);  // also for NaN
+  log_determinant = select(log_determinant <= T(N) * log_most, log_determinant, T(N) * log_most);
+  return T(N - 1) * (T(0.5 * N) * (log_least + log_most) - log_determinant);
 }
 
 /// C_N(M, κ).

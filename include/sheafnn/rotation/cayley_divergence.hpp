@@ -10,11 +10,15 @@
 /// distributions".
 #pragma once
 
-#include <Eigen/SVD>
 #include <cmath>
 #include <type_traits>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/SVD>
+// clang-format on
+
 #include "sheafnn/rotation/cayley_distribution.hpp"
 #include "sheafnn/rotation/sphere_average.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"

@@ -89,7 +89,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
       }
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
-        mean += weights.weight[i] * moebius_inverse<double, N>(multiply_nt(samples[i], location), kappa);
+        mean += weights.weight[i] * detail::uniform_behind<double, N>(multiply_nt(samples[i], location), kappa);
       }
       const double scale = (N - 1) * kappa / ((1 - kappa) * (1 + kappa));
       RotationParameters<double, N> turn = skew_parameters<double, N>(mean) * (N / (scale * twice));

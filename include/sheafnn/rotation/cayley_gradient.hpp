@@ -11,11 +11,51 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
-#include "sheafnn/rotation/moebius.hpp"
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
 namespace sheafnn {
+
+namespace detail {
+
+/// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are but for rounding: where
+/// 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> uniform_behind(const SquareMatrix<T, N>& y, const T& kappa) {
+  const T least = T(1) - kappa;
+  SquareMatrix<T, N> a, u;
+  T inverse_pivot[N];
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) {
+      a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
+      u(i, j) = y(i, j) - (i == j ? kappa : T(0));
+    }
+  }
+  for (int k = 0; k < N; ++k) {
+    inverse_pivot[k] = T(1) / select(a(k, k) < least, least, a(k, k));
+    for (int i = k + 1; i < N; ++i) {
+      const T factor = a(i, k) * inverse_pivot[k];
+      for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+      for (int j = 0; j < N; ++j) u(i, j) -= factor * u(k, j);
+    }
+  }
+  for (int k = N - 1; k >= 0; --k) {
+    for (int j = 0; j < N; ++j) {
+      T sum = u(k, j);
+      for (int i = k + 1; i < N; ++i) sum -= a(k, i) * u(i, j);
+      u(k, j) = sum * inverse_pivot[k];
+    }
+  }
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) {
+      const T below = select(u(i, j) <= T(1), u(i, j), T(1));  // also for NaN
+      u(i, j) = select(below >= T(-1), below, T(-1));
+    }
+  }
+  return u;
+}
+
+}  // namespace detail
 
 /// The derivative in φ at 0 of ⟨cotangent, exp(X_φ) R⟩: how a function of rotations changes when R turns.
 ///
@@ -42,7 +82,7 @@ template <class T, int N>
                                                                                   const SquareMatrix<T, N>& m,
                                                                                   const T& kappa) {
   const T scale = T(N - 1) / ((T(1) - kappa) * (T(1) + kappa));
-  const SquareMatrix<T, N> u = moebius_inverse<T, N>(multiply_nt(p, m), kappa);
+  const SquareMatrix<T, N> u = detail::uniform_behind<T, N>(multiply_nt(p, m), kappa);
   CayleyLogpdfGradient<T, N> r;
   r.concentration = T(0);
   SquareMatrix<T, N> w;  // (N − 1) κ W

@@ -9,7 +9,6 @@
 /// freedom. Derived in math, "León's distribution".
 #pragma once
 
-#include <Eigen/LU>
 #include <boost/math/special_functions/digamma.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <boost/math/special_functions/trigamma.hpp>
@@ -18,7 +17,12 @@
 #include <limits>
 #include <type_traits>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/LU>
+// clang-format on
+
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/random/stream.hpp"

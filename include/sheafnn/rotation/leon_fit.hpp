@@ -6,7 +6,6 @@
 /// coordinates of Σ w S. Source: math, "Fits".
 #pragma once
 
-#include <Eigen/LU>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -14,7 +13,12 @@
 #include <stdexcept>
 #include <vector>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/LU>
+// clang-format on
+
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/leon_distribution.hpp"

@@ -7,13 +7,17 @@
 /// Downs, "Orientation statistics", Biometrika 59, 1972; Khatri, Mardia, J. R. Stat. Soc. B 39, 1977.
 #pragma once
 
-#include <Eigen/SVD>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/SVD>
+// clang-format on
+
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/bingham_sampler.hpp"

@@ -6,8 +6,6 @@
 /// (d_i ± d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
 #pragma once
 
-#include <Eigen/Cholesky>
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,7 +14,13 @@
 #include <stdexcept>
 #include <vector>
 
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
 #include "sheafnn/core/eigen.hpp"
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
+// clang-format on
+
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"
 #include "sheafnn/rotation/sample_weights.hpp"

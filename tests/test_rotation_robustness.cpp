@@ -1,0 +1,244 @@
+/// \file
+/// Distributions of rotations at the ends of their ranges: κ next to 1, antipodal rotations, drifted matrices, dimension 16.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "rotation_checks.hpp"
+#include "sheafnn/rotation.hpp"
+
+namespace {
+
+using namespace rotation_checks;
+using sheafnn::CayleyDistribution;
+using sheafnn::SquareMatrix;
+using sheafnn::Stream;
+
+constexpr double pi = 3.14159265358979323846;
+
+/// Turn by 2 atan(tangent) in the plane of the first two axes, from the tangent of half the angle: exact for tiny ones.
+template <class Scalar, int N>
+SquareMatrix<Scalar, N> half_turn_tangent(double tangent) {
+  SquareMatrix<double, N> r = SquareMatrix<double, N>::Identity();
+  const double scale = 1 / (1 + tangent * tangent);
+  r(0, 0) = r(1, 1) = (1 - tangent * tangent) * scale;
+  r(1, 0) = 2 * tangent * scale;
+  r(0, 1) = -r(1, 0);
+  return r.template cast<Scalar>();
+}
+
+/// The density next to a location of I, where rounded entries still hold the angle: turns by multiples of 1 − κ.
+template <class Scalar, int N>
+void check_concentrated(double rest) {
+  CAPTURE(N);
+  CAPTURE(rest);
+  const double unit = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  const Scalar kappa = static_cast<Scalar>(1 - rest);
+  const double gap = static_cast<double>(Scalar(1) - kappa);  // exact
+  const CayleyDistribution<N, Scalar> distribution(SquareMatrix<Scalar, N>::Identity(), kappa);
+  for (const double multiple : {0.0, 0.5, 1.0, 30.0}) {
+    CAPTURE(multiple);
+    const SquareMatrix<Scalar, N> p = half_turn_tangent<Scalar, N>(multiple * gap / 2);
+    // det(I − κY) = (1 − κ)^{N−2} (1 + κ² − 2κ cos r), and the entry sin r is exact to rounding.
+    const double sine = static_cast<double>(p(1, 0));
+    const double cosine = std::copysign(std::sqrt((1 - sine) * (1 + sine)), static_cast<double>(p(0, 0)));
+    const double squared =
+        cosine > 0 ? sine * sine / (2 * (1 + cosine)) : (1 - cosine) / 2;  // sin² of half the angle
+    const double k = static_cast<double>(kappa);
+    const double expected = (N - 1) * (0.5 * N * std::log(gap * (1 + k)) - (N - 2) * std::log(gap) -
+                                       std::log(gap * gap + 4 * k * squared));
+    const double value = static_cast<double>(sheafnn::logpdf(distribution, p));
+    // Rounded diagonal entries leave out up to θ²/2 or ε, of pivots that are at least 1 − κ.
+    const double diagonal = std::min(multiple * multiple * gap, unit / gap);
+    CHECK(std::abs(value - expected) <=
+          16 * N * unit * (1 + std::abs(expected) + multiple * multiple) + 4 * (N - 1) * diagonal);
+    CHECK(std::isfinite(static_cast<double>(sheafnn::logpdf_gradient(distribution, p).concentration)));
+  }
+}
+
+/// Sampling, moments and divergences next to κ = 1.
+template <class Scalar, int N>
+void check_limit(double rest) {
+  CAPTURE(N);
+  CAPTURE(rest);
+  const double unit = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  const Scalar kappa = static_cast<Scalar>(1 - rest);
+  const SquareMatrix<Scalar, N> m = sheafnn::haar_rotation<Scalar, N>(Stream{.seed = 701}, 0u);
+  const CayleyDistribution<N, Scalar> distribution(m, kappa);
+  std::vector<SquareMatrix<Scalar, N>> batch(100);
+  sheafnn::sample_many(distribution, Stream{.seed = 702}, 0, batch);
+  for (std::uint32_t id = 0; id < 100; ++id) {
+    const SquareMatrix<Scalar, N> y = sheafnn::sample(distribution, Stream{.seed = 702}, id);
+    CHECK(static_cast<double>(sheafnn::orthogonality_defect<Scalar, N>(y)) <= 16 * N * unit);
+    CHECK(static_cast<double>(sheafnn::orthogonality_defect<Scalar, N>(batch[id])) <= 16 * N * unit);
+    CHECK(std::isfinite(static_cast<double>(sheafnn::logpdf(distribution, y))));
+    const auto gradient = sheafnn::logpdf_gradient(distribution, y);
+    CHECK(std::isfinite(static_cast<double>(gradient.concentration)));
+    CHECK(gradient.location.allFinite());
+    CHECK(gradient.argument.allFinite());
+  }
+  CHECK(std::isfinite(static_cast<double>(sheafnn::kl_to_uniform(distribution))));
+  CHECK(sheafnn::kl_divergence(distribution, distribution) == 0);
+  const CayleyDistribution<N, Scalar> wide(m, Scalar(0.25));
+  CHECK(std::isfinite(static_cast<double>(sheafnn::kl_divergence(wide, distribution))));
+  CHECK(sheafnn::kl_divergence(wide, distribution) > 0);
+  if constexpr (N <= 3) {
+    const Scalar median = sheafnn::angle_quantile(distribution, Scalar(0.75));
+    CHECK(static_cast<double>(median) <= 10 * rest);
+    CHECK(std::abs(static_cast<double>(sheafnn::angle_cdf(distribution, median)) - 0.75) <= 16 * unit);
+  }
+}
+
+template <class Scalar>
+void check_limits(double rest) {
+  check_concentrated<Scalar, 2>(rest);
+  check_concentrated<Scalar, 3>(rest);
+  check_concentrated<Scalar, 5>(rest);
+  check_concentrated<Scalar, 16>(rest);
+  check_limit<Scalar, 2>(rest);
+  check_limit<Scalar, 3>(rest);
+  check_limit<Scalar, 4>(rest);
+  check_limit<Scalar, 5>(rest);
+  check_limit<Scalar, 8>(rest);
+  check_limit<Scalar, 16>(rest);
+}
+
+/// At a turn by π − δ: Cayley densities are smooth there, León's is (sin(δ/2))^{2k}.
+template <class Scalar>
+void check_antipodal() {
+  const double unit = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  for (const double delta : {0.5, 1e-2, 1e-3}) {
+    CAPTURE(delta);
+    const SquareMatrix<Scalar, 3> p = half_turn_tangent<Scalar, 3>(1 / std::tan(delta / 2));
+    const SquareMatrix<Scalar, 3> identity = SquareMatrix<Scalar, 3>::Identity();
+    const double k = 1.5;
+    const double expected =
+        std::log(static_cast<double>(
+            sheafnn::pdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)), identity))) +
+        2 * k * std::log(std::sin(delta / 2));
+    const double value =
+        static_cast<double>(sheafnn::logpdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)), p));
+    CHECK(std::abs(value - expected) <= 32 * k * unit / delta + 16 * unit * std::abs(expected));
+    const double cayley =
+        static_cast<double>(sheafnn::logpdf(CayleyDistribution<3, Scalar>(identity, Scalar(0.75)), p));
+    const double square = 0.0625 + 3 * std::pow(std::cos(delta / 2), 2);
+    CHECK(std::abs(cayley - std::log(0.4375 * 1.75 * 1.75 / (square * square))) <= 64 * unit);
+  }
+  SquareMatrix<Scalar, 3> half_turn = SquareMatrix<Scalar, 3>::Identity();
+  half_turn(0, 0) = half_turn(1, 1) = -1;
+  const SquareMatrix<Scalar, 3> identity = SquareMatrix<Scalar, 3>::Identity();
+  CHECK(sheafnn::pdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)), half_turn) == 0);
+  CHECK(sheafnn::logpdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(0)), half_turn) == 0);
+  CHECK_THROWS_AS(static_cast<void>(
+                      sheafnn::logpdf_gradient(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)),
+                                               half_turn)),
+                  std::invalid_argument);
+  CHECK(std::isfinite(
+      sheafnn::logpdf(sheafnn::MatrixFisherDistribution<3, Scalar>(identity, Scalar(3)), half_turn)));
+  const auto gradient =
+      sheafnn::logpdf_gradient(CayleyDistribution<3, Scalar>(identity, Scalar(0.999)), half_turn);
+  CHECK(gradient.argument.allFinite());
+  CHECK(std::isfinite(gradient.concentration));
+}
+
+template <class Scalar, int N>
+void check_drift() {
+  CAPTURE(N);
+  const Scalar unit = std::numeric_limits<Scalar>::epsilon();
+  const SquareMatrix<Scalar, N> m = sheafnn::haar_rotation<Scalar, N>(Stream{.seed = 703}, 0u);
+  std::mt19937 engine(704);
+  const SquareMatrix<Scalar, N> noise = random_matrix<N, N>(engine).template cast<Scalar>();
+  const SquareMatrix<Scalar, N> drifted = m + sheafnn::rotation_tolerance<Scalar>() / 8 * noise;
+  CHECK(sheafnn::orthogonality_defect<Scalar, N>(drifted) > Scalar(8 * N) * unit);
+  const SquareMatrix<Scalar, N> cleaned = sheafnn::orthonormalised<Scalar, N>("m", drifted);
+  CHECK(sheafnn::orthogonality_defect<Scalar, N>(cleaned) <= Scalar(8 * N) * unit);
+  // It is the nearest rotation, and what is clean stays as it is.
+  CHECK((cleaned - sheafnn::nearest_rotation<Scalar, N>(drifted)).norm() <= Scalar(16 * N) * unit);
+  CHECK(sheafnn::orthonormalised<Scalar, N>("m", cleaned) == cleaned);
+  const CayleyDistribution<N, Scalar> distribution(drifted, Scalar(0.99));
+  CHECK(distribution.location() == cleaned);
+  // Both ways of drifting leave the log density, which varies over angles of 0.01, as that of the clean rotation.
+  const Scalar exact = sheafnn::logpdf(distribution, cleaned);
+  CHECK(std::abs(sheafnn::logpdf(distribution, drifted) - exact) <= Scalar(64 * N * N * 100) * unit);
+  CHECK(sheafnn::LeonCayleyDistribution<N, Scalar>(drifted, Scalar(2)).location() == cleaned);
+  SquareMatrix<Scalar, N> far = m;
+  far(0, 0) += Scalar(4) * sheafnn::rotation_tolerance<Scalar>();
+  far(1, 1) -= Scalar(4) * sheafnn::rotation_tolerance<Scalar>();
+  if (sheafnn::orthogonality_defect<Scalar, N>(far) > sheafnn::rotation_tolerance<Scalar>()) {
+    CHECK_THROWS_WITH_AS((CayleyDistribution<N, Scalar>(far, Scalar(0.5))),
+                         doctest::Contains("a rotation is orthogonal within"), std::invalid_argument);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("concentrations from 0 to 1 - 1e-15 in double, to 1 - 1e-7 in float") {
+  for (const double rest : {1.0, 0.5, 1e-3, 1e-8, 1e-15}) check_limits<double>(rest);
+  for (const double rest : {1.0, 0.5, 1e-3, 1e-7}) check_limits<float>(rest);
+}
+
+TEST_CASE("rotations by nearly pi") {
+  check_antipodal<double>();
+  check_antipodal<float>();
+}
+
+TEST_CASE("drifted rotations are orthonormalised, others refused") {
+  check_drift<double, 2>();
+  check_drift<double, 3>();
+  check_drift<double, 8>();
+  check_drift<double, 16>();
+  check_drift<float, 3>();
+  check_drift<float, 16>();
+}
+
+TEST_CASE("very concentrated fits") {
+  for (const double rest : {1e-4, 1e-8}) {
+    CAPTURE(rest);
+    const CayleyDistribution<3> truth(sheafnn::haar_rotation<double, 3>(Stream{.seed = 705}, 0u), 1 - rest);
+    std::vector<SquareMatrix<double, 3>> samples(200);
+    sheafnn::sample_many(truth, Stream{.seed = 706}, 0, samples);
+    const auto fit = sheafnn::fit<CayleyDistribution<3>>(samples);
+    CHECK(std::abs(fit.distribution.concentration() - truth.concentration()) <=
+          allowed_standard_errors * fit.concentration_error);
+    CHECK((fit.distribution.location() - truth.location()).norm() <=
+          2 * allowed_standard_errors * fit.location_error);
+    CHECK(fit.concentration_error <= rest);
+  }
+  for (const double kappa : {1e3, 1e8}) {
+    CAPTURE(kappa);
+    const sheafnn::MatrixFisherDistribution<3> truth(sheafnn::haar_rotation<double, 3>(Stream{.seed = 705}, 0u),
+                                                     kappa);
+    std::vector<SquareMatrix<double, 3>> samples(200);
+    sheafnn::sample_many(truth, Stream{.seed = 707}, 0, samples);
+    const auto fit = sheafnn::fit<sheafnn::MatrixFisherDistribution<3>>(samples);
+    CHECK(std::abs(fit.distribution.singular_values().sum() / 3 - kappa) <=
+          allowed_standard_errors * fit.concentration_error);
+    CHECK(std::abs(sheafnn::angle_cdf(truth, sheafnn::angle_quantile(truth, 0.5)) - 0.5) <= 1e-12);
+    const sheafnn::LeonCayleyDistribution<3> leon(truth.location(), kappa);
+    sheafnn::sample_many(leon, Stream{.seed = 708}, 0, samples);
+    const auto leon_fit = sheafnn::fit<sheafnn::LeonCayleyDistribution<3>>(samples);
+    CHECK(std::abs(leon_fit.distribution.concentration() - kappa) <=
+          allowed_standard_errors * leon_fit.concentration_error);
+  }
+}
+
+TEST_CASE("parameters and arguments out of range are refused with their value and limit") {
+  const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
+  CHECK_THROWS_WITH_AS((sheafnn::LeonCayleyDistribution<3>(identity, -1.0)),
+                       "LeonCayleyDistribution: concentration: -1 is not allowed; must be finite and at least 0",
+                       std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::LeonCayleyDistribution<3>(identity, INFINITY)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity, -1.0)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity * NAN)), std::invalid_argument);
+  const CayleyDistribution<3> cayley(identity, 0.5);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::angle_cdf(cayley, -0.1)),
+                       "angle_cdf: r: -0.1 is not allowed; must be in [0, pi]", std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::angle_pdf(cayley, pi + 0.1)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::angle_quantile(cayley, 1.5)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(
+                      sheafnn::logpdf(sheafnn::HaarDistribution<3>(), SquareMatrix<double, 3>(2 * identity))),
+                  std::invalid_argument);
+}
