@@ -24,6 +24,8 @@ template <class Scalar, int N>
     return identity_matrix<Scalar, 1>();
   } else {
     const Eigen::JacobiSVD<SquareMatrix<Scalar, N>> svd(a, Eigen::ComputeFullU | Eigen::ComputeFullV);
+    require(svd.info() == Eigen::Success, "nearest_rotation: a", "a matrix whose singular values overflow",
+            "entries must be smaller");
     SquareMatrix<Scalar, N> u = svd.matrixU();
     const SquareMatrix<Scalar, N> v = svd.matrixV();
     const auto& sigma = svd.singularValues();
