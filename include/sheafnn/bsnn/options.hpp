@@ -49,6 +49,8 @@ struct ModelOptions {
   bool activation = true;      ///< ELU in the encoder and after each diffusion
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
+
+  friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
 
 /// Fills in the defaults that depend on the family and checks every field.
@@ -93,10 +95,11 @@ inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical"
   return kl_schedule_names[static_cast<std::size_t>(schedule)];
 }
 /// λ_t (math: "Loss").
-[[nodiscard]] inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
+[[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
+  using std::exp;
   switch (schedule) {
     case KlSchedule::cyclical:
-      return maximum / (1 + std::exp(10 - static_cast<double>(epoch % 40) / 2));
+      return maximum / (1 + exp(10 - static_cast<double>(epoch % 40) / 2));
     case KlSchedule::constant:
       return maximum;
     case KlSchedule::off:

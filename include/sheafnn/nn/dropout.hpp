@@ -15,6 +15,18 @@
 
 namespace sheafnn {
 
+/// Is element e kept by the rule below? The form for devices.
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool stream_keeps(const Stream& stream, std::uint32_t threshold,
+                                                          Index element) {
+  constexpr Index block = 128;
+  const Index within = element % block;
+  const std::uint64_t id = static_cast<std::uint64_t>(element / block * 16 + within % 16);
+  const PhiloxBlock<std::uint32_t> words =
+      stream.words(static_cast<std::uint32_t>(id), 0, static_cast<std::uint32_t>(id >> 32));
+  const std::uint32_t word = words.word[within / 32];
+  return (within / 16 % 2 == 0 ? word & 0xffffU : word >> 16) < threshold;
+}
+
 /// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one) of word
 /// w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
 ///
@@ -33,15 +45,8 @@ struct Dropout {
   /// that the mean is unchanged.
   [[nodiscard]] double scale() const noexcept { return active() ? 65536.0 / threshold() : 1.0; }
 
-  /// Is element e kept? The reference for fill_mask, and the form for devices.
-  [[nodiscard]] SHEAFNN_HD bool keeps(Index element) const {
-    const Index within = element % block;
-    const std::uint64_t id = static_cast<std::uint64_t>(element / block * 16 + within % 16);
-    const PhiloxBlock<std::uint32_t> words =
-        stream.words(static_cast<std::uint32_t>(id), 0, static_cast<std::uint32_t>(id >> 32));
-    const std::uint32_t word = words.word[within / 32];
-    return (within / 16 % 2 == 0 ? word & 0xffffU : word >> 16) < threshold();
-  }
+  /// Is element e kept? The reference for fill_mask.
+  [[nodiscard]] bool keeps(Index element) const { return stream_keeps(stream, threshold(), element); }
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
   SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {

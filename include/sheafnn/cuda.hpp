@@ -1,0 +1,48 @@
+/// \file
+/// sheafnn on NVIDIA GPUs: training and prediction with the models, options, seeds and checkpoints of the CPU. For .cu
+/// files; link sheafnn::cuda.
+///
+///     sheafnn::cuda::train(model, data, data.splits[0], {.epochs = 500});
+///     sheafnn::cuda::predict(model, data, {.samples = 3});
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn.hpp"
+#include "sheafnn/cuda/device_executor.hpp"
+#include "sheafnn/cuda/prediction.hpp"
+#include "sheafnn/cuda/trainer.hpp"
+
+namespace sheafnn::cuda {
+
+/// sheafnn::train on a GPU: the same numbers up to rounding.
+///
+/// \param device  number of the CUDA device
+/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \throws std::runtime_error     a diverged run; CudaError and OutOfDeviceMemory are such
+template <class Model>
+TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {},
+                  int device = 0) {
+  DeviceExecutor executor(device);
+  return train(executor, model, data, split, options);
+}
+
+/// Many trainings of one architecture side by side on a GPU.
+///
+/// \throws as train(); a diverged training is reported in its outcome instead
+template <class Model>
+std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<Model>> trainings, int device = 0) {
+  DeviceExecutor executor(device);
+  return train_batch<DeviceExecutor, Model>(executor, data, trainings);
+}
+
+/// sheafnn::predict on a GPU.
+template <class Model>
+[[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
+                                 int device = 0) {
+  DeviceExecutor executor(device);
+  return predict(executor, model, data.graph, data.features, options);
+}
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,217 @@
+/// \file
+/// DeviceExecutor: runs kernels on a CUDA device, dense products by cuBLAS, recordings as CUDA graphs (see execution.hpp).
+/// To be compiled by nvcc.
+#pragma once
+
+#if !defined(__CUDACC__)
+#error "sheafnn/cuda/device_executor.hpp has kernels: include it from a .cu file"
+#endif
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+#include "sheafnn/cuda/error.hpp"
+#include "sheafnn/cuda/execution.hpp"
+
+namespace sheafnn::cuda {
+
+namespace detail {
+
+/// One thread per item; groups beyond the grid's limit are taken in turn.
+template <class Kernel>
+static __global__ void run_items(Index items, Index groups, Kernel kernel) {
+  const Index item = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (item >= items) return;
+  for (Index group = blockIdx.y; group < groups; group += gridDim.y) kernel(item, group);
+}
+
+/// `lanes` threads of a warp per item. Threads behind the last item take part in the exchange, with zeros.
+template <class Kernel>
+static __global__ void run_teams(Index items, Index groups, int lanes, Kernel kernel) {
+  using S = typename Kernel::Scalar;
+  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const Index item = thread / lanes;
+  const int lane = static_cast<int>(thread % lanes);
+  for (Index group = blockIdx.y; group < groups; group += gridDim.y) {
+    S sums[Kernel::outputs];
+    for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
+    if (item < items) kernel.part(item, group, lane, sums);
+    for (int half = lanes / 2; half > 0; half /= 2) {
+      for (int k = 0; k < Kernel::outputs; ++k) sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
+    }
+    if (lane == 0 && item < items) kernel.finish(item, group, sums);
+  }
+}
+
+}  // namespace detail
+
+/// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
+class DeviceExecutor {
+ public:
+  /// \param device  number of the device, from 0
+  /// \throws CudaError  there is no such device, or it cannot be used
+  explicit DeviceExecutor(int device = 0) : device_(device) {
+    const DeviceCount devices = device_count();
+    if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);
+    require(device >= 0 && device < devices.count, "device", device,
+            concat("must be between 0 and ", devices.count - 1));
+    check(cudaSetDevice(device), "cudaSetDevice", device);
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
+    try {
+      check(cublasCreate(&blas_), "cublasCreate", device);
+      check(cublasSetStream(blas_, stream_), "cublasSetStream", device);
+      // Memory of our own, so that products can be recorded and give the same bits on every replay.
+      check(cudaMalloc(&workspace_, workspace_bytes), "cudaMalloc", device);
+      check(cublasSetWorkspace(blas_, workspace_, workspace_bytes), "cublasSetWorkspace", device);
+      check(cublasSetAtomicsMode(blas_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode", device);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  DeviceExecutor(const DeviceExecutor&) = delete;
+  DeviceExecutor& operator=(const DeviceExecutor&) = delete;
+  ~DeviceExecutor() { close(); }
+
+  [[nodiscard]] int device() const noexcept { return device_; }
+
+  /// \param what  for the message: what the memory is for
+  /// \throws OutOfDeviceMemory  with the need, what is free, and what to reduce
+  [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());  // not an error of later calls
+      std::size_t free = 0, total = 0;
+      static_cast<void>(cudaMemGetInfo(&free, &total));
+      throw OutOfDeviceMemory(
+          "cudaMalloc", device_,
+          concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
+                 mebibytes(total), " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
+                 "a smaller stalk need less"));
+    }
+    check(status, "cudaMalloc", device_);
+    return memory;
+  }
+  void release(void* memory) noexcept { static_cast<void>(cudaFree(memory)); }
+
+  template <class T>
+  void upload(const T* from, Index count, T* to) {
+    copy(to, from, count, cudaMemcpyHostToDevice);
+  }
+  /// Waits for all work before it.
+  template <class T>
+  void download(const T* from, Index count, T* to) {
+    copy(to, from, count, cudaMemcpyDeviceToHost);
+  }
+  template <class T>
+  void zero(T* to, Index count) {
+    if (count <= 0) return;
+    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), stream_), "cudaMemsetAsync", device_);
+  }
+
+  template <class Kernel>
+  void launch(Index items, Index groups, const Kernel& kernel) {
+    static_assert(std::is_trivially_copyable_v<Kernel>);
+    if (items <= 0 || groups <= 0) return;
+    detail::run_items<Kernel><<<grid(items, groups), threads, 0, stream_>>>(items, groups, kernel);
+    check(cudaGetLastError(), "a kernel launch", device_);
+  }
+  template <class Kernel>
+  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
+    static_assert(std::is_trivially_copyable_v<Kernel>);
+    if (items <= 0 || groups <= 0) return;
+    detail::run_teams<Kernel><<<grid(items * lanes, groups), threads, 0, stream_>>>(items, groups, lanes, kernel);
+    check(cudaGetLastError(), "a kernel launch", device_);
+  }
+
+  /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
+  template <class S>
+  void multiply(const Product<S>& p) {
+    if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
+    const auto size = [this](Index value) {
+      if (value > INT_MAX) throw CudaError("cublasGemmStridedBatched", device_, concat("a matrix has ", value, " rows"));
+      return static_cast<int>(value);
+    };
+    const auto operation = [](const Factor<S>& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    const S one = S(1), beta = p.add ? S(1) : S(0);
+    const int m = size(p.columns), n = size(p.rows), k = size(p.inner), batches = size(p.batches);
+    const auto call = [&](auto gemm) {
+      check(gemm(blas_, operation(p.b), operation(p.a), m, n, k, &one, p.b.data, size(p.b.row_stride),
+                 p.b.batch_stride, p.a.data, size(p.a.row_stride), p.a.batch_stride, &beta, p.c,
+                 size(p.c_row_stride), p.c_batch_stride, batches),
+            "cublasGemmStridedBatched", device_);
+    };
+    if constexpr (std::is_same_v<S, float>) {
+      call(cublasSgemmStridedBatched);
+    } else {
+      call(cublasDgemmStridedBatched);
+    }
+  }
+
+  /// Records what `work` asks for as a CUDA graph, instead of doing it.
+  template <class Work>
+  void record(const Work& work) {
+    drop_recording();
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", device_);
+    cudaGraph_t graph = nullptr;
+    try {
+      work();
+    } catch (...) {
+      static_cast<void>(cudaStreamEndCapture(stream_, &graph));
+      if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture", device_);
+    const cudaError_t status = cudaGraphInstantiate(&recording_, graph, 0);
+    static_cast<void>(cudaGraphDestroy(graph));
+    check(status, "cudaGraphInstantiate", device_);
+  }
+  void replay() {
+    if (recording_ != nullptr) check(cudaGraphLaunch(recording_, stream_), "cudaGraphLaunch", device_);
+  }
+  void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
+
+ private:
+  static constexpr unsigned threads = 128;
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+  [[nodiscard]] static dim3 grid(Index items, Index groups) {
+    return {static_cast<unsigned>((items + threads - 1) / threads),
+            static_cast<unsigned>(std::min<Index>(groups, 65535)), 1};
+  }
+  [[nodiscard]] static double mebibytes(std::size_t bytes) {
+    return static_cast<double>(bytes / 104858) / 10;  // one decimal
+  }
+  template <class T>
+  void copy(T* to, const T* from, Index count, cudaMemcpyKind kind) {
+    if (count <= 0) return;
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * sizeof(T), kind, stream_), "cudaMemcpyAsync",
+          device_);
+    synchronise();
+  }
+  void drop_recording() noexcept {
+    if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
+    recording_ = nullptr;
+  }
+  void close() noexcept {
+    drop_recording();
+    if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
+    if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));
+    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  }
+
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cublasHandle_t blas_ = nullptr;
+  void* workspace_ = nullptr;
+  cudaGraphExec_t recording_ = nullptr;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,404 @@
+/// \file
+/// Kernels of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), in three steps W = S Y, R = L W,
+/// Z = S R (docs/math.md, "Diffusion in three steps"; on the host bsnn/diffusion.hpp and bsnn/diffusion_layer.hpp).
+///
+/// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring threads
+/// read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the fixed
+/// filters.
+#pragma once
+
+#include <cmath>
+
+#include "sheafnn/bsnn/feature_mixing.hpp"
+#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/graph.hpp"
+#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/cuda/sheaf_kernels.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn::cuda {
+
+/// Shape of the features and the fixed filters.
+template <class S>
+struct FeatureShape {
+  Index nodes = 0, coordinates = 0, channels = 0;
+  S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
+
+  [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
+  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
+};
+
+/// out += block · x, or with the transposed block; `Size` tells the block's kind: 1, D or D² numbers.
+template <int D, int Size, bool Transposed, class S>
+SHEAFNN_HD SHEAFNN_INLINE void add_times(const S* block, const S& factor, const S* x, S* out) {
+  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+    const S value = factor * x[j];
+    if constexpr (Size == D * D && D > 1) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += block[Transposed ? i * D + j : j * D + i] * value;
+    } else {
+      out[j] += block[Size == 1 ? 0 : j] * value;
+    }
+  }
+}
+template <int D, int Size, class S>
+SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = S(0);
+  add_times<D, Size, false>(block, S(1), x, out);
+}
+/// The D learned coordinates of a node at one channel.
+template <int D, class S>
+SHEAFNN_HD SHEAFNN_INLINE void load_stalk(const S* x, Index channels, S* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = x[i * channels];
+}
+template <int D, class S>
+SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
+}
+
+/// Copies features of runs to each of their copies; item: number, group: instance.
+template <class S>
+struct CopyToInstances {
+  const S* in;
+  Index size, copies;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    out[instance * size + item] = in[instance / copies * size + item];
+  }
+};
+
+/// Features after dropout; item: a Philox block, group: instance.
+template <class S>
+struct DropFeatures {
+  const Run* runs;
+  Pass pass;
+  Purpose purpose;
+  std::uint32_t layer;
+  const S* in;
+  Index size;
+  S* out;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    const Run& r = runs[pass.run_of(instance)];
+    const S factor = static_cast<S>(r.dropout.scale);
+    const S* from = in + instance * size;
+    S* to = out + instance * size;
+    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
+                      [=](Index i, bool kept) { to[i] = kept ? from[i] * factor : S(0); });
+  }
+};
+
+/// x_bar = gain ∘ x_bar + dropout(bar), gain_i = 1 + tanh ε_i; without ε the gain is 1. item: a Philox block, or a
+/// number when nothing is dropped; group: instance.
+template <class S>
+struct AddThroughDropout {
+  const Run* runs;
+  Pass pass;
+  Purpose purpose;
+  std::uint32_t layer;
+  bool dropped;
+  FeatureShape<S> shape;
+  const S* epsilon;  ///< d' of each run, or null
+  Index parameter_stride;
+  const S* bar;
+  S* x_bar;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    const Index run = pass.run_of(instance);
+    const S* in = bar + instance * shape.size();
+    S* out = x_bar + instance * shape.size();
+    const S* gain = epsilon != nullptr ? epsilon + run * parameter_stride : nullptr;
+    const FeatureShape<S> at = shape;
+    const auto add = [=](Index i, S term) {
+      using std::tanh;
+      const S g = gain != nullptr ? S(1) + tanh(gain[i / at.channels % at.coordinates]) : S(1);
+      out[i] = g * out[i] + term;
+    };
+    if (!dropped) {
+      add(item, in[item]);
+      return;
+    }
+    const Run& r = runs[run];
+    const S factor = static_cast<S>(r.dropout.scale);
+    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, shape.size(),
+                      [=](Index i, bool kept) { add(i, kept ? in[i] * factor : S(0)); });
+  }
+  [[nodiscard]] Index items() const noexcept { return dropped ? dropout_blocks(shape.size()) : shape.size(); }
+};
+
+/// Y = (I ⊗ A) X and W = S Y; A null: Y = X. item (node, channel), group: instance.
+template <class Family, class S>
+struct MixAndScale {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  Index copies;
+  const S* left;
+  Index parameter_stride;
+  const S* x;
+  S* y;  ///< null where A is
+  S* w;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
+    const Index f = shape.channels, u = item / f, d = shape.coordinates;
+    const Index place = instance * shape.size() + u * shape.row() + item % f;
+    S mixed[most_coordinates];
+    for (Index i = 0; i < d; ++i) mixed[i] = x[place + i * f];
+    if (left != nullptr) {
+      const S* a = left + instance / copies * parameter_stride;
+      S in[most_coordinates];
+      for (Index i = 0; i < d; ++i) in[i] = mixed[i];
+      for (Index i = 0; i < d; ++i) {
+        S sum = a[i * d] * in[0];
+        for (Index j = 1; j < d; ++j) sum += a[i * d + j] * in[j];
+        mixed[i] = sum;
+      }
+    }
+    if (y != nullptr) {
+      for (Index i = 0; i < d; ++i) y[place + i * f] = mixed[i];
+    }
+    S scaled[D];
+    times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
+    store_stalk<D>(scaled, f, w + place);
+    for (Index i = D; i < d; ++i) w[place + i * f] = graph.inverse_root[u] * mixed[i];
+  }
+};
+
+/// R = L W and Z = S R at one node and channel: learned coordinates, then fixed filters. Calls use(i, r, z).
+template <class Family, class S, class Use>
+SHEAFNN_HD SHEAFNN_INLINE void diffuse_at(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
+                                          const FeatureShape<S>& shape, Index slot, Index u, const S* features,
+                                          const Use& use) {
+  using Sizes = BlockSizes<Family>;
+  constexpr int D = Family::stalk_dimension;
+  const Index f = shape.channels, row = shape.row(), m = graph.edges;
+  const S* own = features + u * row;
+  S x[D], r[D], z[D];
+  load_stalk<D>(own, f, x);
+  const Index node = slot * graph.nodes + u;
+  times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
+  const std::int32_t first = graph.offset[u], last = graph.offset[u + 1];
+  const S* transport = sheaf.transport + slot * m * Sizes::transport;
+  for (std::int32_t arc = first; arc < last; ++arc) {
+    const Index pair = graph.arc_pair[arc];
+    load_stalk<D>(features + graph.target[arc] * row, f, x);
+    // From the smaller endpoint (side 0) L_uv = −Q_e, from the larger one −Q_eᵀ.
+    if (pair < m) {
+      add_times<D, Sizes::transport, false>(transport + pair * Sizes::transport, S(-1), x, r);
+    } else {
+      add_times<D, Sizes::transport, true>(transport + (pair - m) * Sizes::transport, S(-1), x, r);
+    }
+  }
+  times<D, Sizes::gram>(sheaf.scale + node * Sizes::gram, r, z);
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) use(i, r[i], z[i]);
+  for (Index i = D; i < shape.coordinates; ++i) {
+    S neighbours = S(0);
+    for (std::int32_t arc = first; arc < last; ++arc) neighbours += features[graph.target[arc] * row + i * f];
+    const S value = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * neighbours;
+    use(i, value, graph.inverse_root[u] * value);
+  }
+}
+
+/// Forward: R and X'. item (node, channel), group: instance.
+template <class Family, class S>
+struct DiffuseForward {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  Index copies;
+  const S* epsilon;
+  Index parameter_stride;
+  bool activation;
+  const S* w;
+  const S* x;
+  S* r;
+  S* out;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    const Index f = shape.channels, u = item / f, c = item % f;
+    const Index place = instance * shape.size() + u * shape.row() + c;
+    const S* eps = epsilon + instance / copies * parameter_stride;
+    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
+                       [&](Index i, const S& diffused, const S& z) {
+                         using std::tanh;
+                         const S gain = S(1) + tanh(eps[i]);
+                         r[place + i * f] = diffused;
+                         out[place + i * f] = gain * x[place + i * f] - (activation ? elu(z) : z);
+                       });
+  }
+};
+
+/// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄. item (node, channel), group: instance.
+template <class Family, class S>
+struct ActivationBackward {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  bool activation;
+  const S* r;
+  const S* x_bar;
+  S* z_bar;
+  S* r_bar;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
+    const Index f = shape.channels, u = item / f;
+    const Index place = instance * shape.size() + u * shape.row() + item % f;
+    const S* scale = sheaf.scale + (range.slot(instance) * graph.nodes + u) * size;
+    S in[D], z[D], bar[D];
+    load_stalk<D>(r + place, f, in);
+    times<D, size>(scale, in, z);
+    for (int i = 0; i < D; ++i) {
+      const S slope = activation ? elu_derivative(z[i]) : S(1);
+      bar[i] = -x_bar[place + i * f] * slope;
+    }
+    store_stalk<D>(bar, f, z_bar + place);
+    times<D, size>(scale, bar, in);
+    store_stalk<D>(in, f, r_bar + place);
+    const S root = graph.inverse_root[u];
+    for (Index i = D; i < shape.coordinates; ++i) {
+      const S slope = activation ? elu_derivative(root * r[place + i * f]) : S(1);
+      const S value = -x_bar[place + i * f] * slope;
+      z_bar[place + i * f] = value;
+      r_bar[place + i * f] = root * value;
+    }
+  }
+};
+
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. item (node, channel), group: instance.
+template <class Family, class S>
+struct DiffuseBackward {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  const S* r_bar;
+  S* w_bar;
+  S* y_bar;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    const Index f = shape.channels, u = item / f, c = item % f;
+    const Index place = instance * shape.size() + u * shape.row() + c;
+    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, r_bar + instance * shape.size() + c,
+                       [&](Index i, const S& diffused, const S& z) {
+                         w_bar[place + i * f] = diffused;
+                         y_bar[place + i * f] = z;
+                       });
+  }
+};
+
+/// sums += a bᵀ of one channel, reduced to the kind of block: 1, D or D² numbers.
+template <int D, int Size, class S>
+SHEAFNN_HD SHEAFNN_INLINE void add_products(const S* a, const S* b, S* sums) {
+  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+    if constexpr (Size == D * D && D > 1) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sums[j * D + i] += a[i] * b[j];
+    } else {
+      sums[Size == 1 ? 0 : j] += a[j] * b[j];
+    }
+  }
+}
+
+/// Derivative of L_uv per edge, R̄_u W_vᵀ + W_u R̄_vᵀ: a team per edge, lanes over channels; group: instance.
+template <class Family, class S>
+struct EdgeGradient {
+  using Scalar = S;
+  static constexpr int outputs = BlockSizes<Family>::transport;
+  GraphView<S> graph;
+  SheafRange range;
+  FeatureShape<S> shape;
+  const S* w;
+  const S* r_bar;
+  S* out;    ///< BlockGradient::off_diagonal
+  bool add;  ///< another layer has the same sheaf
+  int lanes;
+
+  SHEAFNN_HD void part(Index edge, Index instance, int lane, S* sums) const {
+    constexpr int D = Family::stalk_dimension;
+    const Index f = shape.channels, base = instance * shape.size();
+    const Index u = base + graph.edge_node[edge] * shape.row();
+    const Index v = base + graph.edge_node[graph.edges + edge] * shape.row();
+    for (Index c = lane; c < f; c += lanes) {
+      S w_u[D], w_v[D], r_u[D], r_v[D];
+      load_stalk<D>(w + u + c, f, w_u);
+      load_stalk<D>(w + v + c, f, w_v);
+      load_stalk<D>(r_bar + u + c, f, r_u);
+      load_stalk<D>(r_bar + v + c, f, r_v);
+      add_products<D, outputs>(r_u, w_v, sums);
+      add_products<D, outputs>(w_u, r_v, sums);
+    }
+  }
+  SHEAFNN_HD void finish(Index edge, Index instance, const S* sums) const {
+    S* to = out + (range.slot(instance) * graph.edges + edge) * outputs;
+    for (int k = 0; k < outputs; ++k) to[k] = add ? to[k] + sums[k] : sums[k];
+  }
+};
+
+/// Derivatives of D_u, R̄_u W_uᵀ, and of S_u, Z̄_u R_uᵀ + W̄_u Y_uᵀ: a team per node; group: instance.
+template <class Family, class S>
+struct NodeGradient {
+  using Scalar = S;
+  static constexpr int size = BlockSizes<Family>::gram;
+  static constexpr int outputs = 2 * size;
+  SheafRange range;
+  FeatureShape<S> shape;
+  const S *y, *w, *r, *z_bar, *r_bar, *w_bar;
+  BlockGradient<S> out;
+  bool add;
+  int lanes;
+
+  SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
+    constexpr int D = Family::stalk_dimension;
+    const Index f = shape.channels;
+    for (Index c = lane; c < f; c += lanes) {
+      const Index place = instance * shape.size() + u * shape.row() + c;
+      S a[D], b[D];
+      load_stalk<D>(r_bar + place, f, a);
+      load_stalk<D>(w + place, f, b);
+      add_products<D, size>(a, b, sums);
+      load_stalk<D>(z_bar + place, f, a);
+      load_stalk<D>(r + place, f, b);
+      add_products<D, size>(a, b, sums + size);
+      load_stalk<D>(w_bar + place, f, a);
+      load_stalk<D>(y + place, f, b);
+      add_products<D, size>(a, b, sums + size);
+    }
+  }
+  SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
+    const Index place = (range.slot(instance) * shape.nodes + u) * size;
+    for (int k = 0; k < size; ++k) {
+      out.degree[place + k] = add ? out.degree[place + k] + sums[k] : sums[k];
+      out.scale[place + k] = add ? out.scale[place + k] + sums[size + k] : sums[size + k];
+    }
+  }
+};
+
+/// Aᵀ Ȳ, the derivative before the left product. item (node, channel), group: instance.
+template <class S>
+struct LeftBackward {
+  FeatureShape<S> shape;
+  Index copies;
+  const S* left;
+  Index parameter_stride;
+  const S* bar;
+  S* out;
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    const Index f = shape.channels, d = shape.coordinates;
+    const Index place = instance * shape.size() + item / f * shape.row() + item % f;
+    const S* a = left + instance / copies * parameter_stride;
+    S in[most_coordinates];
+    for (Index i = 0; i < d; ++i) in[i] = bar[place + i * f];
+    for (Index i = 0; i < d; ++i) {
+      S sum = a[i] * in[0];
+      for (Index j = 1; j < d; ++j) sum += a[j * d + i] * in[j];
+      out[place + i * f] = sum;
+    }
+  }
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,159 @@
+/// \file
+/// DiffusionLayer on the device, for all instances of a batch (formulas: diffusion_kernels.hpp).
+#pragma once
+
+#include "sheafnn/bsnn/diffusion_layer.hpp"
+#include "sheafnn/cuda/diffusion_kernels.hpp"
+#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/cuda/sheaf.hpp"
+
+namespace sheafnn::cuda {
+
+/// Arrays that the layers use in turn, n × d' × f per instance.
+template <class Executor, class S>
+struct LayerScratch {
+  Array<Executor, S> z_bar, r_bar, w_bar, y_bar;
+};
+
+/// One layer; what its backward pass needs stays in its own arrays.
+template <class Executor, class Family, class S>
+class BatchDiffusionLayer {
+ public:
+  BatchDiffusionLayer() = default;
+  BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
+                      const DiffusionLayerShape& layer, const ParameterSet<S>& parameters, std::uint32_t number,
+                      const BatchSize& batch, bool dropout, PartialSums& sums)
+      : graph_(graph), shape_(shape), number_(number), activation_(layer.activation) {
+    const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
+    const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
+    left_ = offset(layer.left);
+    right_ = offset(layer.right);
+    epsilon_ = offset(layer.epsilon);
+    if (dropout) dropped_ = array();
+    if (right_ >= 0) right_product_ = array();
+    if (left_ >= 0) mixed_ = array();
+    scaled_ = array();
+    diffused_ = array();
+    output_ = array();
+    const Index d = shape.coordinates, f = shape.channels;
+    const RowChunks nodes{shape.nodes * batch.training_copies}, rows{shape.nodes * batch.training_copies * d};
+    // Sums run over the copies of a run, which lie one after another.
+    epsilon_sums_ = sums.reserve(nodes.count(), d * f);
+    sums.assign(epsilon_, d, epsilon_sums_, nodes.count(), d * f, f, true);
+    if (left_ >= 0) {
+      left_sums_ = sums.reserve(nodes.count(), d * d * f);
+      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f);
+    }
+    if (right_ >= 0) {
+      right_sums_ = sums.reserve(rows.count(), f * f);
+      sums.assign(right_, f * f, right_sums_, rows.count(), f * f);
+    }
+  }
+
+  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
+
+  /// \param x     n × d' × f per instance; stays in place until backward()
+  /// \param drop  apply the runs' dropout rule
+  void forward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
+               BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, const S* x, bool drop) {
+    const Index size = shape_.size(), f = shape_.channels, items = shape_.nodes * f;
+    input_ = x;
+    drop_ = drop;
+    before_ = x;
+    if (drop) {
+      executor.launch(dropout_blocks(size), pass.instances(),
+                      DropFeatures<S>{runs, pass, Purpose::layer_dropout, number_, x, size, dropped_.data()});
+      before_ = dropped_.data();
+    }
+    between_ = before_;
+    if (right_ >= 0) {
+      const Index rows = pass.copies * shape_.nodes * shape_.coordinates;
+      executor.multiply(Product<S>{rows, f, f, pass.runs,
+                                   {before_, f, rows * f},
+                                   {parameters + right_, f, parameter_stride, true},
+                                   right_product_.data(), f, rows * f});
+      between_ = right_product_.data();
+    }
+    const S* left = left_ >= 0 ? parameters + left_ : nullptr;
+    y_ = left_ >= 0 ? mixed_.data() : between_;
+    executor.launch(items, pass.instances(),
+                    MixAndScale<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, left, parameter_stride,
+                                           between_, left_ >= 0 ? mixed_.data() : nullptr, scaled_.data()});
+    executor.launch(items, pass.instances(),
+                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, parameters + epsilon_,
+                                              parameter_stride, activation_, scaled_.data(), x, diffused_.data(),
+                                              output_.data()});
+  }
+
+  /// From the derivative of output() to that of the input, in place; partial sums of the weights' gradients go to the
+  /// arena, derivatives of the sheaf's blocks to the sheaf.
+  ///
+  /// \param add  add to the sheaf's derivatives instead of setting them
+  void backward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
+                BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
+                LayerScratch<Executor, S>& scratch, S* arena, Index arena_stride) {
+    const Index f = shape_.channels, d = shape_.coordinates, items = shape_.nodes * f;
+    const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
+    const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
+    S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
+    const CoordinateProducts<S> gains{input_, x_bar, run_size, d, f, nodes, true, arena + epsilon_sums_,
+                                      arena_stride};
+    executor.launch(gains.items(), pass.runs, gains);
+    executor.launch(items, instances,
+                    ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
+                                                  x_bar, z_bar, r_bar});
+    executor.launch(items, instances,
+                    DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.w_bar.data(), y_bar});
+    if constexpr (Family::kind != MapKind::fixed) {
+      const int lanes = team_lanes(f);
+      executor.launch_teams(graph_.edges, instances, lanes,
+                            EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,
+                                                    sheaf.gradient().off_diagonal, add, lanes});
+      executor.launch_teams(shape_.nodes, instances, lanes,
+                            NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(), z_bar, r_bar,
+                                                    scratch.w_bar.data(), sheaf.gradient(), add, lanes});
+    }
+    const S* bar = y_bar;
+    if (left_ >= 0) {
+      // ⟨ȳ_i, (X Bᵀ)_j⟩, and Aᵀ Ȳ, for which z̄ is no longer needed.
+      const CoordinateProducts<S> left{bar,   between_, run_size, d, f, nodes,
+                                       false, arena + left_sums_, arena_stride};
+      executor.launch(left.items(), pass.runs, left);
+      executor.launch(items, instances,
+                      LeftBackward<S>{shape_, pass.copies, parameters + left_, parameter_stride, bar, z_bar});
+      bar = z_bar;
+    }
+    if (right_ >= 0) {
+      const Index count = pass.copies * shape_.nodes * d;
+      const RowProducts<S> right{bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
+                                 arena_stride};
+      executor.launch(right.items(), pass.runs, right);
+      executor.multiply(Product<S>{count, f, f, pass.runs,
+                                   {bar, f, count * f},
+                                   {parameters + right_, f, parameter_stride},
+                                   r_bar, f, count * f});
+      bar = r_bar;
+    }
+    const AddThroughDropout<S> through{runs,  pass,   Purpose::layer_dropout, number_, drop_,
+                                       shape_, parameters + epsilon_, parameter_stride, bar, x_bar};
+    executor.launch(through.items(), instances, through);
+  }
+
+ private:
+  GraphView<S> graph_{};
+  FeatureShape<S> shape_;
+  std::uint32_t number_ = 0;
+  bool activation_ = true, drop_ = false;
+  Index left_ = -1, right_ = -1, epsilon_ = -1;
+  Index left_sums_ = 0, right_sums_ = 0, epsilon_sums_ = 0;
+  Array<Executor, S> dropped_;        ///< X after dropout
+  Array<Executor, S> right_product_;  ///< X Bᵀ
+  Array<Executor, S> mixed_;          ///< Y
+  Array<Executor, S> scaled_;         ///< W = S Y
+  Array<Executor, S> diffused_;       ///< R = L W
+  Array<Executor, S> output_;
+  const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,152 @@
+/// \file
+/// Encoder on the device: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; on the host
+/// bsnn/encoder.hpp).
+#pragma once
+
+#include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/cuda/input.hpp"
+#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn::cuda {
+
+/// item (node, c), group: run.
+template <class S>
+struct EncodeNodes {
+  InputView<S> input;
+  const Run* runs;
+  const S* value;
+  Index value_run;
+  const S* weight;
+  const S* bias;
+  Index parameter_stride;
+  const S* degree;  ///< null: no degree input
+  Index width;
+  bool activation;
+  bool drop;
+  S* activated;
+  S* out;  ///< after dropout
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index u = item / width, c = item % width;
+    const S* values = value + run * value_run;
+    const S* w = weight + run * parameter_stride + c;
+    S sum = bias[run * parameter_stride + c];
+    for (Index k = input.row_offset[u]; k < input.row_offset[u + 1]; ++k) sum += values[k] * w[input.column[k] * width];
+    if (degree != nullptr) sum += degree[u] * w[input.columns * width];
+    if (activation) sum = elu(sum);
+    const Index place = run * input.rows * width + item;
+    activated[place] = sum;
+    if (drop) {
+      const Run& r = runs[run];
+      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
+      const bool kept = stream_keeps(stream, r.dropout.threshold, item);
+      out[place] = kept ? sum * static_cast<S>(r.dropout.scale) : S(0);
+    }
+  }
+};
+
+/// Derivative of the layer before activation, in place; item (node, c), group: run.
+template <class S>
+struct EncodeNodesBackward {
+  const Run* runs;
+  const S* activated;
+  bool activation;
+  bool dropped;
+  Index size;
+  S* bar;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index place = run * size + item;
+    S value = bar[place];
+    if (dropped) {
+      const Run& r = runs[run];
+      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
+      value = stream_keeps(stream, r.dropout.threshold, item) ? value * static_cast<S>(r.dropout.scale) : S(0);
+    }
+    if (activation) value *= elu_slope(activated[place]);
+    bar[place] = value;
+  }
+};
+
+/// Buffers and passes of one encoder of all runs.
+template <class Executor, class S>
+class BatchEncoder {
+ public:
+  BatchEncoder() = default;
+  /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
+  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderShape shape,
+               const ParameterSet<S>& parameters, Index runs, bool dropout, PartialSums& sums)
+      : input_(&input),
+        shape_(shape),
+        weight_(parameters.info(shape.weight).offset),
+        bias_(parameters.info(shape.bias).offset),
+        degree_(shape.degrees ? degree : nullptr),
+        runs_(runs),
+        dropout_(dropout) {
+    const InputView<S> view = input.view();
+    const Index size = runs * view.rows * shape.width;
+    if (dropout) {
+      entry_ = Array<Executor, S>(executor, "features after dropout", runs * view.entries);
+      output_ = Array<Executor, S>(executor, "embeddings", size);
+    }
+    activated_ = Array<Executor, S>(executor, "embeddings", size);
+    partial_ = Array<Executor, S>(executor, "sums over features", runs * view.segments * shape.width);
+    const RowChunks chunks{view.rows};
+    const Index stride = (shape.degrees ? 2 : 1) * shape.width;
+    sums_ = sums.reserve(chunks.count(), stride);
+    if (shape.degrees) {
+      sums.assign(weight_ + view.columns * shape.width, shape.width, sums_, chunks.count(), stride);
+    }
+    sums.assign(bias_, shape.width, sums_ + stride - shape.width, chunks.count(), stride);
+  }
+
+  /// n × h per run, after forward().
+  [[nodiscard]] const S* output() const noexcept { return dropped_ ? output_.data() : activated_.data(); }
+
+  /// \param drop  apply the runs' dropout rules
+  void forward(Executor& executor, const Run* runs, const S* parameters, Index parameter_stride, bool drop) {
+    const InputView<S> view = input_->view();
+    dropped_ = drop && dropout_;
+    if (dropped_) {
+      executor.launch(dropout_blocks(view.entries), runs_,
+                      DropEntries<S>{runs, view.value, view.entries, entry_.data()});
+    }
+    value_ = dropped_ ? entry_.data() : view.value;
+    value_run_ = dropped_ ? view.entries : 0;
+    executor.launch(view.rows * shape_.width, runs_,
+                    EncodeNodes<S>{view, runs, value_, value_run_, parameters + weight_, parameters + bias_,
+                                   parameter_stride, degree_, shape_.width, shape_.activation, dropped_,
+                                   activated_.data(), output_.data()});
+  }
+
+  /// Weight gradients from the derivative of output(), which is overwritten.
+  void backward(Executor& executor, const Run* runs, S* bar, S* gradient, Index parameter_stride, S* arena,
+                Index arena_stride) {
+    const InputView<S> view = input_->view();
+    const Index width = shape_.width, size = view.rows * width;
+    executor.launch(size, runs_,
+                    EncodeNodesBackward<S>{runs, activated_.data(), shape_.activation, dropped_, size, bar});
+    executor.launch(view.segments * width, runs_,
+                    SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()});
+    executor.launch(view.columns * width, runs_,
+                    SegmentSums<S>{view, partial_.data(), width, gradient + weight_, parameter_stride});
+    const RowProducts<S> rows{degree_, degree_ != nullptr ? 1 : 0, 1,     0, bar, width, width, size,
+                              {view.rows}, true, arena + sums_, arena_stride};
+    executor.launch(rows.items(), runs_, rows);
+  }
+
+ private:
+  const InputFeatures<Executor, S>* input_ = nullptr;
+  EncoderShape shape_;
+  Index weight_ = 0, bias_ = 0;
+  const S* degree_ = nullptr;
+  Index runs_ = 0, sums_ = 0;
+  bool dropout_ = false, dropped_ = false;
+  const S* value_ = nullptr;
+  Index value_run_ = 0;
+  Array<Executor, S> entry_, activated_, output_, partial_;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,56 @@
+/// \file
+/// Errors of the CUDA runtime and of cuBLAS as exceptions that name the call and the device. Needs the CUDA Toolkit.
+#pragma once
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn::cuda {
+
+/// A call that the CUDA runtime or cuBLAS refused.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(std::string_view call, int device, std::string_view reason)
+      : std::runtime_error(concat(call, " on CUDA device ", device, ": ", reason)) {}
+};
+/// The device has too little memory.
+class OutOfDeviceMemory : public CudaError {
+ public:
+  using CudaError::CudaError;
+};
+
+/// \throws CudaError  unless the status is success
+inline void check(cudaError_t status, std::string_view call, int device) {
+  if (status == cudaSuccess) return;
+  throw CudaError(call, device, concat(cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+}
+inline void check(cublasStatus_t status, std::string_view call, int device) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw CudaError(call, device, concat(cublasGetStatusString(status), " (", cublasGetStatusName(status), ")"));
+}
+
+/// CUDA devices that can be used, and why there are none.
+struct DeviceCount {
+  int count = 0;
+  std::string reason;  ///< empty when there are some
+};
+[[nodiscard]] inline DeviceCount device_count() {
+  DeviceCount r;
+  const cudaError_t status = cudaGetDeviceCount(&r.count);
+  if (status != cudaSuccess) {
+    r.count = 0;
+    r.reason = cudaGetErrorString(status);
+    static_cast<void>(cudaGetLastError());  // not an error of later calls
+  } else if (r.count == 0) {
+    r.reason = "no CUDA device";
+  }
+  return r;
+}
+
+}  // namespace sheafnn::cuda

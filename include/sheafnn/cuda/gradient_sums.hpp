@@ -1,0 +1,219 @@
+/// \file
+/// Sums over nodes and edges that make weight gradients, in two steps without atomics: partial sums over chunks of rows
+/// into one arena, and one kernel at the end of the backward pass that adds them up for all parameters.
+///
+/// The partition into chunks depends on the sizes only, so that results are the same on every run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/nn/parameters.hpp"
+
+namespace sheafnn::cuda {
+
+/// Rows in chunks: at least 64 rows each, at most 512 chunks.
+struct RowChunks {
+  Index rows = 0;
+
+  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return rows < 512 * 64 ? 64 : (rows + 511) / 512; }
+  [[nodiscard]] SHEAFNN_HD Index count() const noexcept { return (rows + size() - 1) / size(); }
+  [[nodiscard]] SHEAFNN_HD Index begin(Index chunk) const noexcept { return chunk * size(); }
+  [[nodiscard]] SHEAFNN_HD Index end(Index chunk) const noexcept {
+    const Index last = (chunk + 1) * size();
+    return last < rows ? last : rows;
+  }
+};
+
+/// Where the partial sums of a range of parameters are: number k is
+/// Σ_chunk Σ_{i < inner} arena[offset + chunk · chunk_stride + k · inner + i].
+struct PartialSum {
+  Index parameter = 0;  ///< offset of the range in the gradient
+  Index size = 0;       ///< of the range
+  Index offset = 0, chunks = 0, chunk_stride = 0, inner = 1;
+  bool tanh_slope = false;  ///< times 1 − tanh²(parameter): the gains 1 + tanh ε
+  Index first_item = 0;     ///< sum of the sizes of earlier ranges
+};
+
+/// Room for partial sums, and what they belong to; one arena per run of a batch.
+class PartialSums {
+ public:
+  /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
+  Index reserve(Index chunks, Index chunk_stride) {
+    const Index offset = arena_;
+    arena_ += chunks * chunk_stride;
+    return offset;
+  }
+  /// Parameters [parameter, parameter + size) are summed from `offset` on; see PartialSum.
+  void assign(Index parameter, Index size, Index offset, Index chunks, Index chunk_stride, Index inner = 1,
+              bool tanh_slope = false) {
+    ranges_.push_back({parameter, size, offset, chunks, chunk_stride, inner, tanh_slope, items_});
+    items_ += size;
+  }
+  [[nodiscard]] Index arena() const noexcept { return arena_; }
+  [[nodiscard]] Index items() const noexcept { return items_; }
+  [[nodiscard]] const std::vector<PartialSum>& ranges() const noexcept { return ranges_; }
+
+ private:
+  Index arena_ = 0, items_ = 0;
+  std::vector<PartialSum> ranges_;
+};
+
+/// Adds up partial sums; item: a parameter that has them, group: run.
+template <class S>
+struct SumGradients {
+  const PartialSum* ranges;
+  int range_count;
+  const S* arena;
+  Index arena_stride;
+  const S* parameters;
+  S* gradient;
+  Index parameter_stride;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    int low = 0, high = range_count;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (ranges[middle].first_item <= item ? low : high) = middle;
+    }
+    const PartialSum& range = ranges[low];
+    const Index k = item - range.first_item;
+    const S* in = arena + run * arena_stride + range.offset + k * range.inner;
+    S sum = S(0);
+    for (Index chunk = 0; chunk < range.chunks; ++chunk) {
+      for (Index i = 0; i < range.inner; ++i) sum += in[chunk * range.chunk_stride + i];
+    }
+    const Index place = run * parameter_stride + range.parameter + k;
+    if (range.tanh_slope) {
+      using std::tanh;
+      const S tangent = tanh(parameters[place]);
+      sum *= S(1) - tangent * tangent;
+    }
+    gradient[place] = sum;
+  }
+};
+
+/// Partial sums of AᵀB, and behind them, when `ones`, of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
+/// A is rows × a_columns, B rows × b_columns, of one run each.
+template <class S>
+struct RowProducts {
+  const S* a;
+  Index a_columns, a_stride, a_run;
+  const S* b;
+  Index b_columns, b_stride, b_run;
+  RowChunks chunks;
+  bool ones;
+  S* out;
+  Index out_run;
+
+  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept { return (a_columns + (ones ? 1 : 0)) * b_columns; }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index chunk = item / chunk_stride(), k = item % chunk_stride();
+    const Index i = k / b_columns, j = k % b_columns;
+    const S* left = a + run * a_run + i;
+    const S* right = b + run * b_run + j;
+    const Index end = chunks.end(chunk);
+    S sum = S(0);
+    if (i == a_columns) {
+      for (Index row = chunks.begin(chunk); row < end; ++row) sum += right[row * b_stride];
+    } else {
+      for (Index row = chunks.begin(chunk); row < end; ++row) sum += left[row * a_stride] * right[row * b_stride];
+    }
+    out[run * out_run + item] = sum;
+  }
+};
+
+/// Partial sums of Σ_u a_u[i, c] b_u[j, c] for nodes of d' × f features: item (chunk, i, j, c), or (chunk, i, c) with
+/// i = j only when `diagonal`. The sum over channels c is left to SumGradients.
+template <class S>
+struct CoordinateProducts {
+  const S* a;
+  const S* b;
+  Index run_stride;  ///< of a and b
+  Index coordinates, channels;
+  RowChunks chunks;  ///< of nodes
+  bool diagonal;
+  S* out;
+  Index out_run;
+
+  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept {
+    return (diagonal ? 1 : coordinates) * coordinates * channels;
+  }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index chunk = item / chunk_stride(), k = item % chunk_stride();
+    const Index c = k % channels, pair = k / channels;
+    const Index i = diagonal ? pair : pair / coordinates, j = pair % coordinates;
+    const S* left = a + run * run_stride + i * channels + c;
+    const S* right = b + run * run_stride + j * channels + c;
+    const Index row = coordinates * channels, end = chunks.end(chunk);
+    S sum = S(0);
+    for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
+    out[run * out_run + item] = sum;
+  }
+};
+
+/// Adds up `width` columns of values in double precision, in chunks of 64 rows: item (chunk, column).
+/// Applied again and again until few rows are left, which a last kernel reads.
+template <class T>
+struct ColumnSums {
+  static constexpr Index chunk = 64;
+  const T* in;
+  Index rows, width, in_run;
+  double* out;
+  Index out_run;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index column = item % width, begin = item / width * chunk;
+    const Index end = begin + chunk < rows ? begin + chunk : rows;
+    double sum = 0;
+    for (Index row = begin; row < end; ++row) sum += static_cast<double>(in[run * in_run + row * width + column]);
+    out[run * out_run + item] = sum;
+  }
+};
+
+/// A tree of ColumnSums: `rows` × `width` numbers per run become at most 64 rows.
+template <class Executor, class T>
+class ColumnTree {
+ public:
+  ColumnTree() = default;
+  ColumnTree(Executor& executor, Index runs, Index rows, Index width)
+      : rows_(rows), width_(width), runs_(runs), stride_((rows + 63) / 64 * width) {
+    for (Array<Executor, double>& level : level_) level = Array<Executor, double>(executor, "sums", runs * stride_);
+  }
+
+  void run(Executor& executor, const T* values) {
+    Index rows = (rows_ + 63) / 64;
+    executor.launch(rows * width_, runs_,
+                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_});
+    int from = 0;
+    while (rows > 64) {
+      const Index next = (rows + 63) / 64;
+      executor.launch(next * width_, runs_,
+                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(), stride_});
+      from = 1 - from;
+      rows = next;
+    }
+    last_ = level_[from].data();
+    last_rows_ = rows;
+  }
+
+  /// What is left after run(): rows() × width per run, a run every stride() numbers.
+  [[nodiscard]] const double* result() const noexcept { return last_; }
+  [[nodiscard]] Index rows() const noexcept { return last_rows_; }
+  [[nodiscard]] Index stride() const noexcept { return stride_; }
+
+ private:
+  Index rows_ = 0, width_ = 0, runs_ = 0, stride_ = 0;
+  Array<Executor, double> level_[2];
+  const double* last_ = nullptr;
+  Index last_rows_ = 0;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,80 @@
+/// \file
+/// A graph in device memory.
+///
+/// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its reverse.
+/// Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read neighbouring numbers.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/graph/graph.hpp"
+
+namespace sheafnn::cuda {
+
+/// What kernels see of a graph.
+template <class S>
+struct GraphView {
+  Index nodes, edges;
+  const std::int32_t* offset;     ///< nodes + 1: first arc of each node
+  const std::int32_t* target;     ///< per arc
+  const std::int32_t* arc_pair;   ///< per arc: its incident pair
+  const std::int32_t* edge_node;  ///< per pair: the node it belongs to (u for side 0, v for side 1)
+  const std::int32_t* pair_arc;   ///< per pair: its arc
+  const S* degree;                ///< per node
+  const S* inverse_root;          ///< per node: (deg + 1)^{-1/2}
+
+  [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
+};
+
+/// Owner of the arrays.
+template <class Executor, class S>
+class DeviceGraph {
+ public:
+  DeviceGraph(Executor& executor, const Graph& graph)
+      : nodes_(graph.node_count()),
+        edges_(graph.edge_count()),
+        offset_(executor, "graph", graph.offsets()),
+        target_(executor, "graph", graph.targets()) {
+    const std::size_t m = static_cast<std::size_t>(edges_), n = static_cast<std::size_t>(nodes_);
+    std::vector<std::int32_t> arc_pair(2 * m), pair_arc(2 * m), edge_node(2 * m);
+    for (std::size_t e = 0; e < m; ++e) {
+      const Edge edge = graph.edge(static_cast<Index>(e));
+      const Index forward = graph.forward_arc(static_cast<Index>(e)), backward = graph.reverse(forward);
+      edge_node[e] = edge.u;
+      edge_node[m + e] = edge.v;
+      pair_arc[e] = static_cast<std::int32_t>(forward);
+      pair_arc[m + e] = static_cast<std::int32_t>(backward);
+      arc_pair[static_cast<std::size_t>(forward)] = static_cast<std::int32_t>(e);
+      arc_pair[static_cast<std::size_t>(backward)] = static_cast<std::int32_t>(m + e);
+    }
+    std::vector<S> degree(n), inverse_root(n);
+    for (std::size_t u = 0; u < n; ++u) {
+      degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
+      inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
+    }
+    const auto put = [&]<class T>(const std::vector<T>& values) {
+      return Array<Executor, T>(executor, "graph", std::span<const T>(values));
+    };
+    arc_pair_ = put(arc_pair);
+    edge_node_ = put(edge_node);
+    pair_arc_ = put(pair_arc);
+    degree_ = put(degree);
+    inverse_root_ = put(inverse_root);
+  }
+
+  [[nodiscard]] GraphView<S> view() const noexcept {
+    return {nodes_,          edges_,         offset_.data(), target_.data(), arc_pair_.data(), edge_node_.data(),
+            pair_arc_.data(), degree_.data(), inverse_root_.data()};
+  }
+
+ private:
+  Index nodes_, edges_;
+  Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
+  Array<Executor, S> degree_, inverse_root_;
+};
+
+}  // namespace sheafnn::cuda

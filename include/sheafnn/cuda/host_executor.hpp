@@ -1,0 +1,123 @@
+/// \file
+/// HostExecutor: runs kernels one item after another on the host (see execution.hpp).
+///
+/// The oracle for the device: the same functors, sums of lanes in the same order, in a program that needs no GPU. It is
+/// not a fast way to train on the host; sheafnn::train is.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/cuda/execution.hpp"
+
+namespace sheafnn::cuda {
+
+/// Executor on the host; its interface is that of DeviceExecutor.
+class HostExecutor {
+ public:
+  /// Memory for `bytes` bytes. \throws std::bad_alloc
+  [[nodiscard]] void* allocate(std::string_view, std::size_t bytes) {
+    return ::operator new (bytes, std::align_val_t{64});
+  }
+  void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{64}); }
+
+  template <class T>
+  void upload(const T* from, Index count, T* to) {
+    std::copy_n(from, count, to);
+  }
+  template <class T>
+  void download(const T* from, Index count, T* to) {
+    std::copy_n(from, count, to);
+  }
+  /// to[0 … count) = 0. Part of a recording, as launches and products are.
+  template <class T>
+  void zero(T* to, Index count) {
+    run([=] { std::fill_n(to, count, T{}); });
+  }
+
+  /// kernel(item, group) for all items and groups.
+  template <class Kernel>
+  void launch(Index items, Index groups, const Kernel& kernel) {
+    run([=] {
+      for (Index group = 0; group < groups; ++group) {
+        for (Index item = 0; item < items; ++item) kernel(item, group);
+      }
+    });
+  }
+
+  /// A team kernel with `lanes` lanes, a power of two, for all items and groups.
+  template <class Kernel>
+  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
+    using S = typename Kernel::Scalar;
+    run([=] {
+      S lane_sums[most_lanes][Kernel::outputs];
+      for (Index group = 0; group < groups; ++group) {
+        for (Index item = 0; item < items; ++item) {
+          for (int lane = 0; lane < lanes; ++lane) {
+            std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
+            kernel.part(item, group, lane, lane_sums[lane]);
+          }
+          for (int half = lanes / 2; half > 0; half /= 2) {
+            for (int lane = 0; lane < half; ++lane) {
+              for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
+            }
+          }
+          kernel.finish(item, group, lane_sums[0]);
+        }
+      }
+    });
+  }
+
+  template <class S>
+  void multiply(const Product<S>& p) {
+    run([=] {
+      for (Index batch = 0; batch < p.batches; ++batch) {
+        const S* a = p.a.data + batch * p.a.batch_stride;
+        const S* b = p.b.data + batch * p.b.batch_stride;
+        S* c = p.c + batch * p.c_batch_stride;
+        for (Index i = 0; i < p.rows; ++i) {
+          for (Index j = 0; j < p.columns; ++j) {
+            S sum = p.add ? c[i * p.c_row_stride + j] : S(0);
+            for (Index k = 0; k < p.inner; ++k) {
+              sum += (p.a.transposed ? a[k * p.a.row_stride + i] : a[i * p.a.row_stride + k]) *
+                     (p.b.transposed ? b[j * p.b.row_stride + k] : b[k * p.b.row_stride + j]);
+            }
+            c[i * p.c_row_stride + j] = sum;
+          }
+        }
+      }
+    });
+  }
+
+  /// Records what `work` asks for, instead of doing it; replay() does it as often as is wanted.
+  template <class Work>
+  void record(const Work& work) {
+    recording_ = true;
+    recorded_.clear();
+    work();
+    recording_ = false;
+  }
+  void replay() {
+    for (const std::function<void()>& action : recorded_) action();
+  }
+  void synchronise() {}
+
+ private:
+  template <class Action>
+  void run(const Action& action) {
+    if (recording_) {
+      recorded_.emplace_back(action);
+    } else {
+      action();
+    }
+  }
+
+  bool recording_ = false;
+  std::vector<std::function<void()>> recorded_;
+};
+
+}  // namespace sheafnn::cuda

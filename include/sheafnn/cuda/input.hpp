@@ -1,0 +1,158 @@
+/// \file
+/// Sparse node features on the device and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
+///
+/// Features are stored by node (forward) and by column (weight gradient); a column's entries are cut into segments, so
+/// that one crowded column does not keep a single thread busy.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/graph/features.hpp"
+
+namespace sheafnn::cuda {
+
+/// The arrays of InputFeatures as kernels see them.
+template <class S>
+struct InputView {
+  Index rows, columns, entries, segments;
+  const Index* row_offset;             ///< rows + 1
+  const std::int32_t* column;          ///< by node
+  const S* value;                      ///< by node
+  const Index* column_entry;           ///< by column: number of the entry in the order by node
+  const std::int32_t* column_row;      ///< by column: its node
+  const Index* segment_offset;         ///< segments + 1, into the order by column
+  const Index* column_segment_offset;  ///< columns + 1, into the segments
+};
+
+/// Features of a graph, in device memory.
+template <class Executor, class S>
+class InputFeatures {
+ public:
+  /// Entries of a segment, at most.
+  static constexpr Index segment = 256;
+
+  InputFeatures(Executor& executor, const NodeFeatures& features)
+      : rows_(features.rows()),
+        columns_(features.columns()),
+        row_offset_(executor, "features", features.offsets()),
+        column_(executor, "features", features.column_of()) {
+    const std::vector<S> values(features.values().begin(), features.values().end());
+    value_ = Array<Executor, S>(executor, "features", std::span<const S>(values));
+    std::vector<Index> offset(static_cast<std::size_t>(columns_) + 1);
+    for (const std::int32_t j : features.column_of()) ++offset[static_cast<std::size_t>(j) + 1];
+    for (std::size_t j = 1; j < offset.size(); ++j) offset[j] += offset[j - 1];
+    std::vector<Index> next = offset, entry(values.size());
+    std::vector<std::int32_t> row(values.size());
+    for (Index u = 0; u < rows_; ++u) {
+      for (Index k = features.offsets()[static_cast<std::size_t>(u)];
+           k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
+        const std::size_t j = static_cast<std::size_t>(features.column_of()[static_cast<std::size_t>(k)]);
+        const std::size_t place = static_cast<std::size_t>(next[j]++);
+        entry[place] = k;
+        row[place] = static_cast<std::int32_t>(u);
+      }
+    }
+    std::vector<Index> segments = {0}, of_column = {0};
+    for (std::size_t j = 0; j + 1 < offset.size(); ++j) {
+      for (Index k = offset[j]; k < offset[j + 1]; k += segment) {
+        segments.push_back(std::min(k + segment, offset[j + 1]));
+      }
+      of_column.push_back(static_cast<Index>(segments.size()) - 1);
+    }
+    column_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(entry));
+    column_row_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(row));
+    segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(segments));
+    column_segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(of_column));
+  }
+
+  [[nodiscard]] InputView<S> view() const noexcept {
+    return {rows_,
+            columns_,
+            value_.size(),
+            segment_offset_.size() - 1,
+            row_offset_.data(),
+            column_.data(),
+            value_.data(),
+            column_entry_.data(),
+            column_row_.data(),
+            segment_offset_.data(),
+            column_segment_offset_.data()};
+  }
+
+ private:
+  Index rows_, columns_;
+  Array<Executor, Index> row_offset_;
+  Array<Executor, std::int32_t> column_;
+  Array<Executor, S> value_;
+  Array<Executor, Index> column_entry_;
+  Array<Executor, std::int32_t> column_row_;
+  Array<Executor, Index> segment_offset_, column_segment_offset_;
+};
+
+/// Stored features after dropout; item: a Philox block of entries, group: run.
+template <class S>
+struct DropEntries {
+  const Run* runs;
+  const S* value;
+  Index entries;
+  S* out;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Run& r = runs[run];
+    const S factor = static_cast<S>(r.input_dropout.scale);
+    const Stream stream{r.seed, Purpose::input_dropout, r.epoch, 0, 0};
+    const S* in = value;
+    S* to = out + run * entries;
+    for_dropout_block(stream, r.input_dropout.threshold, item, entries, [=](Index entry, bool kept) {
+      to[entry] = kept ? in[entry] * factor : S(0);
+    });
+  }
+};
+
+/// Partial sums of the weight gradient, over one segment of a column: item (segment, c), group: run.
+template <class S>
+struct SegmentProducts {
+  InputView<S> input;
+  const S* value;   ///< entries by node, dropout applied
+  Index value_run;  ///< 0: the same entries for all runs
+  const S* out_bar;
+  Index width;
+  S* partial;  ///< segments × width per run
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index segment = item / width, c = item % width;
+    const S* values = value + run * value_run;
+    const S* bar = out_bar + run * input.rows * width + c;
+    S sum = S(0);
+    for (Index k = input.segment_offset[segment]; k < input.segment_offset[segment + 1]; ++k) {
+      sum += values[input.column_entry[k]] * bar[input.column_row[k] * width];
+    }
+    partial[run * input.segments * width + item] = sum;
+  }
+};
+
+/// The weight gradient: item (column, c), group: run.
+template <class S>
+struct SegmentSums {
+  InputView<S> input;
+  const S* partial;
+  Index width;
+  S* weight_bar;
+  Index parameter_stride;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index column = item / width, c = item % width;
+    const S* in = partial + run * input.segments * width + c;
+    S sum = S(0);
+    for (Index s = input.column_segment_offset[column]; s < input.column_segment_offset[column + 1]; ++s) {
+      sum += in[s * width];
+    }
+    weight_bar[run * parameter_stride + item] = sum;
+  }
+};
+
+}  // namespace sheafnn::cuda

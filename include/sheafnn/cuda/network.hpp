@@ -1,0 +1,412 @@
+/// \file
+/// BatchNetwork: the networks of a batch of trainings on one graph, in the memory of an executor. Forward and backward
+/// passes of all of them are one sequence of launches, without a look at their results, so that it can be recorded once
+/// and replayed (on the host, one network: bsnn/network.hpp, which has the formulas).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/cuda/diffusion_layer.hpp"
+#include "sheafnn/cuda/encoder.hpp"
+#include "sheafnn/cuda/output_kernels.hpp"
+#include "sheafnn/cuda/sheaf_learner.hpp"
+
+namespace sheafnn::cuda {
+
+/// Adds features of all copies to their run's; item: number, group: run.
+template <class S>
+struct AddCopies {
+  const S* in;
+  Index size, copies;
+  bool add;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    S sum = add ? out[run * size + item] : S(0);
+    for (Index copy = 0; copy < copies; ++copy) sum += in[(run * copies + copy) * size + item];
+    out[run * size + item] = sum;
+  }
+};
+/// Adds a bias to rows of features; item: number, group: run.
+template <class S>
+struct AddBias {
+  const S* bias;
+  Index parameter_stride, width, size;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    out[run * size + item] += bias[run * parameter_stride + item % width];
+  }
+};
+
+/// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
+template <class Executor, class Model>
+class BatchNetwork {
+ public:
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+
+  /// \param model    architecture of all runs; its parameters are not read
+  /// \param dropout  may the runs have dropout?
+  /// \param labels   of all nodes
+  /// \param roles    roles of the nodes, one row per split (NodeRole bits)
+  /// \throws std::invalid_argument  features or labels that do not fit; and what the executor throws without memory
+  BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+               std::span<const std::int32_t> labels, std::span<const std::uint8_t> roles, const BatchSize& batch,
+               bool dropout = true)
+      : executor_(executor),
+        options_(model.options()),
+        layout_(model.layout()),
+        batch_(batch),
+        parameter_count_(model.parameters().size()),
+        graph_(executor, graph),
+        input_(executor, fitting(model, graph, features)),
+        parameters_(executor, "parameters", batch.runs * parameter_count_),
+        gradient_(executor, "gradients", batch.runs * parameter_count_),
+        runs_(executor, "runs", batch.runs),
+        label_(executor, "labels", labels),
+        role_(executor, "labels", roles) {
+    const ParameterSet<S>& p = model.parameters();
+    for (const ParameterInfo& info : p.info()) offsets_of_.push_back(info.offset);
+    const GraphView<S> view = graph_.view();
+    shape_ = {graph.node_count(), model.coordinates(), options_.channels, {}};
+    int filter = 0;
+    if (options_.add_lp) shape_.filter_sign[filter++] = S(1);
+    if (options_.add_hp) shape_.filter_sign[filter++] = S(-1);
+    sheaf_count_ = model.sheaf_count();
+    encoder_.emplace(executor, input_, view.degree, layout_.encoder, p, batch.runs, dropout, sums_);
+    if (layout_.sheaf_encoder.weight >= 0) {
+      sheaf_encoder_.emplace(executor, input_, view.degree, layout_.sheaf_encoder, p, batch.runs, false, sums_);
+    }
+    const Index n = shape_.nodes, h = shape_.row(), size = shape_.size();
+    const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
+    if (layout_.second_weight >= 0) {
+      second_ = array("embeddings", batch.runs * size);
+      const RowChunks nodes{n};
+      second_sums_ = sums_.reserve(nodes.count(), (h + 1) * h);
+      sums_.assign(p.info(layout_.second_weight).offset, h * h, second_sums_, nodes.count(), (h + 1) * h);
+      sums_.assign(p.info(layout_.second_bias).offset, h, second_sums_ + h * h, nodes.count(), (h + 1) * h);
+    }
+    if constexpr (Family::kind != MapKind::fixed) {
+      for (const SheafLearnerShape& learner : layout_.learners) {
+        learners_.emplace_back(executor, view, learner, p, batch.runs, sums_);
+      }
+    }
+    sheaf_ = BatchSheaf<Executor, Family, S>(executor, view, batch.instances() * sheaf_count_, options_.normalisation);
+    for (std::size_t l = 0; l < layout_.layers.size(); ++l) {
+      layers_.emplace_back(executor, view, shape_, layout_.layers[l], p, static_cast<std::uint32_t>(l), batch, dropout,
+                           sums_);
+    }
+    const Index classes = options_.classes;
+    const RowChunks outputs{n * batch.training_copies};
+    output_sums_ = sums_.reserve(outputs.count(), (h + 1) * classes);
+    sums_.assign(p.info(layout_.output_weight).offset, h * classes, output_sums_, outputs.count(), (h + 1) * classes);
+    sums_.assign(p.info(layout_.output_bias).offset, classes, output_sums_ + h * classes, outputs.count(),
+                 (h + 1) * classes);
+    if constexpr (sampled) {
+      posterior_ = array("posterior", batch.runs * view.pairs() * Q::parameter_size);
+      kl_ = array("posterior", batch.runs * view.pairs());
+      kl_tree_ = ColumnTree<Executor, S>(executor, batch.runs, view.pairs(), 1);
+    }
+    if (batch.copies > 1) spread_ = array("embeddings", batch.instances() * size);
+    if (!Model::bayesian && dropout) {
+      for (Index s = 1; s < sheaf_count_; ++s) learner_input_.push_back(array("embeddings", batch.runs * size));
+    }
+    logits_ = array("outputs", batch.instances() * n * classes);
+    const Index training = batch.runs * batch.training_copies;
+    logits_bar_ = array("outputs", training * n * classes);
+    nll_ = Array<Executor, double>(executor, "outputs", training * n);
+    nll_tree_ = ColumnTree<Executor, double>(executor, batch.runs, batch.training_copies * n, 1);
+    x_bar_ = array("layers", training * size);
+    embedding_bar_ = array("layers", batch.runs * size);
+    for (Array<Executor, S>* a : {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar}) {
+      *a = array("layers", training * size);
+    }
+    arena_ = array("partial sums", batch.runs * sums_.arena());
+    ranges_ = Array<Executor, PartialSum>(executor, "partial sums", std::span<const PartialSum>(sums_.ranges()));
+  }
+  BatchNetwork(const BatchNetwork&) = delete;
+  BatchNetwork& operator=(const BatchNetwork&) = delete;
+
+  [[nodiscard]] const BatchSize& batch() const noexcept { return batch_; }
+  [[nodiscard]] Index parameter_count() const noexcept { return parameter_count_; }
+  /// Parameters and gradients, laid out like a model's, run by run.
+  [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] Array<Executor, S>& gradient() noexcept { return gradient_; }
+  [[nodiscard]] Array<Executor, Run>& runs() noexcept { return runs_; }
+  [[nodiscard]] NodeTargets targets() const noexcept {
+    return {shape_.nodes, options_.classes, label_.data(), role_.data()};
+  }
+  /// Log-probabilities of the last pass, n × C per instance.
+  [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
+  /// Sums behind the loss: mean negative log-likelihood of the training nodes, and KL over all incident pairs.
+  [[nodiscard]] const ColumnTree<Executor, double>& nll() const noexcept { return nll_tree_; }
+  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return kl_tree_; }
+  [[nodiscard]] Index pairs() const noexcept { return graph_.view().pairs(); }
+
+  /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every run.
+  void set_noise(std::span<const S> noise) { noise_ = Array<Executor, S>(executor_, "noise", noise); }
+
+  /// Enqueues a training pass: losses, and gradient() of every run.
+  ///
+  /// \param input_dropout, dropout  does any run drop features, hidden features?
+  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
+    const bool closed_form = estimator == KlEstimator::closed_form;
+    Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
+    encode(input_dropout || dropout);
+    if constexpr (sampled) {
+      if (closed_form) kl_tree_.run(executor_, kl_.data());
+    }
+    forward(pass, dropout);
+    executor_.launch(shape_.nodes, pass.instances(),
+                     TrainingOutput<S>{targets(), runs_.data(), pass, parameter(layout_.output_bias), parameter_count_,
+                                       logits_.data(), logits_bar_.data(), nll_.data()});
+    nll_tree_.run(executor_, nll_.data());
+    backward(pass, closed_form);
+    if constexpr (sampled) {
+      if (!closed_form) kl_tree_.run(executor_, kl_.data());
+    }
+    executor_.launch(sums_.items(), batch_.runs,
+                     SumGradients<S>{ranges_.data(), static_cast<int>(ranges_.size()), arena_.data(), sums_.arena(),
+                                     parameters_.data(), gradient_.data(), parameter_count_});
+  }
+
+  /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for. After each
+  /// batch of them, done(pass, first, last) enqueues what is made of the logits (bias not yet added).
+  template <class Done>
+  void evaluate(Index total, const Done& done) {
+    encode(false);
+    const Index count = samples(total);
+    Index copies = 1;  // the largest divisor of count that there is room for: all batches are alike
+    for (Index c = 1; c <= batch_.copies; ++c) copies = count % c == 0 ? c : copies;
+    for (Index begin = 0; begin < count; begin += copies) {
+      const Pass pass{batch_.runs, copies, false, static_cast<std::uint32_t>(begin)};
+      forward(pass, false);
+      done(pass, begin == 0, begin + copies >= count, count);
+    }
+  }
+
+  /// Posterior samples that make sense: one when nothing is random.
+  [[nodiscard]] static constexpr Index samples(Index asked) noexcept { return sampled ? asked : 1; }
+
+  /// Offset of a parameter in the first run's.
+  [[nodiscard]] const S* parameter(ParameterId id) const { return parameters_.data() + offset(id); }
+  [[nodiscard]] S* logits() noexcept { return logits_.data(); }
+
+ private:
+  static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
+  using Q = Posterior<Family>;
+
+  static NodeFeatures fitting(const Model& model, const Graph& graph, const NodeFeatures& features) {
+    require(features.rows() == graph.node_count(), "features.rows", features.rows(),
+            concat("must equal the number of nodes, ", graph.node_count()));
+    require(features.columns() == model.options().features, "features.columns", features.columns(),
+            concat("the model was built for ", model.options().features));
+    NodeFeatures r = features;
+    if (model.options().normalise_features) r.normalise_rows();
+    return r;
+  }
+  [[nodiscard]] Index offset(ParameterId id) const { return offsets_of_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
+  [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
+  [[nodiscard]] PairArray<S> posterior() noexcept {
+    const Index pairs = graph_.view().pairs();
+    return {posterior_.data(), pairs, 1, pairs * Q::parameter_size};
+  }
+
+  /// Embeddings and, for Bayesian models, the posterior.
+  void encode(bool drop) {
+    const Index n = shape_.nodes, h = shape_.row();
+    encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, drop);
+    embedding_ = encoder_->output();
+    if (layout_.second_weight >= 0) {
+      executor_.multiply(Product<S>{n, h, h, batch_.runs,
+                                    {embedding_, h, n * h},
+                                    {parameter(layout_.second_weight), h, parameter_count_},
+                                    second_.data(), h, n * h});
+      executor_.launch(n * h, batch_.runs,
+                       AddBias<S>{parameter(layout_.second_bias), parameter_count_, h, n * h, second_.data()});
+      embedding_ = second_.data();
+    }
+    if constexpr (sampled) {
+      sheaf_embedding_ = embedding_;
+      if (sheaf_encoder_) {
+        sheaf_encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, false);
+        sheaf_embedding_ = sheaf_encoder_->output();
+      }
+      BatchSheafLearner<Executor, S>& learner = learners_.front();
+      learner.forward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_);
+      executor_.launch(pairs(), batch_.runs,
+                       ActivatePairs<Family, S>{learner.raw(), posterior(), options_.parametrisation, kl_.data(),
+                                                pairs()});
+    }
+  }
+
+  /// All layers and the logits, without bias.
+  void forward(const Pass& pass, bool drop) {
+    const Index size = shape_.size(), h = shape_.row(), rows = pass.copies * shape_.nodes;
+    if constexpr (sampled) {
+      const SampledMaps<Family, S> maps{graph_.view(),  runs_.data(), pass,        posterior(),
+                                        noise_.data(), sheaf_count_};
+      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), maps,
+                   learners_.front().edge_weight());
+    } else if constexpr (Family::kind == MapKind::fixed) {
+      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr);
+    }
+    const S* x = embedding_;
+    if (pass.copies > 1) {
+      executor_.launch(size, pass.instances(), CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()});
+      x = spread_.data();
+    }
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
+        if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
+      }
+      layers_[l].forward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, sheaf_,
+                         layer_range(static_cast<Index>(l)), x, drop);
+      x = layers_[l].output();
+    }
+    const Index classes = options_.classes;
+    executor_.multiply(Product<S>{rows, classes, h, pass.runs,
+                                  {x, h, rows * h},
+                                  {parameter(layout_.output_weight), classes, parameter_count_},
+                                  logits_.data(), classes, rows * classes});
+  }
+
+  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer.
+  void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
+    const S* z = x;
+    if (drop && l > 0) {
+      S* dropped = learner_input_[l - 1].data();
+      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
+                       DropFeatures<S>{runs_.data(), pass, Purpose::learner_dropout, static_cast<std::uint32_t>(l), x,
+                                       shape_.size(), dropped});
+      z = dropped;
+    }
+    BatchSheafLearner<Executor, S>& learner = learners_[l];
+    learner.forward(executor_, parameters_.data(), parameter_count_, z);
+    learner_z_.resize(layers_.size());
+    learner_z_[l] = z;
+    sheaf_.build(executor_, pass.instances(), pass.copies, range(static_cast<Index>(l), 1),
+                 MeanMaps<Family, S>{learner.raw(), options_.parametrisation}, learner.edge_weight());
+  }
+
+  void backward(const Pass& pass, bool closed_form) {
+    const Index h = shape_.row(), classes = options_.classes, rows = pass.copies * shape_.nodes;
+    const RowProducts<S> output{layers_.back().output(), h, h, rows * h, logits_bar_.data(), classes, classes,
+                                rows * classes, {rows}, true, arena_.data() + output_sums_, sums_.arena()};
+    executor_.launch(output.items(), batch_.runs, output);
+    executor_.multiply(Product<S>{rows, h, classes, pass.runs,
+                                  {logits_bar_.data(), classes, rows * classes},
+                                  {parameter(layout_.output_weight), classes, parameter_count_, true},
+                                  x_bar_.data(), h, rows * h});
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      const Index layer = static_cast<Index>(l);
+      const bool shared = layer + 1 < static_cast<Index>(layers_.size()) && layer + 1 >= sheaf_count_;
+      layers_[l].backward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, sheaf_,
+                          layer_range(layer), shared, x_bar_.data(), scratch_, arena_.data(), sums_.arena());
+      if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
+        if (layer < sheaf_count_) backward_mean_sheaf(pass, l);
+      }
+    }
+    executor_.launch(shape_.size(), batch_.runs,
+                     AddCopies<S>{x_bar_.data(), shape_.size(), pass.copies, false, embedding_bar_.data()});
+    if constexpr (sampled) backward_posterior(pass, closed_form);
+    backward_encoder();
+  }
+
+  void backward_mean_sheaf(const Pass& pass, std::size_t l) {
+    const SheafRange one = range(static_cast<Index>(l), 1);
+    BatchSheafLearner<Executor, S>& learner = learners_[l];
+    sheaf_.backward_nodes(executor_, pass.instances(), one);
+    executor_.launch(graph_.view().edges, batch_.runs,
+                     BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(), learner.raw(),
+                                                  learner.raw_bar(), options_.parametrisation, learner.edge_weight(),
+                                                  learner.edge_factor(), learner.edge_logit_bar()});
+    const bool dropped = l > 0 && !learner_input_.empty() && learner_z_[l] == learner_input_[l - 1].data();
+    S* z_bar = dropped ? scratch_.z_bar.data() : x_bar_.data();
+    learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped, arena_.data(),
+                     sums_.arena());
+    if (dropped) {
+      const AddThroughDropout<S> through{runs_.data(), pass,    Purpose::learner_dropout,
+                                         static_cast<std::uint32_t>(l), true, shape_,
+                                         nullptr,      0,       z_bar,
+                                         x_bar_.data()};
+      executor_.launch(through.items(), pass.instances(), through);
+    }
+  }
+
+  void backward_posterior(const Pass& pass, bool closed_form) {
+    BatchSheafLearner<Executor, S>& learner = learners_.front();
+    sheaf_.backward_nodes(executor_, pass.instances(), range(0, sheaf_count_));
+    executor_.launch(
+        graph_.view().edges, batch_.runs,
+        BackwardSampledEdges<Family, S>{graph_.view(), sheaf_.view(), sheaf_.gradient(), runs_.data(), pass.copies,
+                                        sheaf_count_, learner.raw(), posterior(), learner.raw_bar(),
+                                        options_.parametrisation, learner.edge_weight(), learner.edge_factor(),
+                                        learner.edge_logit_bar(), closed_form, kl_.data()});
+    S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar_.data();
+    learner.backward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_, z_bar, !sheaf_encoder_,
+                     arena_.data(), sums_.arena());
+    if (sheaf_encoder_) {
+      sheaf_encoder_->backward(executor_, runs_.data(), z_bar, gradient_.data(), parameter_count_, arena_.data(),
+                               sums_.arena());
+    }
+  }
+
+  void backward_encoder() {
+    const Index n = shape_.nodes, h = shape_.row();
+    S* bar = embedding_bar_.data();
+    if (layout_.second_weight >= 0) {
+      const RowProducts<S> second{encoder_->output(), h, h, n * h, bar, h, h, n * h, {n}, true,
+                                  arena_.data() + second_sums_, sums_.arena()};
+      executor_.launch(second.items(), batch_.runs, second);
+      executor_.multiply(Product<S>{n, h, h, batch_.runs,
+                                    {bar, h, n * h},
+                                    {parameter(layout_.second_weight), h, parameter_count_, true},
+                                    scratch_.z_bar.data(), h, n * h});
+      bar = scratch_.z_bar.data();
+    }
+    encoder_->backward(executor_, runs_.data(), bar, gradient_.data(), parameter_count_, arena_.data(), sums_.arena());
+  }
+
+  Executor& executor_;
+  ModelOptions options_;
+  ModelLayout layout_;
+  BatchSize batch_;
+  Index parameter_count_;
+  DeviceGraph<Executor, S> graph_;
+  InputFeatures<Executor, S> input_;
+  Array<Executor, S> parameters_, gradient_;
+  Array<Executor, Run> runs_;
+  Array<Executor, std::int32_t> label_;
+  Array<Executor, std::uint8_t> role_;
+  std::vector<Index> offsets_of_;
+  FeatureShape<S> shape_;
+  Index sheaf_count_ = 1;
+  PartialSums sums_;
+  std::optional<BatchEncoder<Executor, S>> encoder_, sheaf_encoder_;
+  Array<Executor, S> second_;
+  Index second_sums_ = 0, output_sums_ = 0;
+  std::vector<BatchSheafLearner<Executor, S>> learners_;
+  BatchSheaf<Executor, Family, S> sheaf_;
+  std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;
+  Array<Executor, S> posterior_, kl_, noise_, spread_;
+  std::vector<Array<Executor, S>> learner_input_;  ///< of layers 1, 2, … after dropout
+  std::vector<const S*> learner_z_;                ///< what each layer's learner read
+  Array<Executor, S> logits_, logits_bar_, x_bar_, embedding_bar_;
+  Array<Executor, double> nll_;
+  ColumnTree<Executor, double> nll_tree_;
+  ColumnTree<Executor, S> kl_tree_;
+  LayerScratch<Executor, S> scratch_;
+  Array<Executor, S> arena_;
+  Array<Executor, PartialSum> ranges_;
+  const S* embedding_ = nullptr;
+  const S* sheaf_embedding_ = nullptr;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,224 @@
+/// \file
+/// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of the best
+/// epoch, and the end of a training, all in the memory of the executor (on the host nn/adam.hpp and bsnn/trainer.hpp).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/output_kernels.hpp"
+#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/nn/parameters.hpp"
+
+namespace sheafnn::cuda {
+
+/// Adam's constants (math: "The model").
+struct AdamConstants {
+  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+};
+
+/// What stopped a training early, other than patience.
+enum Failure : std::int32_t { no_failure, nll_not_finite, kl_not_finite, gradient_not_finite, probability_not_finite };
+
+/// How far a training is.
+struct Progress {
+  std::int32_t active = 1;    ///< 0: finished
+  std::int32_t improved = 0;  ///< the last epoch is the best so far
+  std::int32_t failure = no_failure;
+  std::int32_t failed_tensor = 0;  ///< parameter whose gradient is not finite
+  std::int64_t epochs = 0;         ///< done
+  std::int64_t best_epoch = 0;
+  double best = std::numeric_limits<double>::infinity();
+  double best_loss = std::numeric_limits<double>::infinity();
+};
+
+/// What one epoch showed, as EpochReport.
+struct EpochRow {
+  double loss = 0, nll = 0, kl = 0, kl_weight = 0;
+  double validation_loss = 0, validation_accuracy = 0, test_accuracy = 0;
+};
+
+/// λ and Adam's step sizes of the coming epoch; one item, group: run.
+struct BeginEpoch {
+  Run* runs;
+  const Progress* progress;
+  bool bayesian;
+
+  SHEAFNN_HD void operator()(Index, Index run) const {
+    using std::pow;
+    using std::sqrt;
+    Run& r = runs[run];
+    const Index epoch = progress[run].epochs;
+    const double step = static_cast<double>(epoch + 1);
+    r.epoch = static_cast<std::uint32_t>(epoch);
+    r.kl_weight = bayesian ? kl_weight(r.kl_schedule, r.kl_maximum, epoch) : 0.0;
+    r.step_rate = r.learning_rate / (1 - pow(AdamConstants::beta1, step));
+    r.root_scale = 1 / sqrt(1 - pow(AdamConstants::beta2, step));
+  }
+};
+
+/// One step of Adam with L2 weight decay; item: parameter, group: run.
+template <class S>
+struct AdamStep {
+  const Run* runs;
+  const Progress* progress;
+  const std::uint16_t* tensor;        ///< per parameter
+  const std::uint8_t* sheaf_learner;  ///< per tensor
+  Index parameters;
+  Index tensors;
+  const S* gradient;
+  S* first_moment;
+  S* second_moment;
+  S* value;
+  std::int32_t* failed;  ///< per run and tensor: set where the gradient is not finite
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    using std::sqrt;
+    if (progress[run].active == 0) return;
+    const Run& r = runs[run];
+    const Index i = run * parameters + item;
+    const int t = tensor[item];
+    const S raw = gradient[i];
+    if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;
+    const S decay = static_cast<S>(sheaf_learner[t] != 0 ? r.sheaf_decay : r.weight_decay);
+    const S g = raw + decay * value[i];
+    const S first = S(AdamConstants::beta1) * first_moment[i] + S(1 - AdamConstants::beta1) * g;
+    const S second = S(AdamConstants::beta2) * second_moment[i] + S(1 - AdamConstants::beta2) * g * g;
+    first_moment[i] = first;
+    second_moment[i] = second;
+    value[i] -= static_cast<S>(r.step_rate) * first /
+                (sqrt(second) * static_cast<S>(r.root_scale) + S(AdamConstants::epsilon));
+  }
+};
+
+/// A few rows that are left of a sum, `width` columns each.
+struct RowsLeft {
+  const double* rows = nullptr;
+  Index count = 0, stride = 0, width = 1;
+
+  [[nodiscard]] SHEAFNN_HD double sum(Index run, Index column) const {
+    double r = 0;
+    for (Index k = 0; k < count; ++k) r += rows[run * stride + k * width + column];
+    return r;
+  }
+};
+
+/// Reports the epoch, decides whether it is the best, and ends the training; one item, group: run.
+struct EndEpoch {
+  const Run* runs;
+  Progress* progress;
+  RowsLeft nll, kl, evaluation;
+  Index pairs;  ///< 2m
+  const std::int32_t* failed;
+  Index tensors;
+  EpochRow* history;  ///< `window` rows per run: that of epoch t at t mod window
+  Index window;
+
+  SHEAFNN_HD void operator()(Index, Index run) const {
+    Progress& p = progress[run];
+    p.improved = 0;
+    if (p.active == 0) return;
+    const Run& r = runs[run];
+    EpochRow row;
+    row.nll = nll.sum(run, 0);
+    row.kl = kl.count > 0 && pairs > 0 ? kl.sum(run, 0) / static_cast<double>(pairs) : 0.0;
+    row.kl_weight = r.kl_weight;
+    row.loss = row.nll + r.kl_weight * row.kl;
+    row.validation_loss = evaluation.sum(run, validation_nll) * r.validation_share;
+    row.validation_accuracy = evaluation.sum(run, validation_correct) * r.validation_share;
+    row.test_accuracy = evaluation.sum(run, test_correct) * r.test_share;
+    history[run * window + p.epochs % window] = row;
+    p.failure = failure(run, row, p);
+    if (p.failure != no_failure) {
+      p.active = 0;
+      return;
+    }
+    const double score = r.by_accuracy != 0 ? -row.validation_accuracy : row.validation_loss;
+    if (score < p.best || (score == p.best && row.validation_loss < p.best_loss)) {
+      p.best = score;
+      p.best_loss = row.validation_loss;
+      p.best_epoch = p.epochs;
+      p.improved = 1;
+    }
+    if (p.epochs - p.best_epoch >= r.patience || p.epochs + 1 >= r.epochs) p.active = 0;
+    ++p.epochs;
+  }
+
+ private:
+  SHEAFNN_HD std::int32_t failure(Index run, const EpochRow& row, Progress& p) const {
+    if (!(row.nll - row.nll == 0)) return nll_not_finite;
+    if (!(row.kl - row.kl == 0)) return kl_not_finite;
+    for (Index t = 0; t < tensors; ++t) {
+      if (failed[run * tensors + t] == 0) continue;
+      p.failed_tensor = static_cast<std::int32_t>(t);
+      return gradient_not_finite;
+    }
+    return evaluation.sum(run, not_finite) > 0 ? probability_not_finite : no_failure;
+  }
+};
+
+/// Keeps parameters and predictions of an epoch that is the best so far; item: number of either, group: run.
+template <class S>
+struct KeepBest {
+  const Progress* progress;
+  Index parameters;
+  const S* value;
+  S* best_value;
+  Index predictions;
+  const double* probability;
+  double* best_probability;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    if (progress[run].improved == 0) return;
+    if (item < parameters) {
+      best_value[run * parameters + item] = value[run * parameters + item];
+    } else {
+      const Index i = run * predictions + item - parameters;
+      best_probability[i] = probability[i];
+    }
+  }
+};
+
+/// Adam's state of all runs, and what its kernels look up.
+template <class Executor, class S>
+class BatchAdam {
+ public:
+  BatchAdam(Executor& executor, const ParameterSet<S>& parameters, Index runs)
+      : runs_(runs),
+        parameters_(parameters.size()),
+        first_(executor, "optimiser", runs * parameters_),
+        second_(executor, "optimiser", runs * parameters_) {
+    std::vector<std::uint16_t> tensor;
+    std::vector<std::uint8_t> group;
+    for (std::size_t t = 0; t < parameters.info().size(); ++t) {
+      const ParameterInfo& info = parameters.info()[t];
+      tensor.insert(tensor.end(), static_cast<std::size_t>(info.size), static_cast<std::uint16_t>(t));
+      group.push_back(info.group == ParameterGroup::sheaf_learner ? 1 : 0);
+    }
+    tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", std::span<const std::uint16_t>(tensor));
+    group_ = Array<Executor, std::uint8_t>(executor, "optimiser", std::span<const std::uint8_t>(group));
+    failed_ = Array<Executor, std::int32_t>(executor, "optimiser", runs * group_.size());
+  }
+
+  void step(Executor& executor, const Run* runs, const Progress* progress, const S* gradient, S* value) {
+    executor.launch(parameters_, runs_,
+                    AdamStep<S>{runs, progress, tensor_.data(), group_.data(), parameters_, group_.size(), gradient,
+                                first_.data(), second_.data(), value, failed_.data()});
+  }
+  [[nodiscard]] const std::int32_t* failed() const noexcept { return failed_.data(); }
+  [[nodiscard]] Index tensors() const noexcept { return group_.size(); }
+
+ private:
+  Index runs_, parameters_;
+  Array<Executor, S> first_, second_;
+  Array<Executor, std::uint16_t> tensor_;
+  Array<Executor, std::uint8_t> group_;
+  Array<Executor, std::int32_t> failed_;
+};
+
+}  // namespace sheafnn::cuda

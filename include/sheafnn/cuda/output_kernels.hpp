@@ -1,0 +1,122 @@
+/// \file
+/// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged over
+/// posterior samples (on the host nn/softmax.hpp and bsnn/trainer.hpp).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/run.hpp"
+
+namespace sheafnn::cuda {
+
+/// Labels and roles of the nodes.
+struct NodeTargets {
+  Index nodes = 0, classes = 0;
+  const std::int32_t* label = nullptr;
+  const std::uint8_t* role = nullptr;  ///< NodeRole bits, one row of nodes per split
+};
+
+/// logits + bias → log-softmax, in place.
+template <class S>
+SHEAFNN_HD SHEAFNN_INLINE void log_softmax_in_place(S* row, const S* bias, Index classes) {
+  using std::exp;
+  using std::log;
+  for (Index c = 0; c < classes; ++c) row[c] += bias[c];
+  S largest = row[0];
+  for (Index c = 1; c < classes; ++c) largest = row[c] > largest ? row[c] : largest;
+  S sum = S(0);
+  for (Index c = 0; c < classes; ++c) sum += exp(row[c] - largest);
+  const S shift = largest + log(sum);
+  for (Index c = 0; c < classes; ++c) row[c] -= shift;
+}
+
+/// Log-probabilities, each training node's share of the loss, and the derivative of the loss in the logits.
+/// item: node, group: instance.
+template <class S>
+struct TrainingOutput {
+  NodeTargets targets;
+  const Run* runs;
+  Pass pass;
+  const S* bias;
+  Index parameter_stride;
+  S* logits;      ///< n × C per instance; becomes log-probabilities
+  S* logits_bar;  ///< n × C per instance
+  double* nll;    ///< n per instance: −log p(label) / |training nodes| / copies, or 0
+
+  SHEAFNN_HD void operator()(Index u, Index instance) const {
+    using std::exp;
+    const Index run = pass.run_of(instance), classes = targets.classes;
+    const Run& r = runs[run];
+    const Index place = instance * targets.nodes + u;
+    S* row = logits + place * classes;
+    S* bar = logits_bar + place * classes;
+    log_softmax_in_place(row, bias + run * parameter_stride, classes);
+    const bool counts = (targets.role[r.split * targets.nodes + u] & training_node) != 0;
+    const double weight = r.training_share / static_cast<double>(pass.copies);
+    const S share = static_cast<S>(weight);
+    for (Index c = 0; c < classes; ++c) bar[c] = counts ? share * exp(row[c]) : S(0);
+    if (counts) bar[targets.label[u]] -= share;
+    nll[place] = counts ? -static_cast<double>(row[targets.label[u]]) * weight : 0.0;
+  }
+};
+
+/// Sums of a node that the evaluation reports, one column each.
+enum EvaluationColumn { validation_nll, validation_correct, test_correct, not_finite, evaluation_columns };
+
+/// Log-probabilities of all copies, added to the mean probabilities; with the last of `total` samples also the node's
+/// part of what is reported. item: node, group: run.
+template <class S>
+struct EvaluationOutput {
+  NodeTargets targets;
+  const Run* runs;
+  Pass pass;
+  const S* bias;
+  Index parameter_stride;
+  S* logits;
+  double* probability;  ///< n × C per run
+  bool first, last;     ///< samples of the evaluation
+  Index total;
+  double* report;  ///< n × evaluation_columns per run
+
+  SHEAFNN_HD void operator()(Index u, Index run) const {
+    using std::exp;
+    const Index classes = targets.classes;
+    double* mean = probability + (run * targets.nodes + u) * classes;
+    if (first) {
+      for (Index c = 0; c < classes; ++c) mean[c] = 0;
+    }
+    for (Index copy = 0; copy < pass.copies; ++copy) {
+      S* row = logits + ((run * pass.copies + copy) * targets.nodes + u) * classes;
+      log_softmax_in_place(row, bias + run * parameter_stride, classes);
+      for (Index c = 0; c < classes; ++c) mean[c] += static_cast<double>(exp(row[c]));
+    }
+    if (last) finish(u, run, mean);
+  }
+
+ private:
+  SHEAFNN_HD void finish(Index u, Index run, double* mean) const {
+    using std::log;
+    constexpr double smallest = 2.2250738585072014e-308;  // as the metrics of the host do
+    const Index classes = targets.classes;
+    Index best = 0;
+    bool finite = true;
+    for (Index c = 0; c < classes; ++c) {
+      mean[c] /= static_cast<double>(total);
+      if (mean[c] > mean[best]) best = c;
+      finite = finite && mean[c] - mean[c] == 0;
+    }
+    const int role = targets.role[runs[run].split * targets.nodes + u];
+    const std::int32_t label = role != 0 ? targets.label[u] : 0;  // others may have none
+    const double p = mean[label] > smallest ? mean[label] : smallest;
+    const bool correct = best == label;
+    double* out = report + (run * targets.nodes + u) * evaluation_columns;
+    out[validation_nll] = (role & validation_node) != 0 ? -log(p) : 0.0;
+    out[validation_correct] = (role & validation_node) != 0 && correct ? 1.0 : 0.0;
+    out[test_correct] = (role & test_node) != 0 && correct ? 1.0 : 0.0;
+    out[not_finite] = finite ? 0.0 : 1.0;
+  }
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,57 @@
+/// \file
+/// Prediction on an executor: class probabilities of every node and their uncertainty, as sheafnn::predict gives them on the
+/// host (bsnn/prediction.hpp).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/cuda/network.hpp"
+
+namespace sheafnn::cuda {
+
+/// Predicts every node of a graph, which need not be the one the model was trained on.
+///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \throws std::invalid_argument  an option out of range, or features that do not fit
+template <class Executor, class Model>
+[[nodiscard]] Prediction predict(Executor& executor, const Model& model, const Graph& graph,
+                                 const NodeFeatures& features, const PredictOptions& options = {}) {
+  using S = typename Model::Scalar;
+  require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
+          "must be between 1 and 32768");
+  const Index n = graph.node_count(), classes = model.options().classes;
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
+  const std::vector<std::uint8_t> roles(static_cast<std::size_t>(n));
+  using Network = BatchNetwork<Executor, Model>;
+  Network network(executor, model, graph, features, labels, roles, {}, false);
+  network.parameters().upload(model.parameters().values().view());
+  Run run;
+  run.seed = options.seed;
+  run.epoch = options.epoch;
+  network.runs().upload(std::span<const Run>(&run, 1));
+  Array<Executor, double> probability(executor, "predictions", n * classes);
+  Array<Executor, double> report(executor, "predictions", n * evaluation_columns);
+  SampledPredictionBuilder builder(n, classes);
+  network.evaluate(options.samples, [&](const Pass& pass, bool first, bool last, Index total) {
+    executor.launch(n, 1,
+                    EvaluationOutput<S>{network.targets(), network.runs().data(), pass,
+                                        network.parameter(model.layout().output_bias), network.parameter_count(),
+                                        network.logits(), probability.data(), first, last, total, report.data()});
+    std::vector<S> sample = network.log_probabilities().download();
+    for (S& value : sample) value = std::exp(value);
+    builder.add(sample.data());
+  });
+  Prediction r;
+  static_cast<SampledPrediction&>(r) = builder.result();
+  r.class_count = classes;
+  for (Index u = 0; u < n; ++u) {
+    r.label.push_back(static_cast<std::int32_t>(sheafnn::detail::most_probable(r.probabilities, classes, u)));
+  }
+  return r;
+}
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,104 @@
+/// \file
+/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and the dropout rule that
+/// kernels apply.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/random/stream.hpp"
+
+namespace sheafnn::cuda {
+
+/// A dropout rate as kernels want it (nn/dropout.hpp); rate 0 keeps everything.
+struct DropoutRule {
+  std::uint32_t threshold = 65536;  ///< kept when the element's 16 random bits are below
+  double scale = 1;                 ///< of kept elements
+
+  DropoutRule() = default;
+  explicit DropoutRule(double rate) {
+    const Dropout dropout{rate, {}};
+    if (!dropout.active()) return;
+    threshold = dropout.threshold();
+    scale = dropout.scale();
+  }
+};
+
+/// Calls use(element, kept) for the eight elements below `count` that Philox block `id` decides (see Dropout).
+template <class Use>
+SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,
+                                                 Index count, const Use& use) {
+  const std::uint64_t wide = static_cast<std::uint64_t>(id);
+  const PhiloxBlock<std::uint32_t> words =
+      stream.words(static_cast<std::uint32_t>(wide), 0, static_cast<std::uint32_t>(wide >> 32));
+  const Index first = id / 16 * Dropout::block + id % 16;
+  for (int half = 0; half < 8; ++half) {
+    const Index element = first + 16 * half;
+    const std::uint32_t word = words.word[half / 2];
+    const std::uint32_t bits = half % 2 == 0 ? word & 0xffffU : word >> 16;
+    if (element < count) use(element, bits < threshold);
+  }
+}
+/// Philox blocks for `count` elements.
+[[nodiscard]] constexpr Index dropout_blocks(Index count) noexcept {
+  return (count + Dropout::block - 1) / Dropout::block * 16;
+}
+
+/// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
+struct Run {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;        ///< of the pass that is under way; addresses its random numbers
+  std::int32_t split = 0;         ///< row of the node roles
+  DropoutRule input_dropout;      ///< of features
+  DropoutRule dropout;            ///< of hidden features
+  double training_share = 0;      ///< 1 / number of training nodes
+  double validation_share = 0;    ///< 1 / number of validation nodes
+  double test_share = 0;          ///< 1 / number of test nodes
+  double kl_weight = 0;           ///< λ of this epoch
+  double learning_rate = 0;       ///< of Adam
+  double weight_decay = 0;        ///< L2, of all weights but the sheaf learner's
+  double sheaf_decay = 0;         ///< L2, of the sheaf learner's weights
+  double kl_maximum = 0;          ///< largest λ
+  KlSchedule kl_schedule = KlSchedule::off;
+  std::int32_t by_accuracy = 0;   ///< the best epoch has the best validation accuracy, not the least loss
+  std::int64_t epochs = 0;        ///< at most so many
+  std::int64_t patience = 0;      ///< stop after so many without a better one
+  double step_rate = 0;           ///< of this step: learning_rate / (1 − β₁ᵗ)
+  double root_scale = 0;          ///< of this step: 1 / √(1 − β₂ᵗ)
+};
+
+/// Roles of a node in a split, as bits.
+enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node = 4 };
+
+/// How many trainings a batch has, and how many posterior samples of each have room side by side.
+struct BatchSize {
+  Index runs = 1;
+  Index training_copies = 1;  ///< sheaves drawn in a training step
+  Index copies = 1;           ///< room: at least training_copies
+
+  [[nodiscard]] Index instances() const noexcept { return runs * copies; }
+};
+
+/// A pass over `runs` trainings with `copies` posterior samples of each side by side: copy c of run r is instance
+/// r · copies + c.
+struct Pass {
+  Index runs = 1;
+  Index copies = 1;
+  bool training = false;
+  std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
+
+  [[nodiscard]] SHEAFNN_HD Index instances() const noexcept { return runs * copies; }
+  [[nodiscard]] SHEAFNN_HD Index run_of(Index instance) const noexcept { return instance / copies; }
+  [[nodiscard]] SHEAFNN_HD std::uint32_t sample_of(Index instance) const noexcept {
+    const std::uint32_t copy = first_sample + static_cast<std::uint32_t>(instance % copies);
+    return training ? copy : 0x8000U + copy % 0x8000U;
+  }
+  [[nodiscard]] SHEAFNN_HD Stream stream(const Run& run, Purpose purpose, std::uint32_t layer,
+                                         Index instance) const noexcept {
+    return Stream{run.seed, purpose, run.epoch, layer, sample_of(instance)};
+  }
+};
+
+}  // namespace sheafnn::cuda

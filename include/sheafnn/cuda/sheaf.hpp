@@ -1,0 +1,66 @@
+/// \file
+/// The sheaves of all instances of a batch: arrays, building them, and the derivatives of their blocks.
+#pragma once
+
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/sheaf_kernels.hpp"
+
+namespace sheafnn::cuda {
+
+template <class Executor, class Family, class S>
+class BatchSheaf {
+ public:
+  using Sizes = BlockSizes<Family>;
+
+  BatchSheaf() = default;
+  /// \param slots  instances · sheaves
+  BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Normalisation normalisation)
+      : graph_(graph), normalisation_(normalisation) {
+    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
+    constexpr bool own_gram = Family::kind == MapKind::diagonal || Family::kind == MapKind::dense;
+    map_ = array(graph.pairs() * Sizes::map);
+    if (own_gram) arc_gram_ = array(graph.pairs() * Sizes::gram);
+    transport_ = array(graph.edges * Sizes::transport);
+    degree_block_ = array(graph.nodes * Sizes::gram);
+    scale_ = array(graph.nodes * Sizes::gram);
+    eigen_ = array(graph.nodes * Sizes::eigen);
+    if constexpr (Family::kind != MapKind::fixed) {
+      off_diagonal_bar_ = array(graph.edges * Sizes::transport);
+      degree_bar_ = array(graph.nodes * Sizes::gram);
+      scale_bar_ = array(graph.nodes * Sizes::gram);
+    }
+  }
+
+  [[nodiscard]] SheafView<Family, S> view() noexcept {
+    return {graph_.nodes,          graph_.edges,  map_.data(),  arc_gram_.data(), transport_.data(),
+            degree_block_.data(), scale_.data(), eigen_.data()};
+  }
+  [[nodiscard]] BlockGradient<S> gradient() noexcept {
+    return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data()};
+  }
+
+  /// Builds the sheaves `range` of `instances` instances from maps.
+  template <class Maps>
+  void build(Executor& executor, Index instances, Index copies, const SheafRange& range, const Maps& maps,
+             const S* edge_weight) {
+    const Index groups = instances * range.count;
+    executor.launch(graph_.edges, groups,
+                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, copies});
+    executor.launch(graph_.nodes, groups,
+                    BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_});
+  }
+
+  /// Completes the derivatives of D_u by those of S_u.
+  void backward_nodes(Executor& executor, Index instances, const SheafRange& range) {
+    executor.launch(graph_.nodes, instances * range.count,
+                    BackwardNodes<Family, S>{range, view(), gradient(), normalisation_});
+  }
+
+ private:
+  GraphView<S> graph_{};
+  Normalisation normalisation_ = Normalisation::augmented;
+  Array<Executor, S> map_, arc_gram_, transport_, degree_block_, scale_, eigen_;
+  Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,387 @@
+/// \file
+/// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic), the blocks of the Laplacian made
+/// of them, and the backward pass from the blocks to the learner's raw outputs. The mathematics are the functions that
+/// the host runs on packs: bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
+///
+/// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node as
+/// whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
+#pragma once
+
+#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/bsnn/posterior.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/cuda/graph.hpp"
+#include "sheafnn/cuda/learner_kernels.hpp"
+#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
+
+namespace sheafnn::cuda {
+
+/// Which sheaf of which instance a group of a launch is: sheaves [first, first + count) of every instance.
+struct SheafRange {
+  Index sheaves = 1;  ///< of an instance
+  Index first = 0, count = 1;
+
+  [[nodiscard]] SHEAFNN_HD Index instance(Index group) const noexcept { return group / count; }
+  [[nodiscard]] SHEAFNN_HD Index sheaf(Index group) const noexcept { return first + group % count; }
+  [[nodiscard]] SHEAFNN_HD Index slot(Index group) const noexcept { return instance(group) * sheaves + sheaf(group); }
+};
+
+/// The arrays of all sheaves; offsets by slot.
+template <class Family, class S>
+struct SheafView {
+  using Sizes = BlockSizes<Family>;
+  using Map = typename Family::template Map<S>;
+
+  Index nodes, edges;
+  S* map;           ///< 2m × map, entry by entry
+  S* arc_gram;      ///< 2m × gram by arc; families whose Gram matrices depend on the map
+  S* transport;     ///< m × transport
+  S* degree_block;  ///< n × gram
+  S* scale;         ///< n × gram
+  S* eigen;         ///< n × eigen
+
+  [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
+    Map r = Map::Constant(S(1));
+    const S* in = map + slot * 2 * edges * Sizes::map + pair;
+    for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
+    return r;
+  }
+  SHEAFNN_HD void store_map(Index slot, Index pair, const Map& value) const {
+    S* out = map + slot * 2 * edges * Sizes::map + pair;
+    for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
+  }
+};
+
+/// K numbers in a row, as a block.
+template <class Block, class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Block load_block(const S* numbers) {
+  Block r;
+  for (int k = 0; k < static_cast<int>(Block::SizeAtCompileTime); ++k) r.data()[k] = numbers[k];
+  return r;
+}
+template <class Block, class S>
+SHEAFNN_HD SHEAFNN_INLINE void store_block(const Block& block, S* numbers) {
+  for (int k = 0; k < static_cast<int>(Block::SizeAtCompileTime); ++k) numbers[k] = block.data()[k];
+}
+
+/// Posterior parameters from raw outputs, and KL(posterior ‖ prior) per incident pair. item: pair, group: run.
+template <class Family, class S>
+struct ActivatePairs {
+  PairArray<S> raw, parameters;
+  RotationParametrisation parametrisation;
+  S* kl;  ///< 2m per run
+  Index pairs;
+
+  SHEAFNN_HD void operator()(Index pair, Index run) const {
+    using Q = Posterior<Family>;
+    constexpr int raw_size = Q::mean_size + Q::spread_size;
+    S in[raw_size], out[Q::parameter_size];
+    for (int k = 0; k < raw_size; ++k) in[k] = raw.at(run, pair, k);
+    Q::activate(in, parametrisation, out);
+    for (int k = 0; k < Q::parameter_size; ++k) parameters.at(run, pair, k) = out[k];
+    kl[run * pairs + pair] = Q::kl(out);
+  }
+};
+
+/// Maps drawn from the posterior.
+template <class Family, class S>
+struct SampledMaps {
+  using Map = typename Family::template Map<S>;
+  GraphView<S> graph;
+  const Run* runs;
+  Pass pass;
+  PairArray<S> parameters;
+  const S* noise;  ///< explicit noise instead of the stream's (see SheafNoise): [copy][sheaf][arc]; or null
+  Index sheaves;
+
+  SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
+    using Q = Posterior<Family>;
+    const Index run = pass.run_of(instance);
+    S in[Q::parameter_size], draw[Q::noise_size];
+    for (int k = 0; k < Q::parameter_size; ++k) in[k] = parameters.at(run, pair, k);
+    const std::int32_t arc = graph.pair_arc[pair];
+    if (noise != nullptr) {
+      const S* row = noise + ((instance % pass.copies * sheaves + sheaf) * graph.pairs() + arc) * Q::noise_size;
+      for (int k = 0; k < Q::noise_size; ++k) {
+        constexpr int D = Family::stalk_dimension;
+        draw[k] = row[Family::kind == MapKind::rotation ? (k % D) * D + k / D : k];
+      }
+    } else {
+      Q::draw_noise(pass.stream(runs[run], Purpose::sheaf_noise, static_cast<std::uint32_t>(sheaf), instance),
+                    static_cast<std::uint32_t>(arc), draw);
+    }
+    Map map;
+    Q::sample(in, draw, map);
+    return map;
+  }
+};
+
+/// Deterministic maps of raw outputs.
+template <class Family, class S>
+struct MeanMaps {
+  using Map = typename Family::template Map<S>;
+  PairArray<S> raw;
+  RotationParametrisation parametrisation;
+
+  SHEAFNN_HD Map operator()(Index run, Index, Index pair) const {
+    using Q = Posterior<Family>;
+    constexpr int size = Q::mean_size > 0 ? Q::mean_size : 1;
+    S in[size];
+    for (int k = 0; k < Q::mean_size; ++k) in[k] = raw.at(run, pair, k);
+    Map map;
+    Q::mean_map(in, parametrisation, map);
+    return map;
+  }
+};
+
+/// Maps that are no parameters: the identity.
+template <class Family, class S>
+struct FixedMaps {
+  using Map = typename Family::template Map<S>;
+  SHEAFNN_HD Map operator()(Index, Index, Index) const { return Map::Constant(S(1)); }
+};
+
+/// Maps and Q_e of every edge; item: edge, group: a sheaf of an instance.
+template <class Family, class S, class Maps>
+struct BuildEdges {
+  using Sizes = BlockSizes<Family>;
+  using Map = typename Family::template Map<S>;
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  Maps maps;
+  const S* edge_weight;  ///< m per run; null for 1
+  Index copies;
+
+  SHEAFNN_HD void operator()(Index edge, Index group) const {
+    const Index instance = range.instance(group), slot = range.slot(group), m = graph.edges;
+    const S weight = edge_weight != nullptr ? edge_weight[instance / copies * m + edge] : S(1);
+    Map map[2];
+    for (int side = 0; side < 2; ++side) {
+      const Index pair = side * m + edge;
+      map[side] = maps(instance, range.sheaf(group), pair);
+      sheaf.store_map(slot, pair, map[side]);
+      if constexpr (Family::kind == MapKind::diagonal || Family::kind == MapKind::dense) {
+        const Gram<Family, S> g = gram<Family, S>(map[side]);
+        store_block(g, sheaf.arc_gram + (slot * 2 * m + graph.pair_arc[pair]) * Sizes::gram);
+      }
+    }
+    Transport<Family, S> q = transport<Family, S>(map[0], map[1]);
+    if (edge_weight != nullptr) q *= weight * weight;
+    store_block(q, sheaf.transport + (slot * m + edge) * Sizes::transport);
+  }
+};
+
+/// D_u = Σ F_aᵀF_a and S_u of every node; item: node, group: a sheaf of an instance.
+template <class Family, class S>
+struct BuildNodes {
+  using Sizes = BlockSizes<Family>;
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  const S* edge_weight;
+  Index copies;
+  Normalisation normalisation;
+
+  SHEAFNN_HD void operator()(Index u, Index group) const {
+    const Index slot = range.slot(group), m = graph.edges;
+    Gram<Family, S> degree_block = Gram<Family, S>::Constant(S(0));
+    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::rotation) {
+      if (edge_weight == nullptr) {
+        degree_block(0, 0) = graph.degree[u];
+      } else {
+        const S* weights = edge_weight + range.instance(group) / copies * m;
+        for (Index arc = graph.offset[u]; arc < graph.offset[u + 1]; ++arc) {
+          const Index pair = graph.arc_pair[arc];
+          const S w = weights[pair < m ? pair : pair - m];
+          degree_block(0, 0) += w * w;
+        }
+      }
+    } else {
+      const S* grams = sheaf.arc_gram + slot * 2 * m * Sizes::gram;
+      for (Index arc = graph.offset[u]; arc < graph.offset[u + 1]; ++arc) {
+        for (int k = 0; k < Sizes::gram; ++k) degree_block.data()[k] += grams[arc * Sizes::gram + k];
+      }
+    }
+    const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
+    const Index place = slot * graph.nodes + u;
+    store_block(degree_block, sheaf.degree_block + place * Sizes::gram);
+    store_block(scaling.scale, sheaf.scale + place * Sizes::gram);
+    if constexpr (Sizes::dense_gram) {
+      store_block(scaling.vectors, sheaf.eigen + place * Sizes::eigen);
+      store_block(scaling.root, sheaf.eigen + place * Sizes::eigen + Sizes::gram);
+    }
+  }
+};
+
+/// Derivatives of a sheaf's blocks, by slot.
+template <class S>
+struct BlockGradient {
+  S* off_diagonal;  ///< m × transport: of L_uv = −Q_e
+  S* degree;        ///< n × gram: of D_u
+  S* scale;         ///< n × gram: of S_u, not symmetrised
+};
+
+/// Adds to the derivative of D_u what comes through S_u; item: node, group: a sheaf of an instance.
+template <class Family, class S>
+struct BackwardNodes {
+  using Sizes = BlockSizes<Family>;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  BlockGradient<S> gradient;
+  Normalisation normalisation;
+
+  SHEAFNN_HD void operator()(Index u, Index group) const {
+    const Index place = range.slot(group) * sheaf.nodes + u;
+    NodeScaling<Family, S> scaling;
+    scaling.scale = load_block<Gram<Family, S>>(sheaf.scale + place * Sizes::gram);
+    if constexpr (Sizes::dense_gram) {
+      const S* eigen = sheaf.eigen + place * Sizes::eigen;
+      scaling.vectors = load_block<SquareMatrix<S, Sizes::dimension>>(eigen);
+      scaling.root = load_block<Column<S, Sizes::dimension>>(eigen + Sizes::gram);
+    }
+    const Gram<Family, S> scale_bar = load_block<Gram<Family, S>>(gradient.scale + place * Sizes::gram);
+    Gram<Family, S> degree_bar = load_block<Gram<Family, S>>(gradient.degree + place * Sizes::gram);
+    node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
+    store_block(degree_bar, gradient.degree + place * Sizes::gram);
+  }
+};
+
+/// Derivatives of the two maps of an edge and, when it has one, of its weight, from those of the blocks.
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_INLINE void backward_edge(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
+                                             const BlockGradient<S>& gradient, Index slot, Index edge,
+                                             const S* edge_weight, typename Family::template Map<S> (&map)[2],
+                                             typename Family::template Map<S> (&map_bar)[2], S& weight_bar) {
+  using Sizes = BlockSizes<Family>;
+  using Map = typename Family::template Map<S>;
+  const Index m = graph.edges;
+  for (int side = 0; side < 2; ++side) {
+    map[side] = sheaf.load_map(slot, side * m + edge);
+    map_bar[side] = Map::Constant(S(0));
+  }
+  Transport<Family, S> q_bar =
+      load_block<Transport<Family, S>>(gradient.off_diagonal + (slot * m + edge) * Sizes::transport);
+  q_bar = -q_bar;
+  S square_bar = S(0);
+  if (edge_weight != nullptr) {
+    square_bar = inner_product(q_bar, transport<Family, S>(map[0], map[1]));
+    q_bar *= *edge_weight * *edge_weight;
+  }
+  transport_backward<Family, S>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
+  for (int side = 0; side < 2; ++side) {
+    const Index u = graph.edge_node[side * m + edge];
+    const Gram<Family, S> degree_bar =
+        load_block<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + u) * Sizes::gram);
+    if constexpr (Family::kind == MapKind::rotation) {
+      square_bar += degree_bar(0, 0);
+    } else if constexpr (Sizes::map > 0) {
+      gram_backward<Family, S>(map[side], degree_bar, map_bar[side]);
+    }
+  }
+  if (edge_weight != nullptr) weight_bar += S(2) * *edge_weight * square_bar;
+}
+
+/// Derivatives of ω·[Z_u‖Z_v] of both sides of an edge from that of its weight.
+template <class S>
+SHEAFNN_HD SHEAFNN_INLINE void store_logit_bars(const S* factors, Index edges, Index edge, const S& weight_bar,
+                                                S* out) {
+  for (int side = 0; side < 2; ++side) {
+    const S own = factors[side * edges + edge], other = factors[(1 - side) * edges + edge];
+    out[side * edges + edge] = weight_bar * other * own * (S(1) - own);
+  }
+}
+
+/// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.
+/// item: edge, group: run.
+template <class Family, class S>
+struct BackwardSampledEdges {
+  GraphView<S> graph;
+  SheafView<Family, S> sheaf;
+  BlockGradient<S> gradient;
+  const Run* runs;
+  Index copies, sheaves;
+  PairArray<S> raw, parameters, raw_bar;
+  RotationParametrisation parametrisation;
+  const S* edge_weight;  ///< null: 1
+  const S* edge_factor;
+  S* edge_logit_bar;
+  bool closed_form;
+  S* kl;  ///< log q − log p per incident pair, when not closed_form
+
+  SHEAFNN_HD void operator()(Index edge, Index run) const {
+    using Q = Posterior<Family>;
+    using Map = typename Family::template Map<S>;
+    constexpr int raw_size = Q::mean_size + Q::spread_size;
+    const Index m = graph.edges;
+    const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
+    const double share = runs[run].kl_weight / static_cast<double>(2 * m);
+    const double drawn = static_cast<double>(copies * sheaves);
+    const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : share / drawn);
+    S in[2][Q::parameter_size], bar[2][Q::gradient_size], sampled_kl[2] = {S(0), S(0)};
+    for (int side = 0; side < 2; ++side) {
+      for (int k = 0; k < Q::parameter_size; ++k) in[side][k] = parameters.at(run, side * m + edge, k);
+      for (int k = 0; k < Q::gradient_size; ++k) bar[side][k] = S(0);
+      if (closed_form && runs[run].kl_weight != 0) Q::kl_backward(in[side], static_cast<S>(share), bar[side]);
+    }
+    S weight_bar = S(0);
+    for (Index i = 0; i < copies * sheaves; ++i) {
+      Map map[2], map_bar[2];
+      backward_edge<Family, S>(graph, sheaf, gradient, run * copies * sheaves + i, edge, weight, map, map_bar,
+                               weight_bar);
+      for (int side = 0; side < 2; ++side) {
+        Q::sample_backward(in[side], map[side], map_bar[side], monte_carlo_share, bar[side]);
+        if (!closed_form) sampled_kl[side] += Q::monte_carlo_kl(in[side], map[side]);
+      }
+    }
+    for (int side = 0; side < 2; ++side) {
+      const Index pair = side * m + edge;
+      S raw_in[raw_size], out[raw_size];
+      for (int k = 0; k < raw_size; ++k) raw_in[k] = raw.at(run, pair, k);
+      Q::activate_backward(raw_in, parametrisation, in[side], bar[side], out);
+      for (int k = 0; k < raw_size; ++k) raw_bar.at(run, pair, k) = out[k];
+      if (!closed_form) kl[run * 2 * m + pair] = sampled_kl[side] / static_cast<S>(drawn);
+    }
+    if (weight != nullptr) {
+      store_logit_bars(edge_factor + run * 2 * m, m, edge, weight_bar, edge_logit_bar + run * 2 * m);
+    }
+  }
+};
+
+/// The same for deterministic maps of one sheaf. item: edge, group: run.
+template <class Family, class S>
+struct BackwardMeanEdges {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  BlockGradient<S> gradient;
+  PairArray<S> raw, raw_bar;
+  RotationParametrisation parametrisation;
+  const S* edge_weight;
+  const S* edge_factor;
+  S* edge_logit_bar;
+
+  SHEAFNN_HD void operator()(Index edge, Index run) const {
+    using Q = Posterior<Family>;
+    constexpr int raw_size = Q::mean_size > 0 ? Q::mean_size : 1;
+    const Index m = graph.edges;
+    const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
+    typename Family::template Map<S> map[2], map_bar[2];
+    S weight_bar = S(0);
+    backward_edge<Family, S>(graph, sheaf, gradient, range.slot(run), edge, weight, map, map_bar, weight_bar);
+    for (int side = 0; side < 2; ++side) {
+      const Index pair = side * m + edge;
+      S raw_in[raw_size], out[raw_size];
+      for (int k = 0; k < Q::mean_size; ++k) raw_in[k] = raw.at(run, pair, k);
+      Q::mean_map_backward(raw_in, parametrisation, map_bar[side], out);
+      for (int k = 0; k < Q::mean_size; ++k) raw_bar.at(run, pair, k) = out[k];
+    }
+    if (weight != nullptr) {
+      store_logit_bars(edge_factor + run * 2 * m, m, edge, weight_bar, edge_logit_bar + run * 2 * m);
+    }
+  }
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,193 @@
+/// \file
+/// SheafLearner on the device: raw parameters of every restriction map and edge weights from node embeddings, for a batch
+/// of runs (on the host bsnn/sheaf_learner.hpp, which has the formulas).
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/cuda/learner_kernels.hpp"
+
+namespace sheafnn::cuda {
+
+/// Buffers and passes of one sheaf learner of all runs.
+template <class Executor, class S>
+class BatchSheafLearner {
+ public:
+  BatchSheafLearner() = default;
+  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerShape& shape,
+                    const ParameterSet<S>& parameters, Index runs, PartialSums& sums)
+      : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(runs) {
+    hidden_layers_ = static_cast<Index>(shape.hidden.size());
+    first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
+    const auto offset = [&](ParameterId id) { return parameters.info(id).offset; };
+    const auto add_first = [&](ParameterId id, Index rows) {
+      if (id < 0 || rows == 0) return;
+      first_.matrix[first_.count++] = {offset(id), first_.columns, rows};
+      first_.columns += rows;
+    };
+    if (hidden_layers_ > 0) {
+      add_first(shape.hidden.front(), width_);
+    } else {
+      add_first(shape.mean_weight, shape.mean);
+      add_first(shape.spread_weight, shape.spread);
+    }
+    add_first(shape.edge_weight, 1);
+    if (first_.columns == 0) return;
+    const Index pairs = graph.pairs(), q = first_.columns;
+    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs * size); };
+    weight_ = array(2 * q * inputs_);
+    projection_ = array(graph.nodes * 2 * q);
+    raw_ = array(pairs * outputs_);
+    raw_bar_ = array(pairs * outputs_);
+    if (shape.edge_weight >= 0) {
+      edge_factor_ = array(pairs);
+      edge_logit_bar_ = array(pairs);
+      edge_weight_ = array(graph.edges);
+    }
+    const RowChunks nodes{graph.nodes};
+    first_sums_ = sums.reserve(nodes.count(), q * 2 * inputs_);
+    for (int k = 0; k < first_.count; ++k) {
+      const FirstWeight& w = first_.matrix[k];
+      sums.assign(w.parameter, w.rows * 2 * inputs_, first_sums_ + w.begin * 2 * inputs_, nodes.count(),
+                  q * 2 * inputs_);
+    }
+    if (hidden_layers_ == 0) return;
+    hidden_ = array(hidden_layers_ * pairs * width_);
+    for (Array<Executor, S>& bar : hidden_bar_) bar = array(pairs * width_);
+    // Weights behind the first layer read hidden outputs of all pairs.
+    for (Index k = 1; k < hidden_layers_; ++k) {
+      deep_.push_back({offset(shape.hidden[static_cast<std::size_t>(k)]), width_, k - 1, 0, 0});
+    }
+    if (shape.mean > 0) deep_.push_back({offset(shape.mean_weight), shape.mean, hidden_layers_ - 1, 0, 0});
+    if (shape.spread > 0) {
+      deep_.push_back({offset(shape.spread_weight), shape.spread, hidden_layers_ - 1, shape.mean, 0});
+    }
+    const RowChunks rows{pairs};
+    for (DeepWeight& w : deep_) {
+      w.sums = sums.reserve(rows.count(), w.rows * width_);
+      sums.assign(w.parameter, w.rows * width_, w.sums, rows.count(), w.rows * width_);
+    }
+  }
+
+  /// Raw outputs, outputs() per incident pair.
+  [[nodiscard]] PairArray<S> raw() noexcept { return pairs_of(raw_.data(), outputs_); }
+  /// Their derivatives, to be filled before backward().
+  [[nodiscard]] PairArray<S> raw_bar() noexcept { return pairs_of(raw_bar_.data(), outputs_); }
+  /// Edge weights, m per run; null without them. Their factors and the derivatives of ω·[Z_u‖Z_v], 2m per run.
+  [[nodiscard]] const S* edge_weight() const noexcept { return edge_weight_.data(); }
+  [[nodiscard]] const S* edge_factor() const noexcept { return edge_factor_.data(); }
+  [[nodiscard]] S* edge_logit_bar() noexcept { return edge_logit_bar_.data(); }
+
+  /// Raw outputs and edge weights from embeddings z (n × h per run).
+  void forward(Executor& executor, const S* parameters, Index parameter_stride, const S* z) {
+    if (first_.columns == 0) return;
+    const Index q2 = 2 * first_.columns, n = graph_.nodes, pairs = graph_.pairs();
+    executor.launch(q2 * inputs_, runs_,
+                    AssembleFirstLayer<S>{first_, inputs_, parameters, parameter_stride, weight_.data()});
+    executor.multiply(Product<S>{n, q2, inputs_, runs_,
+                                 {z, inputs_, n * inputs_},
+                                 {weight_.data(), inputs_, q2 * inputs_, true},
+                                 projection_.data(), q2, n * q2});
+    const bool hidden = hidden_layers_ > 0;
+    executor.launch(graph_.edges, runs_,
+                    ProjectPairs<S>{graph_, projection_.data(), first_.columns, first_outputs_, hidden,
+                                    hidden ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(),
+                                    edge_weight_.data()});
+    for (const DeepWeight& w : deep_) {
+      const bool last = w.input == hidden_layers_ - 1;
+      S* out = last ? raw_.data() + w.column : hidden_layer(w.input + 1);
+      const Index columns = last ? outputs_ : width_;
+      executor.multiply(Product<S>{pairs, w.rows, width_, runs_,
+                                   {hidden_layer(w.input), width_, pairs * width_},
+                                   {parameters + w.parameter, width_, parameter_stride, true},
+                                   out, columns, pairs * columns});
+      if (!last) executor.launch(pairs * width_, runs_, EluInPlace<S>{out, pairs * width_});
+    }
+  }
+
+  /// From raw_bar() and edge_logit_bar() to weight gradients and the embeddings' derivative.
+  ///
+  /// \param z_bar  n × h per run; overwritten, or added to when `add`
+  void backward(Executor& executor, const S* parameters, Index parameter_stride, const S* z, S* z_bar, bool add,
+                S* arena, Index arena_stride) {
+    const Index n = graph_.nodes, q = first_.columns;
+    if (q == 0) {
+      if (!add) executor.zero(z_bar, runs_ * n * inputs_);
+      return;
+    }
+    const PairArray<S> first_bar =
+        hidden_layers_ > 0 ? backward_hidden(executor, parameters, parameter_stride, arena, arena_stride) : raw_bar();
+    executor.launch(n * q, runs_,
+                    GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
+                                         projection_.data()});
+    const FirstLayerProducts<S> products{z,           projection_.data(), inputs_, q, {n}, arena + first_sums_,
+                                         arena_stride};
+    executor.launch(products.items(), runs_, products);
+    executor.multiply(Product<S>{n, inputs_, 2 * q, runs_,
+                                 {projection_.data(), 2 * q, n * 2 * q},
+                                 {weight_.data(), inputs_, 2 * q * inputs_},
+                                 z_bar, inputs_, n * inputs_, add});
+  }
+
+ private:
+  /// A weight matrix behind the first layer, rows × width, that reads hidden layer `input`; what it gives is the next
+  /// hidden layer, or raw outputs from `column` on.
+  struct DeepWeight {
+    Index parameter, rows, input, column, sums;
+  };
+
+  /// Without hidden layers raw outputs lie entry by entry; matrix products want them pair by pair.
+  [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {
+    const Index pairs = graph_.pairs();
+    return hidden_layers_ > 0 ? PairArray<S>{data, 1, count, pairs * count}
+                              : PairArray<S>{data, pairs, 1, pairs * count};
+  }
+  [[nodiscard]] PairArray<S> hidden_pairs(S* data) const noexcept {
+    return {data, 1, width_, graph_.pairs() * width_};
+  }
+  [[nodiscard]] S* hidden_layer(Index layer) noexcept {
+    return hidden_.data() + layer * runs_ * graph_.pairs() * width_;
+  }
+
+  /// Through the layers behind the first; returns the derivative of the first layer before activation.
+  PairArray<S> backward_hidden(Executor& executor, const S* parameters, Index parameter_stride, S* arena,
+                               Index arena_stride) {
+    const Index pairs = graph_.pairs(), size = pairs * width_;
+    int into = 0;
+    Index pending = hidden_layers_;  // hidden_bar_[into] holds the derivative of this layer's output, once it has one
+    for (std::size_t k = deep_.size(); k-- > 0;) {
+      const DeepWeight& w = deep_[k];
+      const bool last = w.input == hidden_layers_ - 1;
+      const bool first_of_layer = pending != w.input;
+      const S* out_bar = last ? raw_bar_.data() + w.column : hidden_bar_[into].data();
+      if (first_of_layer && !last) into = 1 - into;
+      const Index columns = last ? outputs_ : width_;
+      pending = w.input;
+      const RowProducts<S> products{out_bar, w.rows, columns, pairs * columns, hidden_layer(w.input), width_, width_,
+                                    size,    {pairs}, false,  arena + w.sums,  arena_stride};
+      executor.launch(products.items(), runs_, products);
+      executor.multiply(Product<S>{pairs, width_, w.rows, runs_,
+                                   {out_bar, columns, pairs * columns},
+                                   {parameters + w.parameter, width_, parameter_stride},
+                                   hidden_bar_[into].data(), width_, size, !first_of_layer});
+      const bool complete = k == 0 || deep_[k - 1].input != w.input;
+      if (complete) {
+        executor.launch(size, runs_, EluSlopeInPlace<S>{hidden_layer(w.input), hidden_bar_[into].data(), size});
+      }
+    }
+    return hidden_pairs(hidden_bar_[into].data());
+  }
+
+  GraphView<S> graph_{};
+  Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0;
+  FirstWeights first_;
+  Index first_sums_ = 0;
+  std::vector<DeepWeight> deep_;
+  Array<Executor, S> weight_, projection_, raw_, raw_bar_, hidden_, hidden_bar_[2];
+  Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,330 @@
+/// \file
+/// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed, rates and
+/// early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and replayed; the host
+/// looks at their progress every few epochs (on the host, one model: bsnn/trainer.hpp).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/cuda/network.hpp"
+#include "sheafnn/cuda/optimiser.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn::cuda {
+
+/// One training of a batch. Options that shape the recorded epoch are common to all: samples, training_samples and
+/// kl_estimator.
+template <class Model>
+struct Training {
+  Model* model = nullptr;  ///< initial parameters; ends with those of the best epoch
+  const Split* split = nullptr;
+  TrainOptions options = {};  ///< `threads` is not used
+};
+
+/// What became of it.
+struct Outcome {
+  TrainResult result;  ///< train_seconds holds the whole epoch of the batch; evaluate_seconds is 0
+  std::string error;   ///< why it stopped, when it diverged; the model is left as it was
+};
+
+namespace detail {
+
+/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
+template <class Model>
+[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
+  constexpr Index enough_work = Index{1} << 22;
+  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
+  return std::max(least, std::min(samples, enough_work / one));
+}
+
+/// Node roles of the splits that occur, one row each, and the row of each training.
+struct SplitRoles {
+  std::vector<std::uint8_t> roles;
+  std::vector<std::int32_t> row;
+};
+inline SplitRoles split_roles(Index nodes, std::span<const Split* const> splits) {
+  SplitRoles r;
+  std::vector<const Split*> known;
+  for (const Split* split : splits) {
+    const auto found = std::find(known.begin(), known.end(), split);
+    r.row.push_back(static_cast<std::int32_t>(found - known.begin()));
+    if (found != known.end()) continue;
+    known.push_back(split);
+    const std::size_t base = r.roles.size();
+    r.roles.resize(base + static_cast<std::size_t>(nodes));
+    const auto mark = [&](const std::vector<std::int32_t>& list, NodeRole role) {
+      for (const std::int32_t u : list) {
+        std::uint8_t& bits = r.roles[base + static_cast<std::size_t>(u)];
+        bits = static_cast<std::uint8_t>(bits | role);
+      }
+    };
+    mark(split->train, training_node);
+    mark(split->validation, validation_node);
+    mark(split->test, test_node);
+  }
+  return r;
+}
+
+[[nodiscard]] inline double share(const std::vector<std::int32_t>& nodes) {
+  return 1 / static_cast<double>(nodes.size());
+}
+
+}  // namespace detail
+
+/// A batch of trainings under way.
+template <class Executor, class Model>
+class BatchTrainer {
+ public:
+  using S = typename Model::Scalar;
+
+  /// Epochs between two looks of the host.
+  static constexpr Index window = 16;
+
+  /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different architecture
+  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
+      : executor_(executor),
+        data_(data),
+        trainings_(trainings.begin(), trainings.end()),
+        roles_(checked_roles(data, trainings)),
+        first_(*trainings.front().model),
+        count_(static_cast<Index>(trainings.size())),
+        network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(), any_dropout()),
+        adam_(executor, first_.parameters(), count_),
+        progress_(executor, "progress", std::span<const Progress>(std::vector<Progress>(trainings.size()))),
+        history_(executor, "history", count_ * window),
+        best_(executor, "best parameters", count_ * first_.parameters().size()),
+        probability_(executor, "predictions", count_ * predictions()),
+        best_probability_(executor, "predictions", count_ * predictions()),
+        report_(executor, "predictions", count_ * data.node_count() * evaluation_columns),
+        report_tree_(executor, count_, data.node_count(), evaluation_columns) {
+    std::vector<S> values;
+    std::vector<Run> runs;
+    for (std::size_t i = 0; i < trainings_.size(); ++i) {
+      const auto& own = trainings_[i].model->parameters().values();
+      values.insert(values.end(), own.begin(), own.end());
+      runs.push_back(run_of(i));
+    }
+    network_.parameters().upload(values);
+    best_.upload(values);
+    network_.runs().upload(runs);
+  }
+
+  /// Trains until every run has finished.
+  std::vector<Outcome> train() {
+    using Clock = std::chrono::steady_clock;
+    std::vector<Outcome> outcomes(trainings_.size());
+    std::vector<std::int64_t> seen(trainings_.size());
+    executor_.record([this] { epoch(); });
+    const auto start = Clock::now();
+    Index replays = 0;
+    for (bool active = true; active;) {
+      for (Index k = 0; k < window; ++k) executor_.replay();
+      replays += window;
+      const std::vector<Progress> progress = progress_.download();
+      const std::vector<EpochRow> rows = history_.download();
+      active = false;
+      for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        take_history(i, progress[i], rows, seen[i], outcomes[i]);
+        active = active || progress[i].active != 0;
+      }
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    finish(outcomes, seconds / static_cast<double>(replays));
+    return outcomes;
+  }
+
+  /// Enqueues one epoch of all runs.
+  void epoch() {
+    const TrainOptions& options = trainings_.front().options;
+    Run* runs = network_.runs().data();
+    executor_.launch(1, count_, BeginEpoch{runs, progress_.data(), Model::bayesian});
+    network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator);
+    adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
+    network_.evaluate(options.samples, [&](const Pass& pass, bool first, bool last, Index total) {
+      executor_.launch(data_.node_count(), count_,
+                       EvaluationOutput<S>{network_.targets(), runs, pass,
+                                           network_.parameter(first_.layout().output_bias),
+                                           network_.parameter_count(), network_.logits(), probability_.data(), first,
+                                           last, total, report_.data()});
+    });
+    report_tree_.run(executor_, report_.data());
+    const RowsLeft kl = Model::bayesian ? left(network_.kl(), 1) : RowsLeft{};
+    executor_.launch(1, count_,
+                     EndEpoch{runs, progress_.data(), left(network_.nll(), 1), kl,
+                              left(report_tree_, evaluation_columns), network_.pairs(), adam_.failed(),
+                              adam_.tensors(), history_.data(), window});
+    executor_.launch(network_.parameter_count() + predictions(), count_,
+                     KeepBest<S>{progress_.data(), network_.parameter_count(), network_.parameters().data(),
+                                 best_.data(), predictions(), probability_.data(), best_probability_.data()});
+  }
+
+  [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
+
+ private:
+  static detail::SplitRoles checked_roles(const Dataset& data, std::span<const Training<Model>> trainings) {
+    require(!trainings.empty(), "trainings", 0, "at least one is needed");
+    validate(data);
+    std::vector<const Split*> splits;
+    for (std::size_t i = 0; i < trainings.size(); ++i) {
+      const Training<Model>& t = trainings[i];
+      const TrainOptions &own = t.options, &common = trainings.front().options;
+      require(t.model != nullptr && t.split != nullptr, concat("trainings[", i, "]"), "null",
+              "needs a model and a split");
+      validate(own);
+      validate(*t.split, data.node_count(), data.name + ": split");
+      require(t.model->options().classes >= data.class_count, "classes", t.model->options().classes,
+              concat("the data have ", data.class_count, " classes"));
+      require(t.model->options() == trainings.front().model->options(), concat("trainings[", i, "].model"),
+              "another architecture", "the models of a batch must have the same options");
+      require(own.samples == common.samples, concat("trainings[", i, "].samples"), own.samples,
+              concat("must be ", common.samples, " as in the rest of the batch"));
+      require(own.training_samples == common.training_samples, concat("trainings[", i, "].training_samples"),
+              own.training_samples, concat("must be ", common.training_samples, " as in the rest of the batch"));
+      require(own.kl_estimator == common.kl_estimator, concat("trainings[", i, "].kl_estimator"),
+              to_string(own.kl_estimator), "must be that of the rest of the batch");
+      for (std::size_t j = 0; j < i; ++j) {
+        require(trainings[j].model != t.model, concat("trainings[", i, "].model"), concat("that of training ", j),
+                "every training needs a model of its own");
+      }
+      splits.push_back(t.split);
+    }
+    return detail::split_roles(data.node_count(), splits);
+  }
+  [[nodiscard]] BatchSize batch_size() const {
+    const TrainOptions& options = trainings_.front().options;
+    using Network = BatchNetwork<Executor, Model>;
+    const Index training = Network::samples(options.training_samples), samples = Network::samples(options.samples);
+    return {count_, training, detail::sample_room(first_, data_.graph, count_, samples, training)};
+  }
+  [[nodiscard]] bool any(double TrainOptions::*rate) const {
+    return std::any_of(trainings_.begin(), trainings_.end(),
+                       [=](const Training<Model>& t) { return t.options.*rate > 0; });
+  }
+  [[nodiscard]] bool any_dropout() const {
+    return any(&TrainOptions::input_dropout) || any(&TrainOptions::dropout);
+  }
+  [[nodiscard]] Index predictions() const { return data_.node_count() * first_.options().classes; }
+
+  [[nodiscard]] Run run_of(std::size_t i) const {
+    const TrainOptions& options = trainings_[i].options;
+    const Split& split = *trainings_[i].split;
+    Run r;
+    r.seed = options.seed;
+    r.split = roles_.row[i];
+    r.input_dropout = DropoutRule(options.input_dropout);
+    r.dropout = DropoutRule(options.dropout);
+    r.training_share = detail::share(split.train);
+    r.validation_share = detail::share(split.validation);
+    r.test_share = detail::share(split.test);
+    r.learning_rate = options.learning_rate;
+    r.weight_decay = options.weight_decay;
+    r.sheaf_decay = options.sheaf_decay;
+    r.kl_schedule = options.kl_schedule;
+    r.kl_maximum = options.kl_maximum;
+    r.by_accuracy = options.stop_on == StopOn::accuracy ? 1 : 0;
+    r.epochs = options.epochs;
+    r.patience = options.patience;
+    return r;
+  }
+
+  template <class T>
+  [[nodiscard]] static RowsLeft left(const ColumnTree<Executor, T>& tree, Index width) {
+    return {tree.result(), tree.rows(), tree.stride(), width};
+  }
+
+  /// Epochs that were finished since the last look.
+  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochRow>& rows, std::int64_t& seen,
+                    Outcome& outcome) {
+    for (; seen < progress.epochs; ++seen) {
+      const EpochRow& row = rows[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)];
+      outcome.result.history.push_back({static_cast<Index>(seen), row.loss, row.nll, row.kl, row.kl_weight,
+                                        row.validation_loss, row.validation_accuracy, row.test_accuracy});
+      if (trainings_[i].options.on_epoch) trainings_[i].options.on_epoch(outcome.result.history.back());
+    }
+    if (progress.failure != no_failure && outcome.error.empty()) {
+      outcome.error = concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
+                             " is not finite; a smaller learning rate may help");
+    }
+    outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
+  }
+  [[nodiscard]] std::string failed_quantity(const Progress& progress) const {
+    switch (progress.failure) {
+      case nll_not_finite:
+        return "the negative log-likelihood";
+      case kl_not_finite:
+        return "the KL term";
+      case gradient_not_finite:
+        return "the gradient of " + first_.parameters().info(progress.failed_tensor).name;
+      default:
+        return "a predicted probability";
+    }
+  }
+
+  /// Results of the best epochs, and their parameters into the models.
+  void finish(std::vector<Outcome>& outcomes, double epoch_seconds) {
+    const std::vector<S> best = best_.download();
+    const std::vector<double> probability = best_probability_.download();
+    const Index size = network_.parameter_count(), classes = first_.options().classes;
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      TrainResult& r = outcomes[i].result;
+      r.train_seconds = epoch_seconds;
+      if (!outcomes[i].error.empty()) continue;
+      const EpochReport& report = r.history.at(static_cast<std::size_t>(r.best_epoch));
+      r.validation_loss = report.validation_loss;
+      r.validation_accuracy = report.validation_accuracy;
+      r.test_accuracy = report.test_accuracy;
+      const Index run = static_cast<Index>(i);
+      const std::span<const double> own(probability.data() + run * predictions(),
+                                        static_cast<std::size_t>(predictions()));
+      const std::vector<std::int32_t>& test = trainings_[i].split->test;
+      r.test_nll = negative_log_likelihood(own, classes, data_.labels, test);
+      r.test_ece = expected_calibration_error(own, classes, data_.labels, test);
+      std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());
+    }
+  }
+
+  Executor& executor_;
+  const Dataset& data_;
+  std::vector<Training<Model>> trainings_;
+  detail::SplitRoles roles_;
+  const Model& first_;
+  Index count_;
+  BatchNetwork<Executor, Model> network_;
+  BatchAdam<Executor, S> adam_;
+  Array<Executor, Progress> progress_;
+  Array<Executor, EpochRow> history_;
+  Array<Executor, S> best_;
+  Array<Executor, double> probability_, best_probability_, report_;
+  ColumnTree<Executor, double> report_tree_;
+};
+
+/// Trains a batch on an executor.
+///
+/// \throws std::invalid_argument  see BatchTrainer
+template <class Executor, class Model>
+std::vector<Outcome> train_batch(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings) {
+  return BatchTrainer<Executor, Model>(executor, data, trainings).train();
+}
+
+/// Trains one model on an executor, as sheafnn::train does on the host.
+///
+/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
+template <class Executor, class Model>
+TrainResult train(Executor& executor, Model& model, const Dataset& data, const Split& split,
+                  const TrainOptions& options = {}) {
+  const Training<Model> one[] = {{&model, &split, options}};
+  Outcome outcome = std::move(train_batch<Executor, Model>(executor, data, one).front());
+  if (!outcome.error.empty()) throw std::runtime_error(outcome.error);
+  return std::move(outcome.result);
+}
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,151 @@
+/// \file
+/// Training and prediction of batches by the kernels of the device, run on the host, against sheafnn::train and
+/// sheafnn::predict.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/cuda/prediction.hpp"
+#include "sheafnn/cuda/trainer.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "worst.hpp"
+
+namespace {
+
+using namespace sheafnn;
+using cuda::HostExecutor;
+
+template <class Model>
+Model karate_model(const Dataset& data, std::uint64_t seed) {
+  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count}, seed);
+}
+
+/// Largest relative difference of all numbers of two histories.
+double difference(const std::vector<EpochReport>& a, const std::vector<EpochReport>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i].epoch == b[i].epoch);
+    for (const double EpochReport::*field :
+         {&EpochReport::loss, &EpochReport::nll, &EpochReport::kl, &EpochReport::kl_weight,
+          &EpochReport::validation_loss, &EpochReport::validation_accuracy, &EpochReport::test_accuracy}) {
+      worst = test::worse(worst, std::abs(a[i].*field - b[i].*field) / (1e-3 + std::abs(b[i].*field)));
+    }
+  }
+  return worst;
+}
+
+template <class Model>
+void compare_training(const TrainOptions& options, double bound) {
+  const Dataset data = karate_club();
+  Model expected = karate_model<Model>(data, 3), model = karate_model<Model>(data, 3);
+  const TrainResult right = train(expected, data, data.splits.at(0), options);
+  HostExecutor executor;
+  const TrainResult result = cuda::train(executor, model, data, data.splits.at(0), options);
+  CHECK(difference(result.history, right.history) <= bound);
+  CHECK(result.best_epoch == right.best_epoch);
+  CHECK(result.test_accuracy == right.test_accuracy);
+  CHECK(std::abs(result.test_nll - right.test_nll) <= bound * right.test_nll);
+  CHECK(std::abs(result.test_ece - right.test_ece) <= bound);
+  double worst = 0;
+  for (Index i = 0; i < model.parameters().size(); ++i) {
+    worst = test::worse(worst, std::abs(static_cast<double>(model.parameters().values()[i]) -
+                                        static_cast<double>(expected.parameters().values()[i])));
+  }
+  CHECK(worst <= bound);
+
+  const Prediction own = cuda::predict(executor, model, data.graph, data.features, {.samples = 5, .seed = 8});
+  const Prediction other = predict(expected, data, {.samples = 5, .seed = 8});
+  CHECK(own.label == other.label);
+  for (std::size_t i = 0; i < own.probabilities.size(); ++i) {
+    worst = test::worse(worst, std::abs(own.probabilities[i] - other.probabilities[i]));
+  }
+  CHECK(worst <= bound);
+}
+
+}  // namespace
+
+TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") {
+  // Differences of rounding grow by the steps of Adam, which divide by small gradients; in double to some 1e-11.
+  TrainOptions options;
+  options.epochs = 20;
+  options.seed = 9;
+  compare_training<Bsnn<SpecialOrthogonal<3>, double>>(options, 1e-8);
+  options.stop_on = StopOn::accuracy;
+  options.patience = 4;
+  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-8);
+  options.kl_schedule = KlSchedule::constant;
+  options.kl_maximum = 0.1;
+  options.samples = 2;
+  options.training_samples = 2;
+  compare_training<Bsnn<GeneralLinear<2>, double>>(options, 1e-8);
+  compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-8);
+}
+
+TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  const Dataset data = karate_club();
+  std::vector<Model> models;
+  std::vector<cuda::Training<Model>> trainings;
+  for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i));
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    TrainOptions options;
+    options.epochs = static_cast<Index>(10 + 9 * i);
+    options.patience = static_cast<Index>(3 + 2 * i);
+    options.seed = i;
+    options.learning_rate = 0.01 * static_cast<double>(i + 1);
+    options.dropout = i == 2 ? 0.0 : 0.1 * static_cast<double>(i);
+    options.stop_on = i % 2 == 0 ? StopOn::loss : StopOn::accuracy;
+    trainings.push_back({&models[i], &data.splits.at(i % data.splits.size()), options});
+  }
+  HostExecutor executor;
+  const std::vector<cuda::Outcome> outcomes = cuda::train_batch<HostExecutor, Model>(executor, data, trainings);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    CAPTURE(i);
+    CHECK(outcomes[i].error.empty());
+    Model alone = karate_model<Model>(data, i);
+    const TrainResult result = cuda::train(executor, alone, data, *trainings[i].split, trainings[i].options);
+    CHECK(difference(outcomes[i].result.history, result.history) == 0);
+    CHECK(outcomes[i].result.best_epoch == result.best_epoch);
+    CHECK(outcomes[i].result.test_nll == result.test_nll);
+    CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
+                     models[i].parameters().values().begin()));
+  }
+}
+
+TEST_CASE("a batch refuses what does not belong together, and says what diverged") {
+  using Model = Nsd<Diagonal<2>>;
+  const Dataset data = karate_club();
+  Model a = karate_model<Model>(data, 1), b = karate_model<Model>(data, 2);
+  HostExecutor executor;
+  const auto run = [&](const cuda::Training<Model>& second) {
+    const cuda::Training<Model> both[] = {{&a, &data.splits[0], {.epochs = 2}}, second};
+    return cuda::train_batch<HostExecutor, Model>(executor, data, both);
+  };
+  CHECK_THROWS_WITH_AS(run({&a, &data.splits[0], {.epochs = 2}}),
+                       doctest::Contains("trainings[1].model"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.epochs = 2, .samples = 4}}),
+                       doctest::Contains("trainings[1].samples"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run({&b, nullptr, {}}), doctest::Contains("trainings[1]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.dropout = 1}}), doctest::Contains("dropout"),
+                       std::invalid_argument);
+  Model other({.features = data.features.columns(), .channels = 4, .layers = 3, .classes = data.class_count}, 1);
+  CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS((cuda::train_batch<HostExecutor, Model>(executor, data, {})), doctest::Contains("trainings"),
+                       std::invalid_argument);
+
+  // One training that overflows; the other goes on.
+  const auto before = b.parameters().values();
+  const std::vector<cuda::Outcome> outcomes = run({&b, &data.splits[0], {.epochs = 9, .learning_rate = 1e30}});
+  CHECK(outcomes[0].error.empty());
+  CHECK(outcomes[0].result.history.size() == 2);
+  CHECK(outcomes[1].error.find("training diverged in epoch") == 0);
+  CHECK(std::equal(before.begin(), before.end(), b.parameters().values().begin()));
+  CHECK_THROWS_WITH_AS(cuda::train(executor, b, data, data.splits[0], {.epochs = 9, .learning_rate = 1e30}),
+                       doctest::Contains("diverged in epoch"), std::runtime_error);
+}
