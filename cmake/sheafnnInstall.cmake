@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(sheafnn [COMPONENTS io]).
+# Installs the headers and a package for find_package(sheafnn [COMPONENTS io cuda]).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sheafnn)
@@ -11,6 +11,10 @@ install(EXPORT sheafnnTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
 if(TARGET sheafnn_io)
   install(TARGETS sheafnn_io EXPORT sheafnnIoTargets)
   install(EXPORT sheafnnIoTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
+endif()
+if(TARGET sheafnn_cuda)
+  install(TARGETS sheafnn_cuda EXPORT sheafnnCudaTargets)
+  install(EXPORT sheafnnCudaTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
 endif()
 
 configure_package_config_file(cmake/sheafnnConfig.cmake.in ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake

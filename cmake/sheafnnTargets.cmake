@@ -40,3 +40,16 @@ else()
   list(JOIN missing " and " missing)
   message(STATUS "sheafnn: no target sheafnn::io (reading data sets, saving models): ${missing} not found")
 endif()
+
+# Training on CUDA devices, for projects that compile .cu files.
+if(SHEAFNN_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  add_library(sheafnn_cuda INTERFACE)
+  add_library(sheafnn::cuda ALIAS sheafnn_cuda)
+  set_target_properties(sheafnn_cuda PROPERTIES EXPORT_NAME cuda)
+  target_link_libraries(sheafnn_cuda INTERFACE sheafnn CUDA::cudart CUDA::cublas)
+  # A CMake older than the toolkit does not know its language standards.
+  target_compile_options(sheafnn_cuda INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>
+    $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+endif()

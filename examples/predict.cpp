@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "models/device_registry.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 
 struct Settings {
   std::string model, output;
-  std::string dataset = "karate";
+  std::string dataset = "karate", device = "cpu";
   sheafnn::SyntheticOptions synthetic;
   sheafnn::PredictOptions options{.samples = 20};
 };
@@ -45,11 +46,16 @@ std::string csv(const sheafnn::Prediction& p) {
 
 void run(const Settings& s) {
   programs::require_folder_of("--output", s.output);
+  const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
   const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic);
-  const sheafnn::Prediction p = entry.predict(s.model, checkpoint, info.model == "bsnn", data, s.options);
+  const bool bayesian = info.model == "bsnn";
+  const sheafnn::Prediction p =
+      device >= 0 ? programs::device_model(info.maps, info.stalk_dimension)
+                        .predict(s.model, checkpoint, bayesian, data, s.options, device)
+                  : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   if (!s.output.empty()) {
     const std::string text = csv(p);
     const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -81,6 +87,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", s.options.seed, "seed of the samples")->capture_default_str();
   app.add_option("--threads", s.options.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
+  app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write one line per node to this CSV file");
   return programs::run_program(app, argc, argv, [&] { run(s); });
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "models/device_registry.hpp"
 #include "models/program.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
@@ -39,7 +40,7 @@ struct Settings {
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string kl_schedule = "cyclical", kl_estimator = "closed-form", stop_on = "loss";
-  std::string splits, parallel = "none";
+  std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save;
   bool history = false;
 };
@@ -131,6 +132,10 @@ void add_options(CLI::App& app, Settings& s) {
 
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)");
+  run->add_option("--device", s.device,
+                  "where to train: cpu, cuda or cuda:NUMBER; on a CUDA device all splits and seeds side by side")
+      ->capture_default_str();
   run->add_option(
          "--parallel", s.parallel,
          "what runs side by side: none, or splits with one thread each (same results); --threads then bounds "
@@ -141,22 +146,19 @@ void add_options(CLI::App& app, Settings& s) {
   run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well");
   run->add_option(
       "--save", s.save,
-      "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT)");
+      "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT; with "
+      "several seeds NAME-SPLIT-SEED)");
 }
 
-/// "0-9", "0,3,7", "2" or empty (all of `count`).
-std::vector<std::size_t> parse_splits(const std::string& text, std::size_t count) {
+/// "0-9", "0,3,7", "2" or empty (`all`): different numbers below `limit`.
+std::vector<std::size_t> parse_numbers(const char* option, const std::string& text, std::size_t limit,
+                                       std::vector<std::size_t> all) {
+  if (text.empty()) return all;
   std::vector<std::size_t> r;
   const auto bad = [&](const std::string& part) {
-    sheafnn::throw_invalid_argument("--splits", part,
-                                    sheafnn::concat("expected numbers or ranges within 0-", count - 1,
-                                                    ", as in 0-9 or 0,3,7"));
+    sheafnn::throw_invalid_argument(
+        option, part, sheafnn::concat("expected numbers or ranges within 0-", limit - 1, ", as in 0-9 or 0,3,7"));
   };
-  if (text.empty()) {
-    r.resize(count);
-    std::iota(r.begin(), r.end(), std::size_t{0});
-    return r;
-  }
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -168,7 +170,7 @@ std::vector<std::size_t> parse_splits(const std::string& text, std::size_t count
         bad(part);
     }
     const std::size_t first = std::stoul(low), last = std::stoul(high);
-    if (first > last || last >= count) bad(part);
+    if (first > last || last >= limit) bad(part);
     for (std::size_t i = first; i <= last; ++i) {
       if (std::find(r.begin(), r.end(), i) != r.end()) bad(part);
       r.push_back(i);
@@ -218,7 +220,8 @@ ordered_json option_json(const Settings& s, const sheafnn::ModelOptions& resolve
           {"training_samples", t.training_samples},
           {"samples", t.samples},
           {"seed", t.seed},
-          {"threads", t.threads}};
+          {"threads", t.threads},
+          {"device", s.device}};
 }
 
 ordered_json accuracy_json(const std::vector<double>& values) {
@@ -245,27 +248,57 @@ void write_report(const std::string& path, const ordered_json& report) {
   sheafnn::io::write_file(path, std::span(&bytes, 1));
 }
 
+/// One training: a split and a seed.
+struct Run {
+  std::size_t split;
+  std::uint64_t seed;
+};
+
 /// A finished training.
 struct Training {
   sheafnn::TrainResult result;
   programs::TrainOutcome outcome;
 };
 
-/// Trains on splits one after another, or several at a time, and hands the results to use(number, training) in order.
+/// Trains side by side on a CUDA device and hands the results to use(number, training) in order.
 template <class Use>
-void train_splits(const Settings& s, const programs::ModelEntry& entry, const sheafnn::Dataset& data,
-                  const std::vector<std::size_t>& splits, const Use& use) {
-  const auto train = [&](std::size_t i, const sheafnn::TrainOptions& options) {
+void train_on_device(const Settings& s, int device, const sheafnn::Dataset& data, const std::vector<Run>& runs,
+                     const Use& use) {
+  std::vector<programs::DeviceJob::Run> jobs;
+  for (const Run& run : runs) jobs.push_back({&data.splits[run.split], run.seed});
+  programs::ProgressBar bar(s.train.epochs, runs.size());
+  Index epochs = 0;
+  sheafnn::TrainOptions options = s.train;
+  options.on_epoch = [&](const sheafnn::EpochReport& epoch) {
+    if (runs.size() == 1) return bar.show("split", 0, epoch);
+    if (++epochs % 16 == 0) bar.show_all("trainings", 0, epochs);
+  };
+  std::vector<programs::DeviceOutcome> outcomes = programs::device_model(s.maps, s.stalk_dimension)
+                                                      .train({data, jobs, s.options, options, s.model == "bsnn",
+                                                              !s.save.empty(), device});
+  bar.clear();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);
+    use(i, Training{std::move(outcomes[i].result), std::move(outcomes[i].outcome)});
+  }
+}
+
+/// Trains one after another, or several at a time, and hands the results to use(number, training) in order.
+template <class Use>
+void train_runs(const Settings& s, const programs::ModelEntry& entry, const sheafnn::Dataset& data,
+                const std::vector<Run>& runs, const Use& use) {
+  const auto train = [&](std::size_t i, sheafnn::TrainOptions options) {
     Training r;
-    r.outcome = entry.train({data, data.splits[splits[i]], s.options, options, s.model == "bsnn", options.seed,
+    options.seed = runs[i].seed;
+    r.outcome = entry.train({data, data.splits[runs[i].split], s.options, options, s.model == "bsnn", options.seed,
                              !s.save.empty()},
                             r.result);
     return r;
   };
-  programs::ProgressBar bar(s.train.epochs, splits.size());
+  programs::ProgressBar bar(s.train.epochs, runs.size());
   sheafnn::TrainOptions options = s.train;
   if (s.parallel == "none") {
-    for (std::size_t i = 0; i < splits.size(); ++i) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
       options.on_epoch = [&](const sheafnn::EpochReport& epoch) { bar.show("split", i, epoch); };
       const Training training = train(i, options);
       bar.clear();
@@ -277,7 +310,7 @@ void train_splits(const Settings& s, const programs::ModelEntry& entry, const sh
   options.threads = 1;
   std::atomic<Index> epochs = 0;
   std::atomic<std::size_t> finished = 0;
-  programs::SideBySide<Training> trainings(at_a_time, splits.size(), [&](std::size_t i) {
+  programs::SideBySide<Training> trainings(at_a_time, runs.size(), [&](std::size_t i) {
     sheafnn::TrainOptions own = options;
     own.on_epoch = [&](const sheafnn::EpochReport&) {
       ++epochs;
@@ -288,7 +321,7 @@ void train_splits(const Settings& s, const programs::ModelEntry& entry, const sh
     ++finished;
     return training;
   });
-  for (std::size_t i = 0; i < splits.size(); ++i) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
     const Training training = trainings.take(i, [&] { bar.show_all("splits", finished, epochs); });
     bar.clear();
     use(i, training);
@@ -308,10 +341,25 @@ void run(Settings& s) {
   sheafnn::validate(s.train);
   programs::require_folder_of("--report", s.report);
   programs::require_folder_of("--save", s.save);
+  const int device = programs::parse_device(s.device);
+  sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
+                   "a CUDA device trains everything side by side anyway");
   const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0, "training needs at least one split");
-  const std::vector<std::size_t> splits = parse_splits(s.splits, data.splits.size());
+  std::vector<std::size_t> all(data.splits.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const std::vector<std::size_t> splits = parse_numbers("--splits", s.splits, data.splits.size(), all);
+  std::vector<std::uint64_t> seeds = {s.train.seed};
+  if (!s.seeds.empty()) {
+    const std::vector<std::size_t> numbers = parse_numbers("--seeds", s.seeds, 1'000'000, {});
+    seeds.assign(numbers.begin(), numbers.end());
+  }
+  std::vector<Run> runs;
+  for (const std::size_t split : splits) {
+    for (const std::uint64_t seed : seeds) runs.push_back({split, seed});
+  }
+  const bool show_seeds = !s.seeds.empty();
   s.options.features = data.feature_count();
   s.options.classes = data.class_count;
 
@@ -321,7 +369,7 @@ void run(Settings& s) {
               sheafnn::edge_homophily(data.graph, data.labels), data.feature_count(), data.class_count);
   std::printf("%s, %s maps, stalk dimension %d, %td channels, %td layers\n\n", s.model.c_str(), s.maps.c_str(),
               s.stalk_dimension, s.options.channels, s.options.layers);
-  std::printf("split  best epoch  validation     test     NLL     ECE  s/epoch\n");
+  std::printf("split  %sbest epoch  validation     test     NLL     ECE  s/epoch\n", show_seeds ? "  seed  " : "");
 
   ordered_json report;
   std::vector<double> validation, test, nll, ece, train_seconds, evaluate_seconds;
@@ -329,16 +377,19 @@ void run(Settings& s) {
   ordered_json per_split = ordered_json::array();
   Index parameters = 0;
   sheafnn::ModelOptions resolved;
-  train_splits(s, entry, data, splits, [&](std::size_t i, const Training& training) {
+  const auto use = [&](std::size_t i, const Training& training) {
     const auto& [result, outcome] = training;
     if (!s.save.empty()) {
       std::filesystem::path file = s.save;
-      if (splits.size() > 1) {
-        file.replace_filename(file.stem().string() + "-" + std::to_string(splits[i]) + file.extension().string());
-      }
+      std::string name = file.stem().string();
+      if (runs.size() > 1) name += "-" + std::to_string(runs[i].split);
+      if (seeds.size() > 1) name += "-" + std::to_string(runs[i].seed);
+      file.replace_filename(name + file.extension().string());
       sheafnn::io::write_safetensors(file, outcome.checkpoint);
     }
-    std::printf("%5zu  %10td  %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", splits[i], result.best_epoch,
+    std::printf("%5zu  ", runs[i].split);
+    if (show_seeds) std::printf("%6llu  ", static_cast<unsigned long long>(runs[i].seed));
+    std::printf("%10td  %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", result.best_epoch,
                 100 * result.validation_accuracy, 100 * result.test_accuracy, result.test_nll, result.test_ece,
                 result.train_seconds + result.evaluate_seconds);
     std::fflush(stdout);
@@ -351,7 +402,7 @@ void run(Settings& s) {
     parameters = outcome.parameters;
     resolved = outcome.resolved;
     programs::add_bins(reliability, outcome.reliability);
-    ordered_json one = {{"split", splits[i]},
+    ordered_json one = {{"split", runs[i].split},
                         {"best_epoch", result.best_epoch},
                         {"epochs", result.history.size()},
                         {"validation_accuracy", result.validation_accuracy},
@@ -359,14 +410,21 @@ void run(Settings& s) {
                         {"test_accuracy", result.test_accuracy},
                         {"nll", result.test_nll},
                         {"ece", result.test_ece}};
+    if (show_seeds) one["seed"] = runs[i].seed;
     if (s.history) one["history"] = history_json(result.history);
     per_split.push_back(std::move(one));
-  });
+  };
+  if (device >= 0) {
+    train_on_device(s, device, data, runs, use);
+  } else {
+    train_runs(s, entry, data, runs, use);
+  }
   const Summary v = summarise(validation), t = summarise(test);
-  std::printf(" mean              %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", 100 * v.mean, 100 * t.mean,
+  const char* gap = show_seeds ? "        " : "";
+  std::printf(" mean              %s%9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", gap, 100 * v.mean, 100 * t.mean,
               summarise(nll).mean, summarise(ece).mean,
               summarise(train_seconds).mean + summarise(evaluate_seconds).mean);
-  std::printf("  std              %9.1f%%  %6.1f%%  %6.3f  %6.3f\n", 100 * v.deviation, 100 * t.deviation,
+  std::printf("  std              %s%9.1f%%  %6.1f%%  %6.3f  %6.3f\n", gap, 100 * v.deviation, 100 * t.deviation,
               summarise(nll).deviation, summarise(ece).deviation);
   if (s.report.empty()) return;
 

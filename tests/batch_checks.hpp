@@ -1,17 +1,14 @@
 /// \file
-/// Comparison of a batch of networks, run by the kernels of the device on the host, with one network of the CPU at a time.
+/// A small batch of networks on an executor, and what it computes, for comparisons of executors and with the CPU.
 #pragma once
 
-#include <doctest/doctest.h>
-
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <span>
 #include <vector>
 
-#include "sheafnn/bsnn/network.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
 #include "sheafnn/cuda/network.hpp"
 #include "tiny_task.hpp"
 
@@ -26,7 +23,27 @@ struct Problem {
   std::vector<std::int32_t> labels, training;
   std::vector<std::uint8_t> roles;
 };
-Problem small_problem(Index nodes = 83, Index columns = 7, Index classes = 3);
+inline Problem small_problem(Index nodes = 83, Index columns = 7, Index classes = 3) {
+  Problem r;
+  std::vector<sheafnn::Edge> edges;
+  const std::int32_t ring = static_cast<std::int32_t>(nodes) - 1;  // the last node is isolated
+  for (std::int32_t u = 0; u < ring; ++u) {
+    edges.push_back({u, (u + 1) % ring});
+    if (u % 3 == 0) edges.push_back({u, (u * u + 5) % ring});
+  }
+  r.graph = sheafnn::Graph(nodes, edges);
+  std::vector<double> values(static_cast<std::size_t>(nodes * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 1 ? 0 : std::sin(static_cast<double>(i * i));
+  r.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(values), nodes, columns);
+  for (Index u = 0; u < nodes; ++u) {
+    r.labels.push_back(static_cast<std::int32_t>(u % classes));
+    const bool training = u % 2 == 0;
+    if (training) r.training.push_back(static_cast<std::int32_t>(u));
+    r.roles.push_back(training ? sheafnn::cuda::training_node
+                               : u % 4 == 1 ? sheafnn::cuda::validation_node : sheafnn::cuda::test_node);
+  }
+  return r;
+}
 
 /// What a training step is asked for.
 struct Step {
@@ -37,7 +54,16 @@ struct Step {
 };
 
 /// Largest difference, relative to the largest of `expected` (or absolute where all of them are 0).
-double relative(const std::vector<double>& values, const std::vector<double>& expected);
+inline double relative(const std::vector<double>& values, const std::vector<double>& expected) {
+  if (values.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0, worst_difference = 0;
+  for (const double x : expected) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double difference = std::abs(values[i] - expected[i]);
+    if (!(difference <= worst_difference)) worst_difference = difference;
+  }
+  return largest > 0 ? worst_difference / largest : worst_difference;
+}
 
 /// A model whose parameters are at no special values.
 template <class Model>
@@ -47,110 +73,80 @@ Model disturbed(const sheafnn::ModelOptions& options, Index run) {
   return model;
 }
 
-/// Two runs with different parameters, seeds and rates side by side against the CPU, one after the other.
-template <class Model>
-void compare(const sheafnn::ModelOptions& options, const Step& step, double bound) {
-  using S = typename Model::Scalar;
-  const Problem problem = small_problem();
-  constexpr Index runs = 2, evaluation_samples = 4;
-  sheafnn::cuda::HostExecutor executor;
-  const Model shape(options);
-  using Batch = sheafnn::cuda::BatchNetwork<sheafnn::cuda::HostExecutor, Model>;
-  const sheafnn::cuda::BatchSize size{runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
-  Batch batch(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, size);
+/// What two runs with different parameters, seeds and rates made of a step and of an evaluation, side by side.
+struct BatchOutcome {
+  sheafnn::cuda::BatchSize size;
+  std::vector<double> gradient, log_probabilities, nll, kl, probabilities;
+};
 
+inline constexpr Index batch_runs = 2, evaluation_samples = 4;
+inline constexpr std::uint64_t first_seed = 70;
+
+/// The second run drops half as much, and its KL term counts twice as much.
+[[nodiscard]] inline double rate_of(double rate, Index run) { return rate / static_cast<double>(1 + run); }
+[[nodiscard]] inline double kl_weight_of(const Step& step, Index run) {
+  return step.kl_weight * static_cast<double>(1 + run);
+}
+
+template <class Model, class Executor>
+BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn::ModelOptions& options,
+                       const Step& step) {
+  namespace cuda = sheafnn::cuda;
+  using S = typename Model::Scalar;
+  using Batch = cuda::BatchNetwork<Executor, Model>;
+  const Model shape(options);
+  const Index n = problem.graph.node_count(), classes = options.classes;
+  BatchOutcome r;
+  r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
+  Batch batch(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, r.size);
   std::vector<S> parameters;
-  std::vector<sheafnn::cuda::Run> run(runs);
-  for (Index r = 0; r < runs; ++r) {
-    const Model model = disturbed<Model>(options, r);
+  std::vector<cuda::Run> runs(static_cast<std::size_t>(batch_runs));
+  for (Index i = 0; i < batch_runs; ++i) {
+    const Model model = disturbed<Model>(options, i);
     parameters.insert(parameters.end(), model.parameters().values().begin(), model.parameters().values().end());
-    sheafnn::cuda::Run& state = run[static_cast<std::size_t>(r)];
-    state.seed = static_cast<std::uint64_t>(70 + r);
-    state.epoch = step.epoch;
-    // The second run drops half as much.
-    state.input_dropout = sheafnn::cuda::DropoutRule(step.input_dropout / static_cast<double>(1 + r));
-    state.dropout = sheafnn::cuda::DropoutRule(step.dropout / static_cast<double>(1 + r));
-    state.training_share = 1 / static_cast<double>(problem.training.size());
-    state.kl_weight = step.kl_weight * static_cast<double>(1 + r);
+    cuda::Run& run = runs[static_cast<std::size_t>(i)];
+    run.seed = first_seed + static_cast<std::uint64_t>(i);
+    run.epoch = step.epoch;
+    run.input_dropout = cuda::DropoutRule(rate_of(step.input_dropout, i));
+    run.dropout = cuda::DropoutRule(rate_of(step.dropout, i));
+    run.training_share = 1 / static_cast<double>(problem.training.size());
+    run.kl_weight = kl_weight_of(step, i);
   }
   batch.parameters().upload(parameters);
-  batch.runs().upload(run);
+  batch.runs().upload(runs);
   batch.train_pass(step.input_dropout > 0, step.dropout > 0, step.estimator);
-  const std::vector<S> gradient = batch.gradient().download();
-  const std::vector<S> log_probabilities = batch.log_probabilities().download();
-
-  const auto numbers = [](auto first, auto last) { return std::vector<double>(first, last); };
-  const Index n = problem.graph.node_count(), classes = options.classes, count = batch.parameter_count();
-  for (Index r = 0; r < runs; ++r) {
-    CAPTURE(r);
-    const Model model = disturbed<Model>(options, r);
-    sheafnn::Network<Model> network(model, problem.graph, problem.features);
-    sheafnn::TrainingPass<S> pass;
-    pass.labels = problem.labels;
-    pass.nodes = problem.training;
-    pass.seed = static_cast<std::uint64_t>(70 + r);
-    pass.epoch = step.epoch;
-    pass.input_dropout = step.input_dropout / static_cast<double>(1 + r);
-    pass.dropout = step.dropout / static_cast<double>(1 + r);
-    pass.kl_weight = step.kl_weight * static_cast<double>(1 + r);
-    pass.kl_estimator = step.estimator;
-    pass.samples = step.samples;
-    const sheafnn::PassResult result = network.train_pass(model.parameters(), pass);
-    const auto& nll = batch.nll();
-    double sum = 0;
-    for (Index k = 0; k < nll.rows(); ++k) sum += nll.result()[r * nll.stride() + k];
-    CHECK(std::abs(sum - result.nll) <= bound * result.nll);
-    if (result.kl > 0) {
-      double kl = 0;
-      for (Index k = 0; k < batch.kl().rows(); ++k) kl += batch.kl().result()[r * batch.kl().stride() + k];
-      CHECK(std::abs(kl / static_cast<double>(batch.pairs()) - result.kl) <= bound * std::abs(result.kl));
+  const auto numbers = [](const std::vector<S>& values) {
+    return std::vector<double>(values.begin(), values.end());
+  };
+  // The rows that are left of a sum, added up for each run.
+  const auto sums = [&]<class Tree>(const Tree& tree) {
+    std::vector<double> rows(static_cast<std::size_t>(batch_runs * tree.stride())), total;
+    executor.download(tree.result(), batch_runs * tree.stride(), rows.data());
+    for (Index i = 0; i < batch_runs; ++i) {
+      double sum = 0;
+      for (Index k = 0; k < tree.rows(); ++k) sum += rows[static_cast<std::size_t>(i * tree.stride() + k)];
+      total.push_back(sum);
     }
-    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
-      CAPTURE(info.name);
-      const auto own = gradient.begin() + r * count + info.offset;
-      const S* other = network.gradient().data() + info.offset;
-      CHECK(relative(numbers(own, own + info.size), numbers(other, other + info.size)) <= bound);
-    }
-    // The CPU keeps the last sample's log-probabilities.
-    const Index copy = r * size.training_copies + size.training_copies - 1;
-    std::vector<double> expected;
-    for (Index u = 0; u < n; ++u) {
-      const S* row = network.log_probabilities() + u * network.class_stride();
-      expected.insert(expected.end(), row, row + classes);
-    }
-    const auto own = log_probabilities.begin() + copy * n * classes;
-    CHECK(relative(numbers(own, own + n * classes), expected) <= bound);
+    return total;
+  };
+  r.gradient = numbers(batch.gradient().download());
+  r.log_probabilities = numbers(batch.log_probabilities().download());
+  r.nll = sums(batch.nll());
+  if (Model::bayesian && Model::Family::kind != sheafnn::MapKind::fixed) {
+    r.kl = sums(batch.kl());
+    for (double& kl : r.kl) kl /= static_cast<double>(batch.pairs());
   }
 
-  // Evaluation: the mean over samples, drawn two or more at a time.
-  sheafnn::cuda::Array<sheafnn::cuda::HostExecutor, double> probability(executor, "test", runs * n * classes);
-  sheafnn::cuda::Array<sheafnn::cuda::HostExecutor, double> report(executor, "test",
-                                                                   runs * n * sheafnn::cuda::evaluation_columns);
-  batch.evaluate(evaluation_samples, [&](const sheafnn::cuda::Pass& pass, bool first, bool last, Index total) {
-    executor.launch(n, runs,
-                    sheafnn::cuda::EvaluationOutput<S>{batch.targets(), batch.runs().data(), pass,
-                                                       batch.parameter(shape.layout().output_bias), count,
-                                                       batch.logits(), probability.data(), first, last, total,
-                                                       report.data()});
+  cuda::Array<Executor, double> probability(executor, "test", batch_runs * n * classes);
+  cuda::Array<Executor, double> report(executor, "test", batch_runs * n * cuda::evaluation_columns);
+  batch.evaluate(evaluation_samples, [&](const cuda::Pass& pass, bool first, bool last, Index total) {
+    executor.launch(n, batch_runs,
+                    cuda::EvaluationOutput<S>{batch.targets(), batch.runs().data(), pass,
+                                              batch.parameter(shape.layout().output_bias), batch.parameter_count(),
+                                              batch.logits(), probability.data(), first, last, total, report.data()});
   });
-  for (Index r = 0; r < runs; ++r) {
-    CAPTURE(r);
-    const Model model = disturbed<Model>(options, r);
-    sheafnn::Network<Model> network(model, problem.graph, problem.features);
-    std::vector<double> expected(static_cast<std::size_t>(n * classes));
-    const Index drawn =
-        network.evaluate(model.parameters(), static_cast<std::uint64_t>(70 + r), step.epoch, evaluation_samples,
-                         [&](Index) {
-                           for (Index i = 0; i < n * classes; ++i) {
-                             const S* row = network.log_probabilities() + i / classes * network.class_stride();
-                             expected[static_cast<std::size_t>(i)] +=
-                                 std::exp(static_cast<double>(row[i % classes]));
-                           }
-                         });
-    for (double& p : expected) p /= static_cast<double>(drawn);
-    const double* own = probability.data() + r * n * classes;
-    CHECK(relative(numbers(own, own + n * classes), expected) <= bound);
-  }
+  r.probabilities = probability.download();
+  return r;
 }
 
 }  // namespace batch_checks

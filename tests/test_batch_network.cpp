@@ -1,50 +1,17 @@
 /// \file
 /// The kernels of the device, run on the host, against the networks of the CPU: batches of two runs, every family and
 /// option, losses, gradients and predictions (batch_checks.hpp).
+#include <doctest/doctest.h>
+
 #include "batch_checks.hpp"
-
-#include <algorithm>
-
-namespace batch_checks {
-
-Problem small_problem(Index nodes, Index columns, Index classes) {
-  Problem r;
-  std::vector<sheafnn::Edge> edges;
-  const std::int32_t ring = static_cast<std::int32_t>(nodes) - 1;  // the last node is isolated
-  for (std::int32_t u = 0; u < ring; ++u) {
-    edges.push_back({u, (u + 1) % ring});
-    if (u % 3 == 0) edges.push_back({u, (u * u + 5) % ring});
-  }
-  r.graph = sheafnn::Graph(nodes, edges);
-  std::vector<double> values(static_cast<std::size_t>(nodes * columns));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 1 ? 0 : std::sin(static_cast<double>(i * i));
-  r.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(values), nodes, columns);
-  for (Index u = 0; u < nodes; ++u) {
-    r.labels.push_back(static_cast<std::int32_t>(u % classes));
-    const bool training = u % 2 == 0;
-    if (training) r.training.push_back(static_cast<std::int32_t>(u));
-    r.roles.push_back(training ? sheafnn::cuda::training_node
-                               : u % 4 == 1 ? sheafnn::cuda::validation_node : sheafnn::cuda::test_node);
-  }
-  return r;
-}
-
-double relative(const std::vector<double>& values, const std::vector<double>& expected) {
-  REQUIRE(values.size() == expected.size());
-  double largest = 0, worst_difference = 0;
-  for (const double x : expected) largest = std::max(largest, std::abs(x));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double difference = std::abs(values[i] - expected[i]);
-    if (!(difference <= worst_difference)) worst_difference = difference;
-  }
-  return largest > 0 ? worst_difference / largest : worst_difference;
-}
-
-}  // namespace batch_checks
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/cuda/host_executor.hpp"
 
 namespace {
 
 using namespace sheafnn;
+using batch_checks::rate_of;
+using batch_checks::relative;
 using batch_checks::Step;
 
 // Sums of some dozens of terms through two or three layers, in another order than on the CPU.
@@ -59,13 +26,73 @@ ModelOptions options() {
   return r;
 }
 
+/// Numbers of run or instance `i` of a batch, `count` each.
+std::vector<double> part(const std::vector<double>& all, Index i, Index count) {
+  return {all.begin() + i * count, all.begin() + (i + 1) * count};
+}
+
+/// A batch against the CPU, one run after the other.
+template <class Model>
+void compare(const ModelOptions& options, const Step& step, double bound) {
+  using S = typename Model::Scalar;
+  const batch_checks::Problem problem = batch_checks::small_problem();
+  cuda::HostExecutor executor;
+  const batch_checks::BatchOutcome own = batch_checks::run_batch<Model>(executor, problem, options, step);
+  const Index n = problem.graph.node_count(), classes = options.classes;
+  for (Index r = 0; r < batch_checks::batch_runs; ++r) {
+    CAPTURE(r);
+    const Model model = batch_checks::disturbed<Model>(options, r);
+    Network<Model> network(model, problem.graph, problem.features);
+    TrainingPass<S> pass;
+    pass.labels = problem.labels;
+    pass.nodes = problem.training;
+    pass.seed = batch_checks::first_seed + static_cast<std::uint64_t>(r);
+    pass.epoch = step.epoch;
+    pass.input_dropout = rate_of(step.input_dropout, r);
+    pass.dropout = rate_of(step.dropout, r);
+    pass.kl_weight = batch_checks::kl_weight_of(step, r);
+    pass.kl_estimator = step.estimator;
+    pass.samples = step.samples;
+    const PassResult result = network.train_pass(model.parameters(), pass);
+    const std::size_t run = static_cast<std::size_t>(r);
+    CHECK(std::abs(own.nll[run] - result.nll) <= bound * result.nll);
+    if (!own.kl.empty()) CHECK(std::abs(own.kl[run] - result.kl) <= bound * std::abs(result.kl));
+    const std::vector<double> gradient = part(own.gradient, r, model.parameters().size());
+    for (const ParameterInfo& info : model.parameters().info()) {
+      CAPTURE(info.name);
+      const S* other = network.gradient().data() + info.offset;
+      CHECK(relative({gradient.begin() + info.offset, gradient.begin() + info.offset + info.size},
+                     {other, other + info.size}) <= bound);
+    }
+    const auto log_probabilities = [&] {
+      std::vector<double> rows;
+      for (Index u = 0; u < n; ++u) {
+        const S* row = network.log_probabilities() + u * network.class_stride();
+        rows.insert(rows.end(), row, row + classes);
+      }
+      return rows;
+    };
+    // The CPU keeps those of the last sample.
+    const Index last = (r + 1) * own.size.training_copies - 1;
+    CHECK(relative(part(own.log_probabilities, last, n * classes), log_probabilities()) <= bound);
+    std::vector<double> expected(static_cast<std::size_t>(n * classes));
+    const Index drawn = network.evaluate(model.parameters(), pass.seed, step.epoch, batch_checks::evaluation_samples,
+                                         [&](Index) {
+                                           const std::vector<double> rows = log_probabilities();
+                                           for (std::size_t i = 0; i < rows.size(); ++i) expected[i] += std::exp(rows[i]);
+                                         });
+    for (double& p : expected) p /= static_cast<double>(drawn);
+    CHECK(relative(part(own.probabilities, r, n * classes), expected) <= bound);
+  }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("a batch on the device's kernels agrees with the CPU: families", Model,
                    Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
                    Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
                    Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
-  batch_checks::compare<Model>(options(), {}, bound);
+  compare<Model>(options(), {}, bound);
 }
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayesian models") {
@@ -78,12 +105,12 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayes
   SUBCASE("one sheaf for all layers, several samples") {
     o.linear = true;
     o.layers = 3;
-    batch_checks::compare<Model>(o, {.samples = 3}, bound);
+    compare<Model>(o, {.samples = 3}, bound);
   }
   SUBCASE("no edge weights, one encoder, no dropout") {
     o.edge_weights = false;
     o.separate_encoder = false;
-    batch_checks::compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound);
+    compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound);
   }
   SUBCASE("degree input, second linear layer, no activation") {
     o.degree_input = true;
@@ -102,16 +129,16 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayes
   }
   SUBCASE("Monte Carlo KL, two samples, Cayley parametrisation") {
     o.parametrisation = RotationParametrisation::cayley;
-    batch_checks::compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
+    compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
   }
   SUBCASE("block normalisation, raw features") {
     o.normalisation = Normalisation::block;
     o.normalise_features = false;
   }
   SUBCASE("only hidden dropout, no KL") {
-    batch_checks::compare<Model>(o, {.input_dropout = 0, .dropout = 0.6, .kl_weight = 0}, bound);
+    compare<Model>(o, {.input_dropout = 0, .dropout = 0.6, .kl_weight = 0}, bound);
   }
-  batch_checks::compare<Model>(o, {}, bound);
+  compare<Model>(o, {}, bound);
 }
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deterministic models") {
@@ -126,16 +153,16 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deter
   }
   SUBCASE("without dropout, none normalisation") {
     o.normalisation = Normalisation::none;
-    batch_checks::compare<Model>(o, {.input_dropout = 0.5, .dropout = 0}, bound);
+    compare<Model>(o, {.input_dropout = 0.5, .dropout = 0}, bound);
   }
   SUBCASE("second linear layer, no weights of layers") {
     o.second_linear = true;
     o.left_weights = o.right_weights = false;
   }
-  batch_checks::compare<Model>(o, {}, bound);
+  compare<Model>(o, {}, bound);
 }
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
-  batch_checks::compare<Bsnn<SpecialOrthogonal<3>, float>>(options(), {}, 512 * 1.2e-7);
+  compare<Bsnn<SpecialOrthogonal<3>, float>>(options(), {}, 512 * 1.2e-7);
 }

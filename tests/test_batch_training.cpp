@@ -71,20 +71,20 @@ void compare_training(const TrainOptions& options, double bound) {
 }  // namespace
 
 TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") {
-  // Differences of rounding grow by the steps of Adam, which divide by small gradients; in double to some 1e-11.
+  // Other orders of summation; differences grow with the steps of Adam, which divide by small gradients.
   TrainOptions options;
   options.epochs = 20;
   options.seed = 9;
-  compare_training<Bsnn<SpecialOrthogonal<3>, double>>(options, 1e-8);
+  compare_training<Bsnn<SpecialOrthogonal<3>, double>>(options, 1e-11);
   options.stop_on = StopOn::accuracy;
   options.patience = 4;
-  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-8);
+  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-11);
   options.kl_schedule = KlSchedule::constant;
   options.kl_maximum = 0.1;
   options.samples = 2;
   options.training_samples = 2;
-  compare_training<Bsnn<GeneralLinear<2>, double>>(options, 1e-8);
-  compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-8);
+  compare_training<Bsnn<GeneralLinear<2>, double>>(options, 1e-11);
+  compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-11);
 }
 
 TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {

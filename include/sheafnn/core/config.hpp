@@ -12,6 +12,14 @@
 #define SHEAFNN_HD
 #endif
 
+/// Before a function template for the host and the device that may be instantiated with types whose functions are for
+/// the host only (packs): nvcc need not complain about these instantiations.
+#if defined(__NVCC__)
+#define SHEAFNN_ANY_SIDE _Pragma("nv_exec_check_disable")
+#else
+#define SHEAFNN_ANY_SIDE
+#endif
+
 /// Forces inlining of the few-instruction functions that inner loops are built from.
 #if defined(__CUDACC__)
 #define SHEAFNN_INLINE __forceinline__

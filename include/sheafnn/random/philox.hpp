@@ -52,6 +52,7 @@ struct PhiloxBlock {
 ///
 /// \param counter  four words; the key is the same in all lanes
 /// \returns        four words, uniform on [0, 2³²)
+SHEAFNN_ANY_SIDE
 template <class Word>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> philox(PhiloxBlock<Word> counter, std::uint32_t key0,
                                                                  std::uint32_t key1) {

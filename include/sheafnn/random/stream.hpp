@@ -43,6 +43,7 @@ struct Stream {
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
   /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as id_high)
   /// \param draw   < 4096
+  SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
                                                                   std::uint32_t id_high = 0) const {

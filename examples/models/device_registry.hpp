@@ -1,0 +1,80 @@
+/// \file
+/// Models that train and predict on a CUDA device, chosen at run time. They live in a shared library of their own, compiled
+/// by nvcc, of which only find_device_model() is visible: Eigen's objects have another layout there.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/registry.hpp"
+
+namespace programs {
+
+/// Trainings of one architecture on one graph, side by side.
+struct DeviceJob {
+  struct Run {
+    const sheafnn::Split* split;
+    std::uint64_t seed;  ///< of weights, dropout and noise
+  };
+  const sheafnn::Dataset& data;
+  const std::vector<Run>& runs;
+  const sheafnn::ModelOptions& model;
+  const sheafnn::TrainOptions& train;
+  bool bayesian = true;
+  bool keep = false;  ///< return the trained models
+  int device = 0;
+};
+/// What became of one of them.
+struct DeviceOutcome {
+  sheafnn::TrainResult result;  ///< train_seconds: an epoch of all trainings, divided by their number
+  TrainOutcome outcome;
+  std::string error;  ///< why it stopped, when it diverged
+};
+
+/// A family with a stalk dimension, as ModelEntry.
+struct DeviceModelEntry {
+  std::string_view maps;
+  int stalk_dimension;
+  std::vector<DeviceOutcome> (*train)(const DeviceJob& job);
+  sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
+                                 bool bayesian, const sheafnn::Dataset& data,
+                                 const sheafnn::PredictOptions& options, int device);
+};
+
+/// \throws std::invalid_argument  no such family or dimension
+[[nodiscard, gnu::visibility("default")]] const DeviceModelEntry& find_device_model(std::string_view maps,
+                                                                                    int stalk_dimension);
+
+/// --device: cpu (−1), cuda (0) or cuda:N (N).
+///
+/// \throws std::invalid_argument  anything else, or cuda in a program that was built without it
+[[nodiscard]] inline int parse_device(const std::string& text) {
+  if (text == "cpu") return -1;
+  int number = 0;
+  const std::string_view digits = text.starts_with("cuda:") ? std::string_view(text).substr(5) : "0";
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool good = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() && number >= 0;
+  sheafnn::require(good && (text == "cuda" || text.starts_with("cuda:")), "--device", text,
+                   "choose cpu, cuda or cuda:NUMBER");
+#if !defined(PROGRAMS_CUDA)
+  sheafnn::throw_invalid_argument("--device", text, "this program was built without CUDA; the preset cuda builds it");
+#endif
+  return number;
+}
+
+/// The entry of a device; only where the program was built with CUDA.
+[[nodiscard]] inline const DeviceModelEntry& device_model([[maybe_unused]] std::string_view maps,
+                                                          [[maybe_unused]] int stalk_dimension) {
+#if defined(PROGRAMS_CUDA)
+  return find_device_model(maps, stalk_dimension);
+#else
+  sheafnn::throw_invalid_argument("--device", "cuda", "this program was built without CUDA");
+#endif
+}
+
+}  // namespace programs

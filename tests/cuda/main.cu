@@ -1,0 +1,17 @@
+/// \file
+/// Runs the tests of the GPU, or says why there are none: exit code 77.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+#include "sheafnn/cuda/error.hpp"
+
+int main(int argc, char** argv) {
+  const sheafnn::cuda::DeviceCount devices = sheafnn::cuda::device_count();
+  if (devices.count == 0) {
+    std::printf("skipped: %s\n", devices.reason.c_str());
+    return 77;
+  }
+  return doctest::Context(argc, argv).run();
+}
