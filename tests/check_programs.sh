@@ -47,6 +47,12 @@ for threads in 0 1 3; do
     cmp row-$split.safetensors beside-$split.safetensors || fail "model $split differs"
   done
 done
+# Seeds: a training is that of its own --seed.
+train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20)
+"${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --report seeds.json > seeds.txt || fail "train --seeds"
+"${train[@]}" --splits 1 --seed 5 --save seed.safetensors > /dev/null || fail "train --seed"
+cmp seed.safetensors seeds-1-5.safetensors || fail "a training with --seeds is not that with --seed"
+[ "$(grep -c '"seed": [25]' seeds.json)" -eq 4 ] || fail "the report does not tell the seeds"
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
@@ -94,6 +100,9 @@ refuse 'dropout: 1' "${quick[@]}" --dropout 1
 refuse 'learning_rate: 0' "${quick[@]}" --lr 0
 refuse 'samples: 0' "${quick[@]}" --samples 0
 refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
+refuse 'seeds: 3-1' "${quick[@]}" --seeds 3-1
+refuse 'device: gpu' "${quick[@]}" --device gpu
+refuse 'device: cuda:' "${quick[@]}" --device cuda:
 refuse 'edge_weights' "${quick[@]}" --maps diagonal --edge-weights on
 refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
