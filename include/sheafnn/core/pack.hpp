@@ -19,7 +19,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
 
-#if defined(__AVX512DQ__) && !defined(__CUDACC__)
+#if defined(__SSE2__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
 
@@ -147,6 +147,11 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
+  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
+    return r;
+  }
   friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
@@ -200,7 +205,6 @@ using scalar_of_t = typename ScalarOf<T>::type;
     x = x.name().eval();                                              \
     return Pack<T, W>::load(x.data());                                \
   }
-SHEAFNN_PACK_FUNCTION(sqrt)
 SHEAFNN_PACK_FUNCTION(exp)
 SHEAFNN_PACK_FUNCTION(expm1)
 SHEAFNN_PACK_FUNCTION(log)
@@ -209,6 +213,45 @@ SHEAFNN_PACK_FUNCTION(sin)
 SHEAFNN_PACK_FUNCTION(cos)
 SHEAFNN_PACK_FUNCTION(tanh)
 #undef SHEAFNN_PACK_FUNCTION
+
+namespace detail {
+/// Roots of the elements of one compiler vector, correctly rounded.
+template <class T, class Chunk>
+[[nodiscard]] SHEAFNN_INLINE Chunk vector_sqrt(Chunk a) {
+  constexpr bool single = sizeof(T) == 4;
+#if SHEAFNN_VECTOR_TYPES
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Chunk) == 64) {
+    if constexpr (single) return (Chunk)_mm512_sqrt_ps((__m512)a);
+    if constexpr (!single) return (Chunk)_mm512_sqrt_pd((__m512d)a);
+  }
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(Chunk) == 32) {
+    if constexpr (single) return (Chunk)_mm256_sqrt_ps((__m256)a);
+    if constexpr (!single) return (Chunk)_mm256_sqrt_pd((__m256d)a);
+  }
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(Chunk) == 16) {
+    if constexpr (single) return (Chunk)_mm_sqrt_ps((__m128)a);
+    if constexpr (!single) return (Chunk)_mm_sqrt_pd((__m128d)a);
+  }
+#endif
+#endif
+  T values[sizeof(Chunk) / sizeof(T)];
+  std::memcpy(values, &a, sizeof a);
+  for (T& value : values) value = std::sqrt(value);
+  std::memcpy(&a, values, sizeof a);
+  return a;
+}
+}  // namespace detail
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
+  Pack<T, W> r;
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) r.chunk[i] = detail::vector_sqrt<T>(a.chunk[i]);
+  return r;
+}
 
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
