@@ -18,8 +18,9 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
+#include "sheafnn/core/vector_sqrt.hpp"
 
-#if defined(__SSE2__) && !defined(__CUDACC__)
+#if defined(__AVX512DQ__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
 
@@ -214,38 +215,6 @@ SHEAFNN_PACK_FUNCTION(cos)
 SHEAFNN_PACK_FUNCTION(tanh)
 #undef SHEAFNN_PACK_FUNCTION
 
-namespace detail {
-/// Roots of the elements of one compiler vector, correctly rounded.
-template <class T, class Chunk>
-[[nodiscard]] SHEAFNN_INLINE Chunk vector_sqrt(Chunk a) {
-  constexpr bool single = sizeof(T) == 4;
-#if SHEAFNN_VECTOR_TYPES
-#if defined(__AVX512F__)
-  if constexpr (sizeof(Chunk) == 64) {
-    if constexpr (single) return (Chunk)_mm512_sqrt_ps((__m512)a);
-    if constexpr (!single) return (Chunk)_mm512_sqrt_pd((__m512d)a);
-  }
-#endif
-#if defined(__AVX__)
-  if constexpr (sizeof(Chunk) == 32) {
-    if constexpr (single) return (Chunk)_mm256_sqrt_ps((__m256)a);
-    if constexpr (!single) return (Chunk)_mm256_sqrt_pd((__m256d)a);
-  }
-#endif
-#if defined(__SSE2__)
-  if constexpr (sizeof(Chunk) == 16) {
-    if constexpr (single) return (Chunk)_mm_sqrt_ps((__m128)a);
-    if constexpr (!single) return (Chunk)_mm_sqrt_pd((__m128d)a);
-  }
-#endif
-#endif
-  T values[sizeof(Chunk) / sizeof(T)];
-  std::memcpy(values, &a, sizeof a);
-  for (T& value : values) value = std::sqrt(value);
-  std::memcpy(&a, values, sizeof a);
-  return a;
-}
-}  // namespace detail
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
   Pack<T, W> r;

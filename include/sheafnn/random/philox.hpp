@@ -50,7 +50,8 @@ template <class Word>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> philox(const PhiloxBlock<Word>& counter,
                                                                  std::uint32_t key0, std::uint32_t key1) {
   return detail::philox_rounds<0, Word>(detail::split(counter.word[0]), detail::split(counter.word[1]),
-                                        detail::split(counter.word[2]), detail::split(counter.word[3]), key0, key1);
+                                        detail::split(counter.word[2]), detail::split(counter.word[3]), key0,
+                                        key1);
 }
 
 /// philox of the counter (first, word1, word2, word3): only the first word differs between lanes.

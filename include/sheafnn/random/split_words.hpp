@@ -70,7 +70,7 @@ template <class Chunk>
 [[nodiscard]] SHEAFNN_INLINE Chunk multiply_lower_halves(const Chunk& a, std::uint32_t multiplier) {
   const Chunk all = Chunk{} + multiplier;
 #if defined(__AVX512F__)
-  if constexpr (sizeof(Chunk) == 64) return (Chunk)_mm512_mul_epu32((__m512i)a, (__m512i)all);
+  if constexpr (sizeof(Chunk) == 64) return (Chunk)_mm512_maskz_mul_epu32(0xff, (__m512i)a, (__m512i)all);
 #endif
 #if defined(__AVX2__)
   if constexpr (sizeof(Chunk) == 32) return (Chunk)_mm256_mul_epu32((__m256i)a, (__m256i)all);

@@ -50,7 +50,8 @@ struct Stream {
                                                                   std::uint32_t id_high = 0) const {
     const std::uint32_t word1 = (draw << 20) | id_high;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
-    return philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+    return philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
+                  static_cast<std::uint32_t>(seed >> 32));
   }
 };
 

@@ -13,7 +13,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// sin x and cos x for |x| ≤ π/4, with absolute errors of at most half an epsilon: the polynomials of Cephes (Moshier).
+/// sin x and cos x for |x| ≤ π/4, with absolute errors of at most an epsilon: polynomials of Cephes (Moshier).
 template <class T>
 SHEAFNN_HD SHEAFNN_INLINE void sin_cos_eighth(const T& x, T& sine, T& cosine) {
   using S = scalar_of_t<T>;
@@ -51,7 +51,8 @@ SHEAFNN_HD SHEAFNN_INLINE void sin_cos_of_word(const word_of_t<T>& word, T& sine
   using Word = word_of_t<T>;
   using S = scalar_of_t<T>;
   T s, c;
-  detail::sin_cos_eighth(signed_number<T>(word << 2) * T(S(1.5707963267948966192313216916398 / 4294967296.0)), s, c);
+  detail::sin_cos_eighth(signed_number<T>(word << 2) * T(S(1.5707963267948966192313216916398 / 4294967296.0)), s,
+                         c);
   const auto odd = highest_bit<T>((word << 1) + Word(0x40000000u));
   const T a = select(odd, c, s);
   const T b = select(odd, s, c);
