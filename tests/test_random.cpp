@@ -274,7 +274,9 @@ TEST_CASE_TEMPLATE("uniforms and normals: lanes of packs are the scalar's", P, P
 }
 
 TEST_CASE_TEMPLATE("fill_normals: four numbers per draw, any count", T, float, double) {
-  const Stream stream{.seed = 12};
+  // Known at run time only: compilers round logarithms of constants in their own way.
+  const volatile std::uint64_t seed = 12;
+  const Stream stream{.seed = seed};
   T twelve[12], ten[11], later[8], other[4];
   ten[10] = T(-99);
   sheafnn::fill_normals<12>(twelve, stream, 42u);
