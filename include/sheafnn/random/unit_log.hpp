@@ -19,7 +19,7 @@ template <class T>
   return log(u);
 }
 
-/// log u for normal numbers 0 < u ≤ 1, with a relative error of at most one epsilon.
+/// log u for 0 < u ≤ 1 (no subnormal number), with a relative error of at most one epsilon.
 ///
 /// u = 2ᵉ(1 + f) with √½ ≤ 1 + f < √2. With s = f/(2 + f), log(1 + f) = 2 artanh s = f − (f²/2 − s(f²/2 + R(s²))), R
 /// the polynomials of fdlibm (Sun Microsystems, e_log.c and e_logf.c): next to 1, where e = 0, nothing is lost.
