@@ -31,6 +31,7 @@ using benchmarks::add_kernel;
 using benchmarks::elementary;
 using benchmarks::four_normals;
 using benchmarks::random_numbers;
+using benchmarks::uniform_rotation;
 using sheafnn::Buffer;
 using sheafnn::Index;
 
@@ -165,9 +166,9 @@ void add_random_kernels(const std::vector<int>& threads, Index count) {
   const auto keep = [](const sheafnn::SquareMatrix<P, 3>& map, P* out) {
     for (int k = 0; k < 9; ++k) out[k] = map(k % 3, k / 3);
   };
-  add_random_kernel<9>(threads, "random", "Haar on SO(3)", four_normals + 50, count,
+  add_random_kernel<9>(threads, "random", "Haar on SO(3)", uniform_rotation, count,
                        [=](const Word& id, P* out) { keep(sheafnn::haar_rotation<P, 3>(stream, id), out); });
-  add_random_kernel<9>(threads, "random", "Cayley on SO(3)", four_normals + 50 + 105 + 54, count,
+  add_random_kernel<9>(threads, "random", "Cayley on SO(3)", uniform_rotation + 105 + 54, count,
                        [=](const Word& id, P* out) {
                          const auto u = sheafnn::haar_rotation<P, 3>(stream, id);
                          keep(sheafnn::multiply(sheafnn::moebius<P, 3>(u, P(0.6f)), u), out);

@@ -73,8 +73,9 @@ def main(program):
     for name in ("uniform<3, float>", "uniform<3, double>", "uniform_matrices<3, double>"):
         print("  %-30s / Rotation.random             %8.1f" % (name, own[name] / scipy["Rotation.random as matrices"]))
     for scalar in ("float", "double"):
-        share = own["uniform<3, %s>" % scalar] / own["normals<%s, 4>" % scalar]
-        print("  %-30s / the normals alone           %8.2f   (goal 0.5)" % ("uniform<3, %s>" % scalar, share))
+        for name in ("uniform<3, %s>" % scalar, "cayley<3, %s>" % scalar):
+            share = own[name] / own["normals<%s, 4>" % scalar]
+            print("  %-30s / four normal numbers         %8.2f   (goal 0.5)" % (name, share))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ Panel panel_of(const std::string& title, const D& distribution, const std::vecto
 
 /// Draws, fits both ways and prints a family with one location and one concentration.
 template <class D>
-void show(const std::string& family, const D& truth, std::vector<Panel>& panels) {
+void show(const std::string& family, const char* symbol, const D& truth, std::vector<Panel>& panels) {
   constexpr int N = D::dimension;
   std::vector<SquareMatrix<double, N>> samples(sample_count);
   sheafnn::sample_many(truth, Stream{.seed = 1}, 0, samples);
@@ -79,7 +79,9 @@ void show(const std::string& family, const D& truth, std::vector<Panel>& panels)
   if constexpr (N <= 3) {
     const auto test = sheafnn::goodness_of_fit(likelihood.distribution, samples);
     std::printf("%-26s  Kolmogorov-Smirnov D = %.4f, p = %.2f\n", "", test.statistic, test.p_value);
-    panels.push_back(panel_of(family, truth, samples));
+    std::ostringstream title;
+    title << family << ", " << symbol << " = " << truth.concentration();
+    panels.push_back(panel_of(title.str(), truth, samples));
   }
 }
 
@@ -97,7 +99,7 @@ void show_matrix_fisher(std::vector<Panel>& panels) {
                 fit.distribution.parameter()(i, j), fit.parameter_error(i, j));
     }
   }
-  panels.push_back(panel_of("matrix Fisher, SO(3)", truth, samples));
+  panels.push_back(panel_of("matrix Fisher, SO(3), F = diag(5, 3, 1) M", truth, samples));
 }
 
 void show_wrapped_cauchy() {
@@ -126,6 +128,13 @@ void show_angular_central_gaussian() {
   }
 }
 
+/// Distance of the ticks of an axis up to `highest`: 1, 2 or 5 times a power of ten, for three to seven of them.
+double tick_distance(double highest) {
+  const double power = std::pow(10.0, std::floor(std::log10(highest)));
+  const double leading = highest / power;
+  return leading < 1.5 ? 0.2 * power : leading < 3 ? 0.5 * power : leading < 7 ? power : 2 * power;
+}
+
 /// One histogram with its density in a box of the picture.
 void draw(std::ostream& svg, const Panel& panel, double left, double top, double width, double height) {
   constexpr int bins = 36;
@@ -141,6 +150,12 @@ void draw(std::ostream& svg, const Panel& panel, double left, double top, double
   for (const double value : panel.density) highest = std::max(highest, value);
   const auto x = [&](double angle) { return left + angle / pi * width; };
   const auto y = [&](double density) { return top + height * (1 - density / (1.05 * highest)); };
+  const double step = tick_distance(highest);
+  for (int i = 0; i * step <= 1.05 * highest; ++i) {
+    svg << "<path class='grid' d='M" << left << ' ' << y(i * step) << 'h' << width
+        << "'/>\n<text class='tick end' x='" << left - 6 << "' y='" << y(i * step) + 4 << "'>" << i * step
+        << "</text>\n";
+  }
   for (int i = 0; i < bins; ++i) {
     const double value = counts[static_cast<std::size_t>(i)];
     svg << "<rect class='bar' x='" << x(pi * i / bins) << "' y='" << y(value) << "' width='" << width / bins - 0.5
@@ -151,28 +166,38 @@ void draw(std::ostream& svg, const Panel& panel, double left, double top, double
     svg << x(pi * i / curve_points) << ',' << y(panel.density[static_cast<std::size_t>(i)]) << ' ';
   }
   svg << "'/>\n<path class='axis' d='M" << left << ' ' << top + height << 'h' << width << "'/>\n";
-  const char* labels[] = {"0", "π/2", "π"};
-  for (int i = 0; i < 3; ++i) {
-    svg << "<text class='tick' x='" << x(pi * i / 2) << "' y='" << top + height + 16 << "'>" << labels[i]
-        << "</text>\n";
+  const char* labels[] = {"0", "π/4", "π/2", "3π/4", "π"};
+  for (int i = 0; i < 5; ++i) {
+    svg << "<path class='axis' d='M" << x(pi * i / 4) << ' ' << top + height << "v4'/>\n<text class='tick' x='"
+        << x(pi * i / 4) << "' y='" << top + height + 17 << "'>" << labels[i] << "</text>\n";
   }
-  svg << "<text class='title' x='" << left << "' y='" << top - 8 << "'>" << panel.title << "</text>\n";
+  svg << "<text class='title' x='" << left << "' y='" << top - 10 << "'>" << panel.title << "</text>\n"
+      << "<text class='label' x='" << left + width / 2 << "' y='" << top + height + 35
+      << "'>angle of PMᵀ, radians</text>\n"
+      << "<text class='label' transform='translate(" << left - 38 << ' ' << top + height / 2
+      << ") rotate(-90)'>density per radian</text>\n";
 }
 
 void write_picture(const std::string& path, const std::vector<Panel>& panels) {
-  constexpr double width = 260, height = 150, gap_x = 40, gap_y = 56;
+  constexpr double width = 280, height = 170, margin = 62, step_x = width + 72, step_y = height + 84, top = 78;
   constexpr std::size_t columns = 3;
-  const std::size_t rows = (panels.size() + columns - 1) / columns;
+  const double rows = static_cast<double>((panels.size() + columns - 1) / columns);
+  const double full_width = margin + columns * step_x - 48, full_height = top + rows * step_y - 30;
   std::ostringstream svg;
-  svg << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << gap_x + columns * (width + gap_x) << ' '
-      << 40 + static_cast<double>(rows) * (height + gap_y) << "' font-family='sans-serif'>\n"
-      << "<style>.bar{fill:#9ecae1}.law{fill:none;stroke:#d62728;stroke-width:1.5}.axis{stroke:#444;stroke-width:"
-         "1}"
-      << ".tick{font-size:11px;text-anchor:middle;fill:#444}.title{font-size:13px;fill:#000}</style>\n"
-      << "<rect width='100%' height='100%' fill='white'/>\n";
+  svg << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << full_width << ' ' << full_height << "' width='"
+      << full_width << "' height='" << full_height << "' font-family='sans-serif'>\n"
+      << "<style>.bar{fill:#a6c8e4}.law{fill:none;stroke:#c0392b;stroke-width:2}.axis{stroke:#444}.grid{stroke:#"
+         "e4e4e4}"
+      << "text{font-size:11px;fill:#444;text-anchor:middle}.end{text-anchor:end}.label{font-size:12px}"
+      << ".title{font-size:14px;fill:#000;text-anchor:start}.key{font-size:12px;text-anchor:start}</style>\n"
+      << "<rect width='100%' height='100%' fill='white'/>\n"
+      << "<rect class='bar' x='" << margin << "' y='15' width='22' height='12'/><text class='key' x='"
+      << margin + 30 << "' y='25'>" << sample_count << " samples P</text>\n"
+      << "<path class='law' d='M" << margin + 150 << " 21h22'/><text class='key' x='" << margin + 180
+      << "' y='25'>density of the distribution they were drawn from, location M</text>\n";
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    draw(svg, panels[i], gap_x + static_cast<double>(i % columns) * (width + gap_x),
-         40 + static_cast<double>(i / columns) * (height + gap_y), width, height);
+    draw(svg, panels[i], margin + static_cast<double>(i % columns) * step_x,
+         top + static_cast<double>(i / columns) * step_y, width, height);
   }
   svg << "</svg>\n";
   std::ofstream file(path, std::ios::binary);
@@ -202,13 +227,13 @@ int main(int argc, char** argv) {
                   test.p_value);
       panels.push_back(panel_of("uniform, SO(3)", uniform, samples));
     }
-    show("Cayley, SO(2)", sheafnn::CayleyDistribution<2>(some_rotation<2>(), 0.5), panels);
-    show("Cayley, SO(3)", sheafnn::CayleyDistribution<3>(some_rotation<3>(), 0.6), panels);
-    show("Cayley, SO(4)", sheafnn::CayleyDistribution<4>(some_rotation<4>(), 0.7), panels);
-    show("Cayley, SO(8)", sheafnn::CayleyDistribution<8>(some_rotation<8>(), 0.8), panels);
-    show("Leon's Cayley, SO(2)", sheafnn::LeonCayleyDistribution<2>(some_rotation<2>(), 2.0), panels);
-    show("Leon's Cayley, SO(3)", sheafnn::LeonCayleyDistribution<3>(some_rotation<3>(), 4.0), panels);
-    show("Leon's Cayley, SO(5)", sheafnn::LeonCayleyDistribution<5>(some_rotation<5>(), 6.0), panels);
+    show("Cayley, SO(2)", "κ", sheafnn::CayleyDistribution<2>(some_rotation<2>(), 0.5), panels);
+    show("Cayley, SO(3)", "κ", sheafnn::CayleyDistribution<3>(some_rotation<3>(), 0.6), panels);
+    show("Cayley, SO(4)", "κ", sheafnn::CayleyDistribution<4>(some_rotation<4>(), 0.7), panels);
+    show("Cayley, SO(8)", "κ", sheafnn::CayleyDistribution<8>(some_rotation<8>(), 0.8), panels);
+    show("Leon's Cayley, SO(2)", "k", sheafnn::LeonCayleyDistribution<2>(some_rotation<2>(), 2.0), panels);
+    show("Leon's Cayley, SO(3)", "k", sheafnn::LeonCayleyDistribution<3>(some_rotation<3>(), 4.0), panels);
+    show("Leon's Cayley, SO(5)", "k", sheafnn::LeonCayleyDistribution<5>(some_rotation<5>(), 6.0), panels);
     show_matrix_fisher(panels);
     show_wrapped_cauchy();
     show_angular_central_gaussian();

@@ -20,6 +20,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/transpose.hpp"
 #include "sheafnn/version.hpp"
 
 namespace {
@@ -186,6 +187,7 @@ TEST_CASE_TEMPLATE("pack: unsigned words wrap, shift and combine", W, std::integ
       wrong += (a * b).lane(l) != a.lane(l) * b.lane(l);
       wrong += (a ^ b).lane(l) != (a.lane(l) ^ b.lane(l));
       wrong += (a >> bits).lane(l) != a.lane(l) >> bits;
+      wrong += (a << bits).lane(l) != a.lane(l) << bits;
       wrong += select(a < b, a, b).lane(l) != std::min(a.lane(l), b.lane(l));
     }
   }
@@ -276,6 +278,32 @@ TEST_CASE_TEMPLATE("pack: elementary functions at their limits", P, SHEAFNN_FLOA
   CHECK(everywhere(tanh(P(-50)), T(-1)));
   CHECK(everywhere(sin(P(nan)), nan));
   CHECK(everywhere(tanh(P(nan)), nan));
+}
+
+TEST_CASE_TEMPLATE("packs stored lane by lane", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  const auto check = []<int K>(std::integral_constant<int, K>) {
+    CAPTURE(K);
+    P packs[K];
+    for (int k = 0; k < K; ++k) {
+      T values[P::width];
+      for (int l = 0; l < P::width; ++l) values[l] = static_cast<T>(1000 * k + l);
+      packs[k] = P::load(values);
+    }
+    std::vector<T> out(static_cast<std::size_t>(K * P::width + 2), T(-1));
+    sheafnn::store_by_lane<K>(packs, out.data() + 1);  // no alignment
+    int wrong = out.front() != T(-1) || out.back() != T(-1);
+    for (int l = 0; l < P::width; ++l) {
+      for (int k = 0; k < K; ++k)
+        wrong += out[static_cast<std::size_t>(1 + l * K + k)] != static_cast<T>(1000 * k + l);
+    }
+    CHECK(wrong == 0);
+  };
+  check(std::integral_constant<int, 1>{});
+  check(std::integral_constant<int, 4>{});
+  check(std::integral_constant<int, 9>{});
+  check(std::integral_constant<int, 16>{});
+  check(std::integral_constant<int, 25>{});
 }
 
 TEST_CASE_TEMPLATE("pack: reduce_add sums pairwise in a fixed order", P, SHEAFNN_FLOAT_PACKS) {

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -103,6 +106,66 @@ TEST_CASE("uniform rotations: laws of angles and entries") {
   // One coordinate of a uniform point of the sphere in R⁵ has density ∝ (1 − x²).
   CHECK(kolmogorov_smirnov(entry5, [](double x) { return 0.5 + 0.25 * x * (3 - x * x); }) <=
         allowed_kolmogorov_smirnov);
+}
+
+TEST_CASE_TEMPLATE("uniform rotations of R³: the law of the angle down to small ones, in packs", T, float,
+                   double) {
+  using P = sheafnn::Pack<T, sheafnn::lanes<T>>;
+  const Stream stream{.seed = 16};
+  constexpr std::uint32_t count = 1 << 22;
+  constexpr double radii[] = {0.02, 0.05, 0.1, 0.3, 1, 2, 3, 3.1, 3.14};
+  double below[std::size(radii)] = {};
+  double worst_entry = 0;
+  for (std::uint32_t first = 0; first < count; first += P::width) {
+    sheafnn::word_of_t<P> ids(0);
+    for (int l = 0; l < P::width; ++l) ids.set_lane(l, first + static_cast<std::uint32_t>(l));
+    const SquareMatrix<P, 3> u = sheafnn::haar_rotation<P, 3>(stream, ids);
+    for (int l = 0; l < P::width; ++l) {
+      if (first % 4096 == 0) {
+        const auto single = sheafnn::haar_rotation<T, 3>(stream, ids.lane(l));
+        worst_entry =
+            std::max(worst_entry, (one_lane(u, l) - single.template cast<double>()).cwiseAbs().maxCoeff());
+      }
+      const double angle = sheafnn::rotation_angle<double, 3>(one_lane(u, l));
+      for (std::size_t i = 0; i < std::size(radii); ++i) below[i] += angle < radii[i];
+    }
+  }
+  CHECK(worst_entry <= 8 * static_cast<double>(std::numeric_limits<T>::epsilon()));
+  for (std::size_t i = 0; i < std::size(radii); ++i) {
+    CAPTURE(radii[i]);
+    const double probability = (radii[i] - std::sin(radii[i])) / pi;
+    const double standard_error = std::sqrt(count * probability * (1 - probability));
+    CHECK(std::abs(below[i] - count * probability) <= allowed_standard_errors * standard_error);
+  }
+}
+
+TEST_CASE_TEMPLATE("uniform rotations of R³ from the extreme words; the quaternion's rotation is the same", T,
+                   float, double) {
+  using Block = sheafnn::PhiloxBlock<std::uint32_t>;
+  const double unit = static_cast<double>(std::numeric_limits<T>::epsilon());
+  const std::uint32_t ends[] = {0,          1,          2,          0x1fffffff, 0x20000000, 0x40000000,
+                                0x7fffffff, 0x80000000, 0x80000001, 0xc0000000, 0xfffffffe, 0xffffffff};
+  double defect = 0, difference = 0, size = 0;
+  for (const std::uint32_t a : ends) {
+    // The cosine is 1 − |2a + 1|/2³² with the sign of a; near 1 in size, its sine still has all of its digits.
+    const double number = (a < 0x80000000 ? a : a - 4294967296.0) + 0.5;
+    const double rest = std::abs(number) / 2147483648.0;
+    const auto cosine = sheafnn::detail::uniform_cosine<T>(a);
+    CHECK(cosine.negative == (number < 0));
+    CHECK(std::abs(static_cast<double>(cosine.rest) - rest) <= (a == 0 || ~a == 0 ? 0 : unit * rest));
+    for (const std::uint32_t b : ends) {
+      for (const std::uint32_t c : ends) {
+        const SquareMatrix<T, 3> u = sheafnn::detail::haar_from_words<T>(Block{{a, b, c, 0}});
+        const auto q = sheafnn::detail::uniform_quaternion<T>(Block{{a, b, c, 0}});
+        defect = std::max(defect, static_cast<double>(sheafnn::orthogonality_defect<T, 3>(u)));
+        size = std::max(size, std::abs(q.template cast<double>().squaredNorm() - 1));
+        difference = std::max(difference, (sheafnn::quaternion_rotation<T>(q) - u).template cast<double>().norm());
+      }
+    }
+  }
+  CHECK(defect <= 8 * unit);
+  CHECK(size <= 4 * unit);
+  CHECK(difference <= 16 * unit);
 }
 
 TEST_CASE("uniform rotations of large dimension, and of dimension 1") {

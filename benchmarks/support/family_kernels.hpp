@@ -43,7 +43,7 @@ template <class Family>
     case sheafnn::MapKind::rotation:
       // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
       return {4 * elementary + 70,
-              four_normals + 50 + 105 + product,
+              uniform_rotation + 105 + product,
               4 * product + 40,
               product + 11,
               2 * root + 1,

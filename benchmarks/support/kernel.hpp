@@ -30,6 +30,8 @@ inline constexpr double elementary = 20;
 inline constexpr double philox_block = 80;
 /// Box–Muller: two pairs of a logarithm, a root, a sine, a cosine and the conversions to floating point.
 inline constexpr double four_normals = philox_block + 2 * (3 * elementary + 14);
+/// A uniform rotation of R³: two sines, two cosines, a root, 28 products and sums.
+inline constexpr double uniform_rotation = philox_block + 4 * elementary + 30;
 
 /// Numbers in (−scale, scale).
 [[nodiscard]] inline sheafnn::Buffer<float> random_numbers(sheafnn::Index count, float scale = 1) {

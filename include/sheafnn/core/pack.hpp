@@ -18,6 +18,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
+#include "sheafnn/core/vector_sqrt.hpp"
 
 #if defined(__AVX512DQ__) && !defined(__CUDACC__)
 #include <immintrin.h>
@@ -147,6 +148,11 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
+  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
+    Pack r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
+    return r;
+  }
   friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
@@ -200,7 +206,6 @@ using scalar_of_t = typename ScalarOf<T>::type;
     x = x.name().eval();                                              \
     return Pack<T, W>::load(x.data());                                \
   }
-SHEAFNN_PACK_FUNCTION(sqrt)
 SHEAFNN_PACK_FUNCTION(exp)
 SHEAFNN_PACK_FUNCTION(expm1)
 SHEAFNN_PACK_FUNCTION(log)
@@ -209,6 +214,13 @@ SHEAFNN_PACK_FUNCTION(sin)
 SHEAFNN_PACK_FUNCTION(cos)
 SHEAFNN_PACK_FUNCTION(tanh)
 #undef SHEAFNN_PACK_FUNCTION
+
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
+  Pack<T, W> r;
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) r.chunk[i] = detail::vector_sqrt<T>(a.chunk[i]);
+  return r;
+}
 
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {

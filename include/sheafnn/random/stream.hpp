@@ -15,6 +15,8 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/random/philox.hpp"
 #include "sheafnn/random/turns.hpp"
+#include "sheafnn/random/unit_log.hpp"
+#include "sheafnn/random/words.hpp"
 
 namespace sheafnn {
 
@@ -49,30 +51,10 @@ struct Stream {
                                                                   std::uint32_t id_high = 0) const {
     const std::uint32_t word1 = (draw << 20) | id_high;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
-    return philox(PhiloxBlock<Word>{{id, Word(word1), Word(epoch), Word(word3)}}, static_cast<std::uint32_t>(seed),
+    return philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
                   static_cast<std::uint32_t>(seed >> 32));
   }
 };
-
-/// A word as a number in (0, 1): the midpoint of one of 2²³ (float; with 2²⁴, the last would round to 1) or 2³²
-/// (double) equal cells.
-template <class T>
-  requires std::is_floating_point_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T uniform_from_word(std::uint32_t word) {
-  if constexpr (sizeof(T) == 4) {
-    return (static_cast<T>(word >> 9) + T(0.5)) * T(1.0 / 8388608.0);
-  } else {
-    return (static_cast<T>(word) + T(0.5)) * T(1.0 / 4294967296.0);
-  }
-}
-template <class P, int W = P::width>
-[[nodiscard]] SHEAFNN_INLINE P uniform_from_word(const Pack<std::uint32_t, W>& word) {
-  std::uint32_t words[W];
-  typename P::value_type values[W];
-  word.store(words);
-  for (int i = 0; i < W; ++i) values[i] = uniform_from_word<typename P::value_type>(words[i]);
-  return P::load(values);
-}
 
 /// Four independent N(0, 1) numbers.
 template <class T>
@@ -80,18 +62,16 @@ struct NormalBlock {
   T value[4];
 };
 
-/// Box–Muller on four words: pairs (0, 1) and (2, 3) give √(−2 log u) · (cos, sin)(2πv).
+/// Box–Muller on four words: pairs (0, 1) and (2, 3) give √(−2 log u) · (cos, sin)(2πv), v the second word / 2³².
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NormalBlock<T> normals_from_words(const PhiloxBlock<word_of_t<T>>& block) {
-  using std::log;
   using std::sqrt;
   NormalBlock<T> r;
   SHEAFNN_UNROLL for (int pair = 0; pair < 2; ++pair) {
     const T u = uniform_from_word<T>(block.word[2 * pair]);
-    const T v = uniform_from_word<T>(block.word[2 * pair + 1]);
-    const T radius = sqrt(T(-2) * log(u));
+    const T radius = sqrt(T(-2) * unit_log(u));
     T sine, cosine;
-    sin_cos_turns(v, sine, cosine);
+    sin_cos_of_word<T>(block.word[2 * pair + 1], sine, cosine);
     r.value[2 * pair] = radius * cosine;
     r.value[2 * pair + 1] = radius * sine;
   }

@@ -1,56 +1,63 @@
 /// \file
-/// Sine and cosine of an angle given in turns, T = float, double or Pack: what Box–Muller needs, without the range
-/// reduction that general arguments cost.
+/// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word: no range reduction, and
+/// all 32 bits of the word count, in float too.
 #pragma once
 
-#include <type_traits>
+#include <cstdint>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
+#include "sheafnn/random/words.hpp"
 
 namespace sheafnn {
 
-/// sin 2πv and cos 2πv for v in [0, 1], with absolute errors of at most the scalar's epsilon.
-///
-/// 4v = q + r with q whole and |r| ≤ ½ (exactly); the Taylor polynomials of sine and cosine at πr/2 are cut where their
-/// next term is below half a rounding for |πr/2| ≤ π/4: behind x⁹ and x⁸ in float, x¹⁵ and x¹⁶ in double.
+namespace detail {
+
+/// sin x and cos x for |x| ≤ π/4, with absolute errors of at most an epsilon: polynomials of Cephes (Moshier).
 template <class T>
-SHEAFNN_HD SHEAFNN_INLINE void sin_cos_turns(const T& v, T& sine, T& cosine) {
+SHEAFNN_HD SHEAFNN_INLINE void sin_cos_eighth(const T& x, T& sine, T& cosine) {
   using S = scalar_of_t<T>;
-  constexpr bool single = sizeof(S) == 4;
-  constexpr S round = single ? S(12582912.0) : S(6755399441055744.0);  // 1.5 · 2²³, 1.5 · 2⁵²
-  const T t = T(4) * v;
-  const T q = (t + T(round)) - T(round);
-  const T x = T(S(1.5707963267948966192313216916398)) * (t - q);
   const T y = x * x;
   T s, c;
-  if constexpr (single) {
-    s = T(S(1.0 / 362880)) * y - T(S(1.0 / 5040));
-    c = T(S(1.0 / 40320)) * y - T(S(1.0 / 720));
+  if constexpr (sizeof(S) == 4) {
+    s = T(S(-1.9515295891e-4)) * y + T(S(8.3321608736e-3));
+    s = s * y - T(S(1.6666654611e-1));
+    c = T(S(2.443315711809948e-5)) * y - T(S(1.388731625493765e-3));
+    c = c * y + T(S(4.166664568298827e-2));
   } else {
-    s = T(S(1.0 / 6227020800.0)) - T(S(1.0 / 1307674368000.0)) * y;
-    s = s * y - T(S(1.0 / 39916800));
-    s = s * y + T(S(1.0 / 362880));
-    s = s * y - T(S(1.0 / 5040));
-    c = T(S(1.0 / 20922789888000.0)) * y - T(S(1.0 / 87178291200.0));
-    c = c * y + T(S(1.0 / 479001600));
-    c = c * y - T(S(1.0 / 3628800));
-    c = c * y + T(S(1.0 / 40320));
-    c = c * y - T(S(1.0 / 720));
+    s = T(S(1.58962301576546568060e-10)) * y - T(S(2.50507477628578072866e-8));
+    s = s * y + T(S(2.75573136213857245213e-6));
+    s = s * y - T(S(1.98412698295895385996e-4));
+    s = s * y + T(S(8.33333333332211858878e-3));
+    s = s * y - T(S(1.66666666666666307295e-1));
+    c = T(S(2.08757008419747316778e-9)) - T(S(1.13585365213876817300e-11)) * y;
+    c = c * y - T(S(2.75573141792967388112e-7));
+    c = c * y + T(S(2.48015872888517045348e-5));
+    c = c * y - T(S(1.38888888888730564116e-3));
+    c = c * y + T(S(4.16666666666665929218e-2));
   }
-  s = s * y + T(S(1.0 / 120));
-  s = s * y - T(S(1.0 / 6));
-  s = s * y * x + x;
-  c = c * y + T(S(1.0 / 24));
-  c = c * y - T(S(0.5));
-  c = c * y + T(1);
-  // q = 0 … 4 quarter turns: sine and cosine change places at 1 and 3, signs as in the four quadrants.
-  const auto odd = (q > T(S(0.5))) & (q < T(S(1.5)));
-  const auto odd_again = (q > T(S(2.5))) & (q < T(S(3.5)));
-  const T a = select(odd, c, select(odd_again, c, s));
-  const T b = select(odd, s, select(odd_again, s, c));
-  sine = select((q > T(S(1.5))) & (q < T(S(3.5))), -a, a);
-  cosine = select((q > T(S(0.5))) & (q < T(S(2.5))), -b, b);
+  sine = s * (y * x) + x;
+  cosine = (c * y - T(S(0.5))) * y + T(1);
+}
+
+}  // namespace detail
+
+/// sin 2πv and cos 2πv for v = word / 2³², with absolute errors of at most the scalar's epsilon.
+///
+/// 4v = q + r with q whole and −½ ≤ r < ½: bits 30 and 31 of word + 2²⁹ are q mod 4, the others are r. Sine and cosine
+/// change places where q is odd; the sine is negative for q = 2 and 3, the cosine for q = 1 and 2.
+template <class T>
+SHEAFNN_HD SHEAFNN_INLINE void sin_cos_of_word(const word_of_t<T>& word, T& sine, T& cosine) {
+  using Word = word_of_t<T>;
+  using S = scalar_of_t<T>;
+  T s, c;
+  detail::sin_cos_eighth(signed_number<T>(word << 2) * T(S(1.5707963267948966192313216916398 / 4294967296.0)), s,
+                         c);
+  const auto odd = highest_bit<T>((word << 1) + Word(0x40000000u));
+  const T a = select(odd, c, s);
+  const T b = select(odd, s, c);
+  sine = select(highest_bit<T>(word + Word(0x20000000u)), -a, a);
+  cosine = select(highest_bit<T>(word + Word(0x60000000u)), -b, b);
 }
 
 }  // namespace sheafnn

@@ -2,7 +2,7 @@
 /// Samples Y₀ of C_N(I, κ) over T = float, double or Pack: what batches and device code draw.
 ///
 /// The same function of (stream, id) as haar_rotation followed by moebius, up to rounding, with the shorter ways of
-/// small dimensions: N = 2 maps half angles, N = 3 scales the real part of a normal quaternion by γ. Those, unlike an
+/// small dimensions: N = 2 maps half angles, N = 3 scales the real part of a quaternion by γ. Those, unlike an
 /// elimination, keep full accuracy as κ → 1. Source: math, "Sampling without the singularity".
 #pragma once
 
@@ -43,10 +43,13 @@ template <class T, int N>
     y(0, 1) = -y(1, 0);
     return y;
   } else if constexpr (N == 3) {
-    T normal[4];
-    fill_normals<4, T>(normal, stream, id, first_draw);
-    const Column<T, 4> z(T((1 + kappa) / (1 - kappa)) * normal[0], normal[1], normal[2], normal[3]);
-    return quaternion_rotation<T>(normalised_quaternion<T>(z));
+    using std::sqrt;
+    // ‖(γw, x, y, z)‖² = 1 + (γ² − 1) w² for a unit quaternion.
+    const Scalar gamma = (1 + kappa) / (1 - kappa);
+    const Column<T, 4> q = detail::uniform_quaternion<T>(stream.words(id, first_draw));
+    const T inverse = T(1) / sqrt(T(1) + T(gamma * gamma - 1) * q(0) * q(0));
+    return quaternion_rotation<T>(
+        Column<T, 4>(T(gamma) * inverse * q(0), inverse * q(1), inverse * q(2), inverse * q(3)));
   } else {
     SquareMatrix<T, N> y = moebius<T, N>(haar_rotation<T, N>(stream, id, first_draw), T(kappa));
     // Rounding grows with 1/(1 − κ) where U has an eigenvalue near −1.

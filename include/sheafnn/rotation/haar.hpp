@@ -1,8 +1,8 @@
 /// \file
 /// Uniform (Haar) rotations: a pure function of (stream, id), for any dimension.
 ///
-/// N = 2 an angle, 3 a unit quaternion, 4 a pair of them (math, "Rotations"). Otherwise the orthogonal factor of a
-/// matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix: what
+/// N = 2 an angle, 3 three angles, 4 a pair of quaternions (uniform_quaternion.hpp). Otherwise the orthogonal factor of
+/// a matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix: what
 /// Householder reflections leave of its columns is normal again (Stewart, "The efficient generation of random
 /// orthogonal matrices", SIAM J. Numer. Anal. 17, 1980), so that reflector k comes from N − k fresh normal
 /// numbers. The last column's sign makes the determinant +1.
@@ -16,53 +16,65 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/random/stream.hpp"
+#include "sheafnn/random/words.hpp"
 #include "sheafnn/rotation/quaternion.hpp"
+#include "sheafnn/rotation/uniform_quaternion.hpp"
 
 namespace sheafnn {
 
 namespace detail {
 
-/// Normal numbers behind a uniform rotation (N = 2 takes a uniform one instead).
+/// Normal numbers behind a uniform rotation of dimension 5 and more.
 template <int N>
-inline constexpr int haar_normals = N <= 2   ? 0
-                                    : N == 3 ? 4
-                                    : N == 4 ? 8
-                                             : N*(N + 1) / 2 - 1;
+inline constexpr int haar_normals = (N * N + N) / 2 - 1;
+
+/// Position of the N − k numbers of reflector k among them.
+template <int N>
+[[nodiscard]] SHEAFNN_HD constexpr int reflector_start(int k) {
+  return k * N - k * (k - 1) / 2;
+}
 
 /// Uniform rotation from N(N+1)/2 − 1 normal numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> haar_from_reflections(const T* normal) {
   using std::sqrt;
-  SquareMatrix<T, N> q = identity_matrix<T, N>();
   // Reflector k maps x, its N − k normal numbers, to −s ‖x‖ e_k, s the sign of x_k. Times diag(−s, 1, …), which
   // has determinant s in all, it maps e_k to x/‖x‖.
+  T diagonal[N], v[N], scale[N], inverse_norm[N];
   T sign = T(1);
-  const T* x = normal;
-  for (int k = 0; k < N - 1; ++k) {
-    sign = select(x[0] < T(0), -sign, sign);
-    x += N - k;
-  }
-  q(N - 1, N - 1) = sign;
-  for (int k = N - 2; k >= 0; --k) {
-    x -= N - k;
+  SHEAFNN_UNROLL for (int k = 0; k < N - 1; ++k) {
+    const T* x = normal + reflector_start<N>(k);
     T squared = x[0] * x[0];
-    for (int i = 1; i < N - k; ++i) squared += x[i] * x[i];
+    SHEAFNN_UNROLL for (int i = 1; i < N - k; ++i) squared += x[i] * x[i];
     // All numbers zero (injected noise, underflow): x = e_k then.
     const auto usable = squared > T(std::numeric_limits<scalar_of_t<T>>::min());
     const T norm = select(usable, sqrt(select(usable, squared, T(1))), T(1));
     const T head = select(usable, x[0], T(1));
-    const T inverse_norm = T(1) / norm;
-    const T v = head + select(head < T(0), -norm, norm);      // v_k; the other entries of v are those of x
-    const T scale = T(1) / (norm * select(v < T(0), -v, v));  // 2/‖v‖²
-    for (int c = k + 1; c < N; ++c) {
-      T sum = T(0);
-      for (int i = k + 1; i < N; ++i) sum += x[i - k] * q(i, c);
-      sum *= scale;
-      q(k, c) = -sum * v;
-      for (int i = k + 1; i < N; ++i) q(i, c) -= sum * x[i - k];
+    const auto negative = head < T(0);
+    const T size = norm + select(negative, -head, head);
+    sign = select(negative, -sign, sign);
+    v[k] = select(negative, -size, size);  // the other entries of v are those of x
+    scale[k] = T(1) / (norm * size);       // 2/‖v‖²
+    inverse_norm[k] = scale[k] * size;
+    diagonal[k] = head * inverse_norm[k];
+  }
+  diagonal[N - 1] = sign;
+  // Column c: x/‖x‖ of reflector c, through the reflectors before it.
+  SquareMatrix<T, N> q;
+  SHEAFNN_UNROLL for (int c = 0; c < N; ++c) {
+    T column[N];
+    column[c] = diagonal[c];
+    const T* own = normal + reflector_start<N>(c) - c;
+    SHEAFNN_UNROLL for (int i = c + 1; i < N; ++i) column[i] = own[i] * inverse_norm[c];
+    SHEAFNN_UNROLL for (int k = c - 1; k >= 0; --k) {
+      const T* x = normal + reflector_start<N>(k) - k;
+      T sum = x[k + 1] * column[k + 1];
+      SHEAFNN_UNROLL for (int i = k + 2; i < N; ++i) sum += x[i] * column[i];
+      sum *= scale[k];
+      column[k] = -sum * v[k];
+      SHEAFNN_UNROLL for (int i = k + 1; i < N; ++i) column[i] -= sum * x[i];
     }
-    q(k, k) = head * inverse_norm;
-    for (int i = k + 1; i < N; ++i) q(i, k) = x[i - k] * inverse_norm;
+    SHEAFNN_UNROLL for (int i = 0; i < N; ++i) q(i, c) = column[i];
   }
   return q;
 }
@@ -71,9 +83,10 @@ template <class T, int N>
 
 /// Draws of a stream that haar_rotation<T, N> consumes.
 template <int N>
-inline constexpr std::uint32_t haar_draws = N == 1 ? 0u
-                                            : N == 2
-                                                ? 1u
+inline constexpr std::uint32_t haar_draws = N == 1   ? 0u
+                                            : N <= 3 ? 1u
+                                            : N == 4
+                                                ? 2u
                                                 : static_cast<std::uint32_t>((detail::haar_normals<N> + 3) / 4);
 
 /// Uniform on SO(N).
@@ -96,19 +109,15 @@ template <class T, int N>
     q(1, 0) = sin(angle);
     q(0, 1) = -q(1, 0);
     return q;
+  } else if constexpr (N == 3) {
+    return detail::haar_from_words<T>(stream.words(id, first_draw));
+  } else if constexpr (N == 4) {
+    return quaternion_pair_rotation<T>(detail::uniform_quaternion<T>(stream.words(id, first_draw)),
+                                       detail::uniform_quaternion<T>(stream.words(id, first_draw + 1)));
   } else {
     T normal[detail::haar_normals<N>];
     fill_normals<detail::haar_normals<N>, T>(normal, stream, id, first_draw);
-    if constexpr (N == 3) {
-      const Column<T, 4> z(normal[0], normal[1], normal[2], normal[3]);
-      return quaternion_rotation<T>(normalised_quaternion<T>(z));
-    } else if constexpr (N == 4) {
-      const Column<T, 4> p(normal[0], normal[1], normal[2], normal[3]);
-      const Column<T, 4> q(normal[4], normal[5], normal[6], normal[7]);
-      return quaternion_pair_rotation<T>(normalised_quaternion<T>(p), normalised_quaternion<T>(q));
-    } else {
-      return detail::haar_from_reflections<T, N>(normal);
-    }
+    return detail::haar_from_reflections<T, N>(normal);
   }
 }
 
