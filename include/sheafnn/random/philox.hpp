@@ -22,6 +22,7 @@ namespace detail {
 
 /// The rounds Round … 9 on the counter (a, b, c, d). Words are std::uint32_t where they are the same in all lanes, and
 /// SplitWords where they are not: where only a differs between lanes, so do half of the words of the first two rounds.
+SHEAFNN_ANY_SIDE
 template <int Round, class Word, class A, class B, class C, class D>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> philox_rounds(const A& a, const B& b, const C& c,
                                                                         const D& d, std::uint32_t key0,
@@ -56,6 +57,7 @@ template <class Word>
 }
 
 /// philox of the counter (first, word1, word2, word3): only the first word differs between lanes.
+SHEAFNN_ANY_SIDE
 template <class Word>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> philox(const Word& first, std::uint32_t word1,
                                                                  std::uint32_t word2, std::uint32_t word3,
