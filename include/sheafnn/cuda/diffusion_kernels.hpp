@@ -88,76 +88,85 @@ struct DropFeatures {
   }
 };
 
-/// x_bar = gain ∘ x_bar + dropout(bar), gain_i = 1 + tanh ε_i; without ε the gain is 1. item: a Philox block, or a
-/// number when nothing is dropped; group: instance.
+/// x_bar += dropout(bar); item: a Philox block, group: instance.
 template <class S>
 struct AddThroughDropout {
   const Run* runs;
   Pass pass;
   Purpose purpose;
   std::uint32_t layer;
-  bool dropped;
-  FeatureShape<S> shape;
-  const S* epsilon;  ///< d' of each run, or null
-  Index parameter_stride;
   const S* bar;
+  Index size;
   S* x_bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index run = pass.run_of(instance);
-    const S* in = bar + instance * shape.size();
-    S* out = x_bar + instance * shape.size();
-    const S* gain = epsilon != nullptr ? epsilon + run * parameter_stride : nullptr;
-    const FeatureShape<S> at = shape;
-    const auto add = [=](Index i, S term) {
-      using std::tanh;
-      const S g = gain != nullptr ? S(1) + tanh(gain[i / at.channels % at.coordinates]) : S(1);
-      out[i] = g * out[i] + term;
-    };
-    if (!dropped) {
-      add(item, in[item]);
-      return;
-    }
-    const Run& r = runs[run];
+    const Run& r = runs[pass.run_of(instance)];
     const S factor = static_cast<S>(r.dropout.scale);
-    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, shape.size(),
-                      [=](Index i, bool kept) { add(i, kept ? in[i] * factor : S(0)); });
+    const S* in = bar + instance * size;
+    S* out = x_bar + instance * size;
+    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
+                      [=](Index i, bool kept) { out[i] += kept ? in[i] * factor : S(0); });
   }
-  [[nodiscard]] Index items() const noexcept { return dropped ? dropout_blocks(shape.size()) : shape.size(); }
 };
 
-/// Y = (I ⊗ A) X and W = S Y; A null: Y = X. item (node, channel), group: instance.
+/// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
+template <class S>
+struct TransposeRight {
+  static constexpr int most_layers = 64;
+  Index offset[most_layers];  ///< of B in the parameters
+  Index channels, layers;
+  const S* parameters;
+  Index parameter_stride;
+  S* out;
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index f = channels, layer = item / (f * f), k = item / f % f, c = item % f;
+    out[run * layers * f * f + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
+  }
+};
+
+/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y at one node and channel. item (node, channel), group: instance.
 template <class Family, class S>
-struct MixAndScale {
+struct MixForward {
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
   Index copies;
-  const S* left;
-  Index parameter_stride;
+  const S* right;  ///< Bᵀ per run; null: X is multiplied already, or there is no B
+  Index right_stride;
+  const S* left;  ///< A per run; null: Y = X Bᵀ
+  Index left_stride;
   const S* x;
-  S* y;  ///< null where A is
+  S* product;  ///< X Bᵀ; not written where B is null
+  S* y;        ///< not written where A is null
   S* w;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
-    const Index f = shape.channels, u = item / f, d = shape.coordinates;
-    const Index place = instance * shape.size() + u * shape.row() + item % f;
-    S mixed[most_coordinates];
-    for (Index i = 0; i < d; ++i) mixed[i] = x[place + i * f];
+    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
+    const Index node = instance * shape.size() + u * shape.row(), place = node + c;
+    S in[most_coordinates], mixed[most_coordinates];
+    if (right != nullptr) {
+      const S* b = right + instance / copies * right_stride + c;
+      for (Index i = 0; i < d; ++i) in[i] = S(0);
+      for (Index k = 0; k < f; ++k) {
+        const S factor = b[k * f];
+        for (Index i = 0; i < d; ++i) in[i] += x[node + i * f + k] * factor;
+      }
+      for (Index i = 0; i < d; ++i) product[place + i * f] = in[i];
+    } else {
+      for (Index i = 0; i < d; ++i) in[i] = x[place + i * f];
+    }
+    for (Index i = 0; i < d; ++i) mixed[i] = in[i];
     if (left != nullptr) {
-      const S* a = left + instance / copies * parameter_stride;
-      S in[most_coordinates];
-      for (Index i = 0; i < d; ++i) in[i] = mixed[i];
+      const S* a = left + instance / copies * left_stride;
       for (Index i = 0; i < d; ++i) {
         S sum = a[i * d] * in[0];
         for (Index j = 1; j < d; ++j) sum += a[i * d + j] * in[j];
         mixed[i] = sum;
+        y[place + i * f] = sum;
       }
-    }
-    if (y != nullptr) {
-      for (Index i = 0; i < d; ++i) y[place + i * f] = mixed[i];
     }
     S scaled[D];
     times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
@@ -216,17 +225,27 @@ struct DiffuseForward {
   const S* x;
   S* r;
   S* out;
+  const Run* runs;
+  Pass pass;
+  std::uint32_t next_layer;
+  S* dropped;  ///< X' after the next layer's dropout; null: none
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index f = shape.channels, u = item / f, c = item % f;
     const Index place = instance * shape.size() + u * shape.row() + c;
+    const Run& run = runs[pass.run_of(instance)];
+    const Stream stream = pass.stream(run, Purpose::layer_dropout, next_layer, instance);
     const S* eps = epsilon + instance / copies * parameter_stride;
     diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
                        [&](Index i, const S& diffused, const S& z) {
                          using std::tanh;
                          const S gain = S(1) + tanh(eps[i]);
+                         const S value = gain * x[place + i * f] - (activation ? elu(z) : z);
                          r[place + i * f] = diffused;
-                         out[place + i * f] = gain * x[place + i * f] - (activation ? elu(z) : z);
+                         out[place + i * f] = value;
+                         if (dropped == nullptr) return;
+                         const bool kept = stream_keeps(stream, run.dropout.threshold, u * shape.row() + i * f + c);
+                         dropped[place + i * f] = kept ? value * static_cast<S>(run.dropout.scale) : S(0);
                        });
   }
 };
@@ -377,26 +396,65 @@ struct NodeGradient {
   }
 };
 
-/// Aᵀ Ȳ, the derivative before the left product. item (node, channel), group: instance.
+/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh ε_i.
+/// item (node, channel), group: instance.
 template <class S>
-struct LeftBackward {
+struct MixBackward {
   FeatureShape<S> shape;
-  Index copies;
-  const S* left;
+  const Run* runs;
+  Pass pass;
+  std::uint32_t layer;
+  bool dropped;
+  const S* right;    ///< B per run, or null
+  const S* left;     ///< A per run, or null
+  const S* epsilon;  ///< ε per run
   Index parameter_stride;
-  const S* bar;
-  S* out;
+  const S* y_bar;
+  S* p_bar;  ///< not written where A is null: it is Ȳ
+  const S* x_bar;
+  S* x_bar_out;  ///< may be x_bar
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index f = shape.channels, d = shape.coordinates;
-    const Index place = instance * shape.size() + item / f * shape.row() + item % f;
-    const S* a = left + instance / copies * parameter_stride;
-    S in[most_coordinates];
-    for (Index i = 0; i < d; ++i) in[i] = bar[place + i * f];
+    using std::tanh;
+    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
+    const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), place = node + c;
+    S own[most_coordinates], bar[most_coordinates];
+    for (Index i = 0; i < d; ++i) own[i] = y_bar[place + i * f];
+    if (right != nullptr) {
+      const S* b = right + run * parameter_stride + c;
+      for (Index i = 0; i < d; ++i) bar[i] = S(0);
+      for (Index k = 0; k < f; ++k) {
+        const S factor = b[k * f];
+        for (Index i = 0; i < d; ++i) bar[i] += y_bar[node + i * f + k] * factor;
+      }
+    } else {
+      for (Index i = 0; i < d; ++i) bar[i] = own[i];
+    }
+    if (left != nullptr) {
+      const S* a = left + run * parameter_stride;
+      S before[most_coordinates];
+      for (Index i = 0; i < d; ++i) before[i] = bar[i];
+      for (Index i = 0; i < d; ++i) {
+        S sum = a[i] * before[0], own_sum = a[i] * own[0];
+        for (Index j = 1; j < d; ++j) {
+          sum += a[j * d + i] * before[j];
+          own_sum += a[j * d + i] * own[j];
+        }
+        bar[i] = sum;
+        p_bar[place + i * f] = own_sum;
+      }
+    }
+    const Run& r = runs[run];
+    const Stream stream = pass.stream(r, Purpose::layer_dropout, layer, instance);
+    const S factor = static_cast<S>(r.dropout.scale);
+    const S* eps = epsilon + run * parameter_stride;
     for (Index i = 0; i < d; ++i) {
-      S sum = a[i] * in[0];
-      for (Index j = 1; j < d; ++j) sum += a[j * d + i] * in[j];
-      out[place + i * f] = sum;
+      S through = bar[i];
+      if (dropped) {
+        const bool kept = stream_keeps(stream, r.dropout.threshold, u * shape.row() + i * f + c);
+        through = kept ? through * factor : S(0);
+      }
+      x_bar_out[place + i * f] = (S(1) + tanh(eps[i])) * x_bar[place + i * f] + through;
     }
   }
 };

@@ -2,6 +2,8 @@
 /// DiffusionLayer on the device, for all instances of a batch (formulas: diffusion_kernels.hpp).
 #pragma once
 
+#include <span>
+
 #include "sheafnn/bsnn/diffusion_layer.hpp"
 #include "sheafnn/cuda/diffusion_kernels.hpp"
 #include "sheafnn/cuda/execution.hpp"
@@ -10,10 +12,47 @@
 
 namespace sheafnn::cuda {
 
-/// Arrays that the layers use in turn, n × d' × f per instance.
+/// Derivatives on the way through a layer, n × d' × f per instance; layers use them in turn.
 template <class Executor, class S>
 struct LayerScratch {
-  Array<Executor, S> z_bar, r_bar, w_bar, y_bar;
+  Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;
+};
+
+/// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run.
+template <class Executor, class S>
+class RightTransposes {
+ public:
+  RightTransposes() = default;
+  RightTransposes(Executor& executor, std::span<const DiffusionLayerShape> layers, const ParameterSet<S>& parameters,
+                  Index channels, Index runs)
+      : runs_(runs) {
+    if (layers.empty() || layers.front().right < 0) return;
+    transpose_.channels = channels;
+    for (const DiffusionLayerShape& layer : layers) {
+      transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
+    }
+    values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
+  }
+
+  void run(Executor& executor, const S* parameters, Index parameter_stride) {
+    if (values_.size() == 0) return;
+    transpose_.parameters = parameters;
+    transpose_.parameter_stride = parameter_stride;
+    transpose_.out = values_.data();
+    executor.launch(run_stride(), runs_, transpose_);
+  }
+  /// Bᵀ of a layer for run 0; null without B.
+  [[nodiscard]] const S* layer(Index l) const noexcept {
+    return values_.size() > 0 ? values_.data() + l * transpose_.channels * transpose_.channels : nullptr;
+  }
+  [[nodiscard]] Index run_stride() const noexcept {
+    return transpose_.layers * transpose_.channels * transpose_.channels;
+  }
+
+ private:
+  TransposeRight<S> transpose_{};
+  Index runs_ = 0;
+  Array<Executor, S> values_;
 };
 
 /// One layer; what its backward pass needs stays in its own arrays.
@@ -30,8 +69,8 @@ class BatchDiffusionLayer {
     left_ = offset(layer.left);
     right_ = offset(layer.right);
     epsilon_ = offset(layer.epsilon);
-    if (dropout) dropped_ = array();
-    if (right_ >= 0) right_product_ = array();
+    if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
+    if (right_ >= 0) product_ = array();
     if (left_ >= 0) mixed_ = array();
     scaled_ = array();
     diffused_ = array();
@@ -52,38 +91,30 @@ class BatchDiffusionLayer {
   }
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
+  /// Where the input after dropout goes, to be filled before forward().
+  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
   /// \param x     n × d' × f per instance; stays in place until backward()
-  /// \param drop  apply the runs' dropout rule
+  /// \param drop  dropped_input() holds dropout(x)
+  /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   void forward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
-               BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, const S* x, bool drop) {
-    const Index size = shape_.size(), f = shape_.channels, items = shape_.nodes * f;
+               const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
+               const SheafRange& range, const S* x, bool drop, S* next) {
+    const Index items = shape_.nodes * shape_.channels;
     input_ = x;
     drop_ = drop;
-    before_ = x;
-    if (drop) {
-      executor.launch(dropout_blocks(size), pass.instances(),
-                      DropFeatures<S>{runs, pass, Purpose::layer_dropout, number_, x, size, dropped_.data()});
-      before_ = dropped_.data();
-    }
-    between_ = before_;
-    if (right_ >= 0) {
-      const Index rows = pass.copies * shape_.nodes * shape_.coordinates;
-      executor.multiply(Product<S>{rows, f, f, pass.runs,
-                                   {before_, f, rows * f},
-                                   {parameters + right_, f, parameter_stride, true},
-                                   right_product_.data(), f, rows * f});
-      between_ = right_product_.data();
-    }
-    const S* left = left_ >= 0 ? parameters + left_ : nullptr;
+    before_ = drop ? dropped_.data() : x;
+    between_ = right_ >= 0 ? product_.data() : before_;
     y_ = left_ >= 0 ? mixed_.data() : between_;
     executor.launch(items, pass.instances(),
-                    MixAndScale<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, left, parameter_stride,
-                                           between_, left_ >= 0 ? mixed_.data() : nullptr, scaled_.data()});
+                    MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
+                                          right.layer(static_cast<Index>(number_)), right.run_stride(),
+                                          left_ >= 0 ? parameters + left_ : nullptr, parameter_stride, before_,
+                                          product_.data(), mixed_.data(), scaled_.data()});
     executor.launch(items, pass.instances(),
                     DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, parameters + epsilon_,
                                               parameter_stride, activation_, scaled_.data(), x, diffused_.data(),
-                                              output_.data()});
+                                              output_.data(), runs, pass, number_ + 1, next});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of the weights' gradients go to the
@@ -114,30 +145,22 @@ class BatchDiffusionLayer {
                             NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(), z_bar, r_bar,
                                                     scratch.w_bar.data(), sheaf.gradient(), add, lanes});
     }
-    const S* bar = y_bar;
+    executor.launch(items, instances,
+                    MixBackward<S>{shape_, runs, pass, number_, drop_, right_ >= 0 ? parameters + right_ : nullptr,
+                                   left_ >= 0 ? parameters + left_ : nullptr, parameters + epsilon_, parameter_stride,
+                                   y_bar, scratch.p_bar.data(), x_bar, x_bar});
     if (left_ >= 0) {
-      // ⟨ȳ_i, (X Bᵀ)_j⟩, and Aᵀ Ȳ, for which z̄ is no longer needed.
-      const CoordinateProducts<S> left{bar,   between_, run_size, d, f, nodes,
+      // ⟨ȳ_i, (X Bᵀ)_j⟩
+      const CoordinateProducts<S> left{y_bar, between_, run_size, d, f, nodes,
                                        false, arena + left_sums_, arena_stride};
       executor.launch(left.items(), pass.runs, left);
-      executor.launch(items, instances,
-                      LeftBackward<S>{shape_, pass.copies, parameters + left_, parameter_stride, bar, z_bar});
-      bar = z_bar;
     }
     if (right_ >= 0) {
-      const Index count = pass.copies * shape_.nodes * d;
-      const RowProducts<S> right{bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
+      const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
+      const RowProducts<S> right{p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
                                  arena_stride};
       executor.launch(right.items(), pass.runs, right);
-      executor.multiply(Product<S>{count, f, f, pass.runs,
-                                   {bar, f, count * f},
-                                   {parameters + right_, f, parameter_stride},
-                                   r_bar, f, count * f});
-      bar = r_bar;
     }
-    const AddThroughDropout<S> through{runs,  pass,   Purpose::layer_dropout, number_, drop_,
-                                       shape_, parameters + epsilon_, parameter_stride, bar, x_bar};
-    executor.launch(through.items(), instances, through);
   }
 
  private:
@@ -147,11 +170,11 @@ class BatchDiffusionLayer {
   bool activation_ = true, drop_ = false;
   Index left_ = -1, right_ = -1, epsilon_ = -1;
   Index left_sums_ = 0, right_sums_ = 0, epsilon_sums_ = 0;
-  Array<Executor, S> dropped_;        ///< X after dropout
-  Array<Executor, S> right_product_;  ///< X Bᵀ
-  Array<Executor, S> mixed_;          ///< Y
-  Array<Executor, S> scaled_;         ///< W = S Y
-  Array<Executor, S> diffused_;       ///< R = L W
+  Array<Executor, S> dropped_;   ///< X after dropout
+  Array<Executor, S> product_;   ///< X Bᵀ
+  Array<Executor, S> mixed_;     ///< Y
+  Array<Executor, S> scaled_;    ///< W = S Y
+  Array<Executor, S> diffused_;  ///< R = L W
   Array<Executor, S> output_;
   const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;
 };

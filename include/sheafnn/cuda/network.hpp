@@ -101,6 +101,7 @@ class BatchNetwork {
       layers_.emplace_back(executor, view, shape_, layout_.layers[l], p, static_cast<std::uint32_t>(l), batch, dropout,
                            sums_);
     }
+    right_ = RightTransposes<Executor, S>(executor, layout_.layers, p, options_.channels, batch.runs);
     const Index classes = options_.classes;
     const RowChunks outputs{n * batch.training_copies};
     output_sums_ = sums_.reserve(outputs.count(), (h + 1) * classes);
@@ -117,13 +118,13 @@ class BatchNetwork {
       for (Index s = 1; s < sheaf_count_; ++s) learner_input_.push_back(array("embeddings", batch.runs * size));
     }
     logits_ = array("outputs", batch.instances() * n * classes);
-    const Index training = batch.runs * batch.training_copies;
+    const Index training = batch.training_instances();
     logits_bar_ = array("outputs", training * n * classes);
     nll_ = Array<Executor, double>(executor, "outputs", training * n);
     nll_tree_ = ColumnTree<Executor, double>(executor, batch.runs, batch.training_copies * n, 1);
     x_bar_ = array("layers", training * size);
     embedding_bar_ = array("layers", batch.runs * size);
-    for (Array<Executor, S>* a : {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar}) {
+    for (Array<Executor, S>* a : {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar, &scratch_.p_bar}) {
       *a = array("layers", training * size);
     }
     arena_ = array("partial sums", batch.runs * sums_.arena());
@@ -220,6 +221,7 @@ class BatchNetwork {
 
   /// Embeddings and, for Bayesian models, the posterior.
   void encode(bool drop) {
+    right_.run(executor_, parameters_.data(), parameter_count_);
     const Index n = shape_.nodes, h = shape_.row();
     encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, drop);
     embedding_ = encoder_->output();
@@ -262,12 +264,18 @@ class BatchNetwork {
       executor_.launch(size, pass.instances(), CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()});
       x = spread_.data();
     }
+    if (drop) {
+      executor_.launch(dropout_blocks(size), pass.instances(),
+                       DropFeatures<S>{runs_.data(), pass, Purpose::layer_dropout, 0, x, size,
+                                       layers_.front().dropped_input()});
+    }
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
         if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
       }
-      layers_[l].forward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, sheaf_,
-                         layer_range(static_cast<Index>(l)), x, drop);
+      S* next = drop && l + 1 < layers_.size() ? layers_[l + 1].dropped_input() : nullptr;
+      layers_[l].forward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, right_, sheaf_,
+                         layer_range(static_cast<Index>(l)), x, drop, next);
       x = layers_[l].output();
     }
     const Index classes = options_.classes;
@@ -332,11 +340,9 @@ class BatchNetwork {
     learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped, arena_.data(),
                      sums_.arena());
     if (dropped) {
-      const AddThroughDropout<S> through{runs_.data(), pass,    Purpose::learner_dropout,
-                                         static_cast<std::uint32_t>(l), true, shape_,
-                                         nullptr,      0,       z_bar,
-                                         x_bar_.data()};
-      executor_.launch(through.items(), pass.instances(), through);
+      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
+                       AddThroughDropout<S>{runs_.data(), pass, Purpose::learner_dropout,
+                                            static_cast<std::uint32_t>(l), z_bar, shape_.size(), x_bar_.data()});
     }
   }
 
@@ -395,6 +401,7 @@ class BatchNetwork {
   std::vector<BatchSheafLearner<Executor, S>> learners_;
   BatchSheaf<Executor, Family, S> sheaf_;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;
+  RightTransposes<Executor, S> right_;
   Array<Executor, S> posterior_, kl_, noise_, spread_;
   std::vector<Array<Executor, S>> learner_input_;  ///< of layers 1, 2, … after dropout
   std::vector<const S*> learner_z_;                ///< what each layer's learner read

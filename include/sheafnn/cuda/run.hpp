@@ -79,6 +79,7 @@ struct BatchSize {
   Index copies = 1;           ///< room: at least training_copies
 
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
+  [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
 };
 
 /// A pass over `runs` trainings with `copies` posterior samples of each side by side: copy c of run r is instance
