@@ -16,21 +16,24 @@ namespace batch_checks {
 
 using sheafnn::Index;
 
-/// A ring with chords, an isolated node, and sparse features.
+/// A ring with chords, a crowded and an isolated node, and features with long rows.
 struct Problem {
   sheafnn::Graph graph;
   sheafnn::NodeFeatures features;
   std::vector<std::int32_t> labels, training;
   std::vector<std::uint8_t> roles;
 };
-inline Problem small_problem(Index nodes = 83, Index columns = 7, Index classes = 3) {
+inline Problem small_problem(bool edgeless = false) {
+  constexpr Index nodes = 83, columns = 90, classes = 3;
   Problem r;
   std::vector<sheafnn::Edge> edges;
   const std::int32_t ring = static_cast<std::int32_t>(nodes) - 1;  // the last node is isolated
   for (std::int32_t u = 0; u < ring; ++u) {
     edges.push_back({u, (u + 1) % ring});
     if (u % 3 == 0) edges.push_back({u, (u * u + 5) % ring});
+    if (u < 70) edges.push_back({u, ring / 2});
   }
+  if (edgeless) edges.clear();
   r.graph = sheafnn::Graph(nodes, edges);
   std::vector<double> values(static_cast<std::size_t>(nodes * columns));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 1 ? 0 : std::sin(static_cast<double>(i * i));
@@ -53,10 +56,10 @@ struct Step {
   std::uint32_t epoch = 3;
 };
 
-/// Largest difference, relative to the largest of `expected` (or absolute where all of them are 0).
-inline double relative(const std::vector<double>& values, const std::vector<double>& expected) {
+/// Largest difference, relative to the largest of `expected` and of `scale` (or absolute where all of them are 0).
+inline double relative(const std::vector<double>& values, const std::vector<double>& expected, double scale = 0) {
   if (values.size() != expected.size()) return std::numeric_limits<double>::infinity();
-  double largest = 0, worst_difference = 0;
+  double largest = scale, worst_difference = 0;
   for (const double x : expected) largest = std::max(largest, std::abs(x));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double difference = std::abs(values[i] - expected[i]);
@@ -134,7 +137,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
   r.nll = sums(batch.nll());
   if (Model::bayesian && Model::Family::kind != sheafnn::MapKind::fixed) {
     r.kl = sums(batch.kl());
-    for (double& kl : r.kl) kl /= static_cast<double>(batch.pairs());
+    for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, batch.pairs()));
   }
 
   cuda::Array<Executor, double> probability(executor, "test", batch_runs * n * classes);

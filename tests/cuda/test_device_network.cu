@@ -15,7 +15,7 @@ using batch_checks::Step;
 
 ModelOptions options() {
   ModelOptions r;
-  r.features = 7;
+  r.features = 90;
   r.classes = 3;
   r.channels = 5;
   r.layers = 2;

@@ -38,12 +38,19 @@
 #endif
 
 /// Asks the compiler to unroll the following loop of a few compile-time trips completely.
-#if defined(__clang__) || defined(__CUDACC__)
+#if defined(__clang__) || defined(__CUDA_ARCH__)
 #define SHEAFNN_UNROLL _Pragma("unroll")
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_UNROLL _Pragma("GCC unroll 16")
 #else
 #define SHEAFNN_UNROLL
+#endif
+
+/// Asks for four trips of the following loop side by side, whose number is known only at run time.
+#if defined(__CUDA_ARCH__)
+#define SHEAFNN_UNROLL_FOUR _Pragma("unroll 4")
+#else
+#define SHEAFNN_UNROLL_FOUR
 #endif
 
 /// Asks for the cache line at an address that is read soon.

@@ -51,6 +51,23 @@ static __global__ void run_teams(Index items, Index groups, int lanes, Kernel ke
 
 }  // namespace detail
 
+/// Makes a device the current one of this thread for a while.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) : device_(device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice", device);
+    if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice", device);
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() {
+    if (before_ != device_) static_cast<void>(cudaSetDevice(before_));
+  }
+
+ private:
+  int device_, before_ = 0;
+};
+
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
 class DeviceExecutor {
  public:
@@ -61,13 +78,13 @@ class DeviceExecutor {
     if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);
     require(device >= 0 && device < devices.count, "device", device,
             concat("must be between 0 and ", devices.count - 1));
-    check(cudaSetDevice(device), "cudaSetDevice", device);
+    const CurrentDevice current(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     try {
       check(cublasCreate(&blas_), "cublasCreate", device);
       check(cublasSetStream(blas_, stream_), "cublasSetStream", device);
       // Memory of our own, so that products can be recorded and give the same bits on every replay.
-      check(cudaMalloc(&workspace_, workspace_bytes), "cudaMalloc", device);
+      workspace_ = allocate("products", workspace_bytes);
       check(cublasSetWorkspace(blas_, workspace_, workspace_bytes), "cublasSetWorkspace", device);
       check(cublasSetAtomicsMode(blas_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode", device);
     } catch (...) {
@@ -84,6 +101,7 @@ class DeviceExecutor {
   /// \param what  for the message: what the memory is for
   /// \throws OutOfDeviceMemory  with the need, what is free, and what to reduce
   [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
+    const CurrentDevice current(device_);
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, bytes);
     if (status == cudaErrorMemoryAllocation) {
@@ -113,6 +131,7 @@ class DeviceExecutor {
   template <class T>
   void zero(T* to, Index count) {
     if (count <= 0) return;
+    const CurrentDevice current(device_);
     check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), stream_), "cudaMemsetAsync", device_);
   }
 
@@ -120,6 +139,7 @@ class DeviceExecutor {
   void launch(Index items, Index groups, const Kernel& kernel) {
     static_assert(std::is_trivially_copyable_v<Kernel>);
     if (items <= 0 || groups <= 0) return;
+    const CurrentDevice current(device_);
     detail::run_items<Kernel><<<grid(items, groups), threads, 0, stream_>>>(items, groups, kernel);
     check(cudaGetLastError(), "a kernel launch", device_);
   }
@@ -127,6 +147,7 @@ class DeviceExecutor {
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
     static_assert(std::is_trivially_copyable_v<Kernel>);
     if (items <= 0 || groups <= 0) return;
+    const CurrentDevice current(device_);
     detail::run_teams<Kernel><<<grid(items * lanes, groups), threads, 0, stream_>>>(items, groups, lanes, kernel);
     check(cudaGetLastError(), "a kernel launch", device_);
   }
@@ -135,6 +156,7 @@ class DeviceExecutor {
   template <class S>
   void multiply(const Product<S>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
+    const CurrentDevice current(device_);
     const auto size = [this](Index value) {
       if (value > INT_MAX) throw CudaError("cublasGemmStridedBatched", device_, concat("a matrix has ", value, " rows"));
       return static_cast<int>(value);
@@ -158,8 +180,9 @@ class DeviceExecutor {
   /// Records what `work` asks for as a CUDA graph, instead of doing it.
   template <class Work>
   void record(const Work& work) {
-    drop_recording();
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", device_);
+    forget();
+    const CurrentDevice current(device_);
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", device_);
     cudaGraph_t graph = nullptr;
     try {
       work();
@@ -174,8 +197,17 @@ class DeviceExecutor {
     check(status, "cudaGraphInstantiate", device_);
   }
   void replay() {
-    if (recording_ != nullptr) check(cudaGraphLaunch(recording_, stream_), "cudaGraphLaunch", device_);
+    if (recording_ == nullptr) return;
+    const CurrentDevice current(device_);
+    check(cudaGraphLaunch(recording_, stream_), "cudaGraphLaunch", device_);
   }
+  /// Drops the recording.
+  void forget() noexcept {
+    if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
+    recording_ = nullptr;
+  }
+  /// The stream that everything runs on.
+  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
   void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
 
  private:
@@ -192,16 +224,13 @@ class DeviceExecutor {
   template <class T>
   void copy(T* to, const T* from, Index count, cudaMemcpyKind kind) {
     if (count <= 0) return;
+    const CurrentDevice current(device_);
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * sizeof(T), kind, stream_), "cudaMemcpyAsync",
           device_);
     synchronise();
   }
-  void drop_recording() noexcept {
-    if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
-    recording_ = nullptr;
-  }
   void close() noexcept {
-    drop_recording();
+    forget();
     if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
     if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));
     if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));

@@ -29,22 +29,17 @@ struct FeatureShape {
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
 };
 
-/// out += block · x, or with the transposed block; `Size` tells the block's kind: 1, D or D² numbers.
-template <int D, int Size, bool Transposed, class S>
-SHEAFNN_HD SHEAFNN_INLINE void add_times(const S* block, const S& factor, const S* x, S* out) {
-  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-    const S value = factor * x[j];
-    if constexpr (Size == D * D && D > 1) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += block[Transposed ? i * D + j : j * D + i] * value;
-    } else {
-      out[j] += block[Size == 1 ? 0 : j] * value;
-    }
-  }
-}
+/// out = block · x; `Size` tells the block's kind: 1, D or D² numbers.
 template <int D, int Size, class S>
 SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = S(0);
-  add_times<D, Size, false>(block, S(1), x, out);
+  if constexpr (Size == D * D && D > 1) {
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+      out[i] = block[i] * x[0];
+      SHEAFNN_UNROLL for (int j = 1; j < D; ++j) out[i] += block[j * D + i] * x[j];
+    }
+  } else {
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = block[Size == 1 ? 0 : i] * x[i];
+  }
 }
 /// The D learned coordinates of a node at one channel.
 template <int D, class S>
@@ -143,70 +138,133 @@ struct MixForward {
   S* w;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
+    constexpr int D = Family::stalk_dimension, most = D + 2, size = BlockSizes<Family>::gram;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index node = instance * shape.size() + u * shape.row(), place = node + c;
-    S in[most_coordinates], mixed[most_coordinates];
+    S in[most], mixed[most];
     if (right != nullptr) {
       const S* b = right + instance / copies * right_stride + c;
-      for (Index i = 0; i < d; ++i) in[i] = S(0);
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = S(0);
       for (Index k = 0; k < f; ++k) {
         const S factor = b[k * f];
-        for (Index i = 0; i < d; ++i) in[i] += x[node + i * f + k] * factor;
+        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+          if (i < d) in[i] += x[node + i * f + k] * factor;
+        }
       }
-      for (Index i = 0; i < d; ++i) product[place + i * f] = in[i];
     } else {
-      for (Index i = 0; i < d; ++i) in[i] = x[place + i * f];
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = i < d ? x[place + i * f] : S(0);
     }
-    for (Index i = 0; i < d; ++i) mixed[i] = in[i];
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) mixed[i] = in[i];
     if (left != nullptr) {
       const S* a = left + instance / copies * left_stride;
-      for (Index i = 0; i < d; ++i) {
-        S sum = a[i * d] * in[0];
-        for (Index j = 1; j < d; ++j) sum += a[i * d + j] * in[j];
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        S sum = S(0);
+        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
+          if (i < d && j < d) sum += a[i * d + j] * in[j];
+        }
         mixed[i] = sum;
-        y[place + i * f] = sum;
       }
     }
-    S scaled[D];
+    S scaled[most];
     times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
-    store_stalk<D>(scaled, f, w + place);
-    for (Index i = D; i < d; ++i) w[place + i * f] = graph.inverse_root[u] * mixed[i];
+    SHEAFNN_UNROLL for (int i = D; i < most; ++i) scaled[i] = graph.inverse_root[u] * mixed[i];
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < d) {
+        if (right != nullptr) product[place + i * f] = in[i];
+        if (left != nullptr) y[place + i * f] = mixed[i];
+        w[place + i * f] = scaled[i];
+      }
+    }
   }
 };
 
-/// R = L W and Z = S R at one node and channel: learned coordinates, then fixed filters. Calls use(i, r, z).
-template <class Family, class S, class Use>
-SHEAFNN_HD SHEAFNN_INLINE void diffuse_at(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
-                                          const FeatureShape<S>& shape, Index slot, Index u, const S* features,
-                                          const Use& use) {
-  using Sizes = BlockSizes<Family>;
-  constexpr int D = Family::stalk_dimension;
+/// Adds Σ L_uv w_v over arcs [first, last) of a node, at one channel: D learned coordinates, then the fixed filters' plain
+/// sums of neighbours. `features` points at the channel of the first node.
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
+                                              const FeatureShape<S>& shape, std::int32_t first, std::int32_t last,
+                                              const S* features, S* sums) {
+  constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
   const Index f = shape.channels, row = shape.row(), m = graph.edges;
-  const S* own = features + u * row;
-  S x[D], r[D], z[D];
-  load_stalk<D>(own, f, x);
-  const Index node = slot * graph.nodes + u;
-  times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
-  const std::int32_t first = graph.offset[u], last = graph.offset[u + 1];
-  const S* transport = sheaf.transport + slot * m * Sizes::transport;
-  for (std::int32_t arc = first; arc < last; ++arc) {
+  SHEAFNN_UNROLL_FOUR for (std::int32_t arc = first; arc < last; ++arc) {
     const Index pair = graph.arc_pair[arc];
-    load_stalk<D>(features + graph.target[arc] * row, f, x);
+    const S* x = features + graph.target[arc] * row;
     // From the smaller endpoint (side 0) L_uv = −Q_e, from the larger one −Q_eᵀ.
-    if (pair < m) {
-      add_times<D, Sizes::transport, false>(transport + pair * Sizes::transport, S(-1), x, r);
+    const bool turned = pair >= m;
+    const S* q = transport + (turned ? pair - m : pair) * size;
+    if constexpr (size == D * D && D > 1) {
+      const int across = turned ? D : 1, down = turned ? 1 : D;
+      SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+        const S value = x[j * f];
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sums[i] -= q[i * across + j * down] * value;
+      }
     } else {
-      add_times<D, Sizes::transport, true>(transport + (pair - m) * Sizes::transport, S(-1), x, r);
+      SHEAFNN_UNROLL for (int j = 0; j < D; ++j) sums[j] -= q[size == 1 ? 0 : j] * x[j * f];
+    }
+    SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
+      if (i < shape.coordinates) sums[i] += x[i * f];
     }
   }
+}
+
+/// The part of a segment of a crowded node's arcs; item (segment, channel), group: instance.
+template <class Family, class S>
+struct SegmentNeighbours {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  const S* features;
+  S* out;  ///< segments × d' × f per instance
+
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    constexpr int D = Family::stalk_dimension;
+    const Index f = shape.channels, segment = item / f, c = item % f;
+    const std::int32_t first = graph.segment_arc[segment], end = graph.offset[graph.segment_node[segment] + 1];
+    const std::int32_t last = first + GraphView<S>::segment < end ? first + GraphView<S>::segment : end;
+    S sums[D + 2] = {};
+    add_neighbours<Family>(graph, sheaf.transport + range.slot(instance) * graph.edges * BlockSizes<Family>::transport,
+                           shape, first, last, features + instance * shape.size() + c, sums);
+    S* to = out + (instance * graph.segments + segment) * shape.row() + c;
+    SHEAFNN_UNROLL for (int i = 0; i < D + 2; ++i) {
+      if (i < shape.coordinates) to[i * f] = sums[i];
+    }
+  }
+};
+
+/// R = L W and Z = S R at one node and channel, for D learned coordinates and the fixed filters behind them.
+///
+/// \param features  W of the instance, at the channel
+/// \param partial   of the instance, at the channel: what SegmentNeighbours found for crowded nodes
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_INLINE void diffuse_at(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
+                                          const FeatureShape<S>& shape, Index slot, Index u, const S* features,
+                                          const S* partial, S* r, S* z) {
+  using Sizes = BlockSizes<Family>;
+  constexpr int D = Family::stalk_dimension;
+  const Index f = shape.channels, node = slot * graph.nodes + u;
+  const S* own = features + u * shape.row();
+  S x[D], sums[D + 2] = {};
+  const std::int32_t segment = graph.node_segment[u], last_segment = graph.node_segment[u + 1];
+  if (segment == last_segment) {
+    add_neighbours<Family>(graph, sheaf.transport + slot * graph.edges * Sizes::transport, shape, graph.offset[u],
+                           graph.offset[u + 1], features, sums);
+  } else {
+    for (std::int32_t s = segment; s < last_segment; ++s) {
+      SHEAFNN_UNROLL for (int i = 0; i < D + 2; ++i) {
+        if (i < shape.coordinates) sums[i] += partial[s * shape.row() + i * f];
+      }
+    }
+  }
+  load_stalk<D>(own, f, x);
+  times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] += sums[i];
   times<D, Sizes::gram>(sheaf.scale + node * Sizes::gram, r, z);
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) use(i, r[i], z[i]);
-  for (Index i = D; i < shape.coordinates; ++i) {
-    S neighbours = S(0);
-    for (std::int32_t arc = first; arc < last; ++arc) neighbours += features[graph.target[arc] * row + i * f];
-    const S value = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * neighbours;
-    use(i, value, graph.inverse_root[u] * value);
+  SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
+    if (i < shape.coordinates) {
+      r[i] = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * sums[i];
+      z[i] = graph.inverse_root[u] * r[i];
+    }
   }
 }
 
@@ -222,6 +280,7 @@ struct DiffuseForward {
   Index parameter_stride;
   bool activation;
   const S* w;
+  const S* partial;  ///< from SegmentNeighbours
   const S* x;
   S* r;
   S* out;
@@ -231,22 +290,33 @@ struct DiffuseForward {
   S* dropped;  ///< X' after the next layer's dropout; null: none
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index f = shape.channels, u = item / f, c = item % f;
+    using std::tanh;
+    constexpr int most = Family::stalk_dimension + 2;
+    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index place = instance * shape.size() + u * shape.row() + c;
+    const S* eps = epsilon + instance / copies * parameter_stride;
+    S diffused[most], value[most];
+    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
+                       partial + instance * graph.segments * shape.row() + c, diffused, value);
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[place + i * f] - (activation ? elu(value[i]) : value[i]);
+    }
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < d) {
+        r[place + i * f] = diffused[i];
+        out[place + i * f] = value[i];
+      }
+    }
+    if (dropped == nullptr) return;
     const Run& run = runs[pass.run_of(instance)];
     const Stream stream = pass.stream(run, Purpose::layer_dropout, next_layer, instance);
-    const S* eps = epsilon + instance / copies * parameter_stride;
-    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
-                       [&](Index i, const S& diffused, const S& z) {
-                         using std::tanh;
-                         const S gain = S(1) + tanh(eps[i]);
-                         const S value = gain * x[place + i * f] - (activation ? elu(z) : z);
-                         r[place + i * f] = diffused;
-                         out[place + i * f] = value;
-                         if (dropped == nullptr) return;
-                         const bool kept = stream_keeps(stream, run.dropout.threshold, u * shape.row() + i * f + c);
-                         dropped[place + i * f] = kept ? value * static_cast<S>(run.dropout.scale) : S(0);
-                       });
+    const S factor = static_cast<S>(run.dropout.scale);
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < d) {
+        const bool kept = stream_keeps(stream, run.dropout.threshold, u * shape.row() + i * f + c);
+        dropped[place + i * f] = kept ? value[i] * factor : S(0);
+      }
+    }
   }
 };
 
@@ -296,17 +366,23 @@ struct DiffuseBackward {
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
   const S* r_bar;
+  const S* partial;  ///< from SegmentNeighbours
   S* w_bar;
   S* y_bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
+    constexpr int most = Family::stalk_dimension + 2;
     const Index f = shape.channels, u = item / f, c = item % f;
     const Index place = instance * shape.size() + u * shape.row() + c;
+    S diffused[most], scaled[most];
     diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, r_bar + instance * shape.size() + c,
-                       [&](Index i, const S& diffused, const S& z) {
-                         w_bar[place + i * f] = diffused;
-                         y_bar[place + i * f] = z;
-                       });
+                       partial + instance * graph.segments * shape.row() + c, diffused, scaled);
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < shape.coordinates) {
+        w_bar[place + i * f] = diffused[i];
+        y_bar[place + i * f] = scaled[i];
+      }
+    }
   }
 };
 
@@ -398,7 +474,7 @@ struct NodeGradient {
 
 /// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh ε_i.
 /// item (node, channel), group: instance.
-template <class S>
+template <int D, class S>
 struct MixBackward {
   FeatureShape<S> shape;
   const Run* runs;
@@ -418,43 +494,52 @@ struct MixBackward {
     using std::tanh;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), place = node + c;
-    S own[most_coordinates], bar[most_coordinates];
-    for (Index i = 0; i < d; ++i) own[i] = y_bar[place + i * f];
+    constexpr int most = D + 2;
+    S own[most], bar[most], input[most];
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      own[i] = i < d ? y_bar[place + i * f] : S(0);
+      input[i] = i < d ? x_bar[place + i * f] : S(0);
+      bar[i] = right != nullptr ? S(0) : own[i];
+    }
     if (right != nullptr) {
       const S* b = right + run * parameter_stride + c;
-      for (Index i = 0; i < d; ++i) bar[i] = S(0);
       for (Index k = 0; k < f; ++k) {
         const S factor = b[k * f];
-        for (Index i = 0; i < d; ++i) bar[i] += y_bar[node + i * f + k] * factor;
+        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+          if (i < d) bar[i] += y_bar[node + i * f + k] * factor;
+        }
       }
-    } else {
-      for (Index i = 0; i < d; ++i) bar[i] = own[i];
     }
     if (left != nullptr) {
       const S* a = left + run * parameter_stride;
-      S before[most_coordinates];
-      for (Index i = 0; i < d; ++i) before[i] = bar[i];
-      for (Index i = 0; i < d; ++i) {
-        S sum = a[i] * before[0], own_sum = a[i] * own[0];
-        for (Index j = 1; j < d; ++j) {
-          sum += a[j * d + i] * before[j];
-          own_sum += a[j * d + i] * own[j];
+      S before[most], turned[most];
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) before[i] = bar[i];
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        bar[i] = turned[i] = S(0);
+        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
+          if (i < d && j < d) {
+            bar[i] += a[j * d + i] * before[j];
+            turned[i] += a[j * d + i] * own[j];
+          }
         }
-        bar[i] = sum;
-        p_bar[place + i * f] = own_sum;
+      }
+      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        if (i < d) p_bar[place + i * f] = turned[i];
       }
     }
     const Run& r = runs[run];
     const Stream stream = pass.stream(r, Purpose::layer_dropout, layer, instance);
     const S factor = static_cast<S>(r.dropout.scale);
     const S* eps = epsilon + run * parameter_stride;
-    for (Index i = 0; i < d; ++i) {
-      S through = bar[i];
-      if (dropped) {
-        const bool kept = stream_keeps(stream, r.dropout.threshold, u * shape.row() + i * f + c);
-        through = kept ? through * factor : S(0);
+    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      if (i < d) {
+        S through = bar[i];
+        if (dropped) {
+          const bool kept = stream_keeps(stream, r.dropout.threshold, u * shape.row() + i * f + c);
+          through = kept ? through * factor : S(0);
+        }
+        x_bar_out[place + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
       }
-      x_bar_out[place + i * f] = (S(1) + tanh(eps[i])) * x_bar[place + i * f] + through;
     }
   }
 };

@@ -16,6 +16,7 @@ namespace sheafnn::cuda {
 template <class Executor, class S>
 struct LayerScratch {
   Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;
+  Array<Executor, S> segments;  ///< partial sums of crowded nodes, segments × d' × f per instance
 };
 
 /// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run.
@@ -99,7 +100,7 @@ class BatchDiffusionLayer {
   /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   void forward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
-               const SheafRange& range, const S* x, bool drop, S* next) {
+               const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch) {
     const Index items = shape_.nodes * shape_.channels;
     input_ = x;
     drop_ = drop;
@@ -111,10 +112,11 @@ class BatchDiffusionLayer {
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters + left_ : nullptr, parameter_stride, before_,
                                           product_.data(), mixed_.data(), scaled_.data()});
+    sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
     executor.launch(items, pass.instances(),
                     DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, parameters + epsilon_,
-                                              parameter_stride, activation_, scaled_.data(), x, diffused_.data(),
-                                              output_.data(), runs, pass, number_ + 1, next});
+                                              parameter_stride, activation_, scaled_.data(), scratch.segments.data(),
+                                              x, diffused_.data(), output_.data(), runs, pass, number_ + 1, next});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of the weights' gradients go to the
@@ -134,8 +136,10 @@ class BatchDiffusionLayer {
     executor.launch(items, instances,
                     ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
                                                   x_bar, z_bar, r_bar});
+    sum_segments(executor, instances, sheaf, range, r_bar, scratch);
     executor.launch(items, instances,
-                    DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.w_bar.data(), y_bar});
+                    DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.segments.data(),
+                                               scratch.w_bar.data(), y_bar});
     if constexpr (Family::kind != MapKind::fixed) {
       const int lanes = team_lanes(f);
       executor.launch_teams(graph_.edges, instances, lanes,
@@ -146,7 +150,7 @@ class BatchDiffusionLayer {
                                                     scratch.w_bar.data(), sheaf.gradient(), add, lanes});
     }
     executor.launch(items, instances,
-                    MixBackward<S>{shape_, runs, pass, number_, drop_, right_ >= 0 ? parameters + right_ : nullptr,
+                    MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_, right_ >= 0 ? parameters + right_ : nullptr,
                                    left_ >= 0 ? parameters + left_ : nullptr, parameters + epsilon_, parameter_stride,
                                    y_bar, scratch.p_bar.data(), x_bar, x_bar});
     if (left_ >= 0) {
@@ -164,6 +168,14 @@ class BatchDiffusionLayer {
   }
 
  private:
+  /// Sums over the arcs of crowded nodes, in segments, for the diffusion of `features` that follows.
+  void sum_segments(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
+                    const S* features, LayerScratch<Executor, S>& scratch) const {
+    executor.launch(graph_.segments * shape_.channels, instances,
+                    SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
+                                                 scratch.segments.data()});
+  }
+
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
   std::uint32_t number_ = 0;

@@ -3,6 +3,8 @@
 /// bsnn/encoder.hpp).
 #pragma once
 
+#include <algorithm>
+
 #include "sheafnn/bsnn/encoder.hpp"
 #include "sheafnn/cuda/gradient_sums.hpp"
 #include "sheafnn/cuda/input.hpp"
@@ -25,6 +27,7 @@ struct EncodeNodes {
   Index width;
   bool activation;
   bool drop;
+  const S* partial;  ///< from RowSegments
   S* activated;
   S* out;  ///< after dropout
 
@@ -33,7 +36,12 @@ struct EncodeNodes {
     const S* values = value + run * value_run;
     const S* w = weight + run * parameter_stride + c;
     S sum = bias[run * parameter_stride + c];
-    for (Index k = input.row_offset[u]; k < input.row_offset[u + 1]; ++k) sum += values[k] * w[input.column[k] * width];
+    const std::int32_t segment = input.row_segment_offset[u], last_segment = input.row_segment_offset[u + 1];
+    if (segment == last_segment) {
+      sum += sum_entries(input, values, w, width, input.row_offset[u], input.row_offset[u + 1]);
+    }
+    const S* parts = partial + run * input.row_segments * width + c;
+    for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
     if (activation) sum = elu(sum);
     const Index place = run * input.rows * width + item;
@@ -92,7 +100,7 @@ class BatchEncoder {
       output_ = Array<Executor, S>(executor, "embeddings", size);
     }
     activated_ = Array<Executor, S>(executor, "embeddings", size);
-    partial_ = Array<Executor, S>(executor, "sums over features", runs * view.segments * shape.width);
+    partial_ = Array<Executor, S>(executor, "sums over features", runs * std::max(view.segments, view.row_segments) * shape.width);
     const RowChunks chunks{view.rows};
     const Index stride = (shape.degrees ? 2 : 1) * shape.width;
     sums_ = sums.reserve(chunks.count(), stride);
@@ -115,10 +123,13 @@ class BatchEncoder {
     }
     value_ = dropped_ ? entry_.data() : view.value;
     value_run_ = dropped_ ? view.entries : 0;
+    executor.launch(view.row_segments * shape_.width, runs_,
+                    RowSegments<S>{view, value_, value_run_, parameters + weight_, parameter_stride, shape_.width,
+                                   partial_.data()});
     executor.launch(view.rows * shape_.width, runs_,
                     EncodeNodes<S>{view, runs, value_, value_run_, parameters + weight_, parameters + bias_,
                                    parameter_stride, degree_, shape_.width, shape_.activation, dropped_,
-                                   activated_.data(), output_.data()});
+                                   partial_.data(), activated_.data(), output_.data()});
   }
 
   /// Weight gradients from the derivative of output(), which is overwritten.

@@ -11,15 +11,16 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::cuda {
 
-/// Rows in chunks: at least 64 rows each, at most 512 chunks.
+/// Rows in chunks: at least 64 rows each, at most 4096 chunks.
 struct RowChunks {
   Index rows = 0;
 
-  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return rows < 512 * 64 ? 64 : (rows + 511) / 512; }
+  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return rows < 4096 * 64 ? 64 : (rows + 4095) / 4096; }
   [[nodiscard]] SHEAFNN_HD Index count() const noexcept { return (rows + size() - 1) / size(); }
   [[nodiscard]] SHEAFNN_HD Index begin(Index chunk) const noexcept { return chunk * size(); }
   [[nodiscard]] SHEAFNN_HD Index end(Index chunk) const noexcept {
@@ -62,9 +63,11 @@ class PartialSums {
   std::vector<PartialSum> ranges_;
 };
 
-/// Adds up partial sums; item: a parameter that has them, group: run.
+/// Adds up partial sums: a team of most_lanes per parameter that has them; group: run.
 template <class S>
 struct SumGradients {
+  using Scalar = S;
+  static constexpr int outputs = 1;
   const PartialSum* ranges;
   int range_count;
   const S* arena;
@@ -73,26 +76,30 @@ struct SumGradients {
   S* gradient;
   Index parameter_stride;
 
-  SHEAFNN_HD void operator()(Index item, Index run) const {
+  SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
+    const PartialSum& range = range_of(item);
+    const S* in = arena + run * arena_stride + range.offset + (item - range.first_item) * range.inner;
+    const Index inner = range.inner;
+    for (Index k = lane; k < range.chunks * inner; k += most_lanes) {
+      sums[0] += in[k / inner * range.chunk_stride + k % inner];
+    }
+  }
+  SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
+    using std::tanh;
+    const PartialSum& range = range_of(item);
+    const Index place = run * parameter_stride + range.parameter + item - range.first_item;
+    const S tangent = range.tanh_slope ? tanh(parameters[place]) : S(0);
+    gradient[place] = sums[0] * (S(1) - tangent * tangent);
+  }
+
+ private:
+  [[nodiscard]] SHEAFNN_HD const PartialSum& range_of(Index item) const {
     int low = 0, high = range_count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (ranges[middle].first_item <= item ? low : high) = middle;
     }
-    const PartialSum& range = ranges[low];
-    const Index k = item - range.first_item;
-    const S* in = arena + run * arena_stride + range.offset + k * range.inner;
-    S sum = S(0);
-    for (Index chunk = 0; chunk < range.chunks; ++chunk) {
-      for (Index i = 0; i < range.inner; ++i) sum += in[chunk * range.chunk_stride + i];
-    }
-    const Index place = run * parameter_stride + range.parameter + k;
-    if (range.tanh_slope) {
-      using std::tanh;
-      const S tangent = tanh(parameters[place]);
-      sum *= S(1) - tangent * tangent;
-    }
-    gradient[place] = sum;
+    return ranges[low];
   }
 };
 
@@ -159,7 +166,8 @@ struct CoordinateProducts {
   }
 };
 
-/// Adds up `width` columns of values in double precision, in chunks of 64 rows: item (chunk, column).
+/// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The rows of a
+/// sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
 /// Applied again and again until few rows are left, which a last kernel reads.
 template <class T>
 struct ColumnSums {
@@ -167,13 +175,14 @@ struct ColumnSums {
   const T* in;
   Index rows, width, in_run;
   double* out;
-  Index out_run;
+  Index out_run, out_rows;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index column = item % width, begin = item / width * chunk;
-    const Index end = begin + chunk < rows ? begin + chunk : rows;
+    const Index column = item % width;
     double sum = 0;
-    for (Index row = begin; row < end; ++row) sum += static_cast<double>(in[run * in_run + row * width + column]);
+    for (Index row = item / width; row < rows; row += out_rows) {
+      sum += static_cast<double>(in[run * in_run + row * width + column]);
+    }
     out[run * out_run + item] = sum;
   }
 };
@@ -191,12 +200,13 @@ class ColumnTree {
   void run(Executor& executor, const T* values) {
     Index rows = (rows_ + 63) / 64;
     executor.launch(rows * width_, runs_,
-                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_});
+                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows});
     int from = 0;
     while (rows > 64) {
       const Index next = (rows + 63) / 64;
       executor.launch(next * width_, runs_,
-                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(), stride_});
+                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(), stride_,
+                                         next});
       from = 1 - from;
       rows = next;
     }

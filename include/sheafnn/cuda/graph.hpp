@@ -11,6 +11,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::cuda {
@@ -26,8 +27,19 @@ struct GraphView {
   const std::int32_t* pair_arc;   ///< per pair: its arc
   const S* degree;                ///< per node
   const S* inverse_root;          ///< per node: (deg + 1)^{-1/2}
+  Index segments;                       ///< of the arcs of crowded nodes
+  const std::int32_t* node_segment;     ///< nodes + 1: first segment of each node; others have none
+  const std::int32_t* segment_arc;      ///< per segment: its first arc
+  const std::int32_t* segment_node;     ///< per segment: its node
+
+  /// A node of a higher degree is crowded: its arcs are summed in segments of so many.
+  static constexpr int segment = 32;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
+  /// Lanes for sums over a node's arcs: on a small graph there are threads enough for the most crowded node.
+  [[nodiscard]] int arc_lanes() const noexcept {
+    return nodes < 100'000 ? most_lanes : team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
+  }
 };
 
 /// Owner of the arrays.
@@ -56,6 +68,17 @@ class DeviceGraph {
       degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
       inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
     }
+    // Crowded nodes' arcs in segments.
+    std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node;
+    for (Index u = 0; u < nodes_; ++u) {
+      if (graph.degree(u) > GraphView<S>::segment) {
+        for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); arc += GraphView<S>::segment) {
+          segment_arc.push_back(static_cast<std::int32_t>(arc));
+          segment_node.push_back(static_cast<std::int32_t>(u));
+        }
+      }
+      node_segment.push_back(static_cast<std::int32_t>(segment_arc.size()));
+    }
     const auto put = [&]<class T>(const std::vector<T>& values) {
       return Array<Executor, T>(executor, "graph", std::span<const T>(values));
     };
@@ -64,17 +87,22 @@ class DeviceGraph {
     pair_arc_ = put(pair_arc);
     degree_ = put(degree);
     inverse_root_ = put(inverse_root);
+    node_segment_ = put(node_segment);
+    segment_arc_ = put(segment_arc);
+    segment_node_ = put(segment_node);
   }
 
   [[nodiscard]] GraphView<S> view() const noexcept {
     return {nodes_,          edges_,         offset_.data(), target_.data(), arc_pair_.data(), edge_node_.data(),
-            pair_arc_.data(), degree_.data(), inverse_root_.data()};
+            pair_arc_.data(), degree_.data(), inverse_root_.data(), segment_arc_.size(), node_segment_.data(),
+            segment_arc_.data(), segment_node_.data()};
   }
 
  private:
   Index nodes_, edges_;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
   Array<Executor, S> degree_, inverse_root_;
+  Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;
 };
 
 }  // namespace sheafnn::cuda

@@ -19,6 +19,11 @@ namespace sheafnn::cuda {
 /// Executor on the host; its interface is that of DeviceExecutor.
 class HostExecutor {
  public:
+  /// In which order items, and groups, are taken: kernels must not notice.
+  enum class Order { forward, backward };
+
+  explicit HostExecutor(Order order = Order::forward) : order_(order) {}
+
   /// Memory for `bytes` bytes. \throws std::bad_alloc
   [[nodiscard]] void* allocate(std::string_view, std::size_t bytes) {
     return ::operator new (bytes, std::align_val_t{64});
@@ -42,10 +47,8 @@ class HostExecutor {
   /// kernel(item, group) for all items and groups.
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {
-    run([=] {
-      for (Index group = 0; group < groups; ++group) {
-        for (Index item = 0; item < items; ++item) kernel(item, group);
-      }
+    run([=, order = order_] {
+      for_all(order, items, groups, [&](Index item, Index group) { kernel(item, group); });
     });
   }
 
@@ -53,22 +56,20 @@ class HostExecutor {
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
     using S = typename Kernel::Scalar;
-    run([=] {
+    run([=, order = order_] {
       S lane_sums[most_lanes][Kernel::outputs];
-      for (Index group = 0; group < groups; ++group) {
-        for (Index item = 0; item < items; ++item) {
-          for (int lane = 0; lane < lanes; ++lane) {
-            std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
-            kernel.part(item, group, lane, lane_sums[lane]);
-          }
-          for (int half = lanes / 2; half > 0; half /= 2) {
-            for (int lane = 0; lane < half; ++lane) {
-              for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
-            }
-          }
-          kernel.finish(item, group, lane_sums[0]);
+      for_all(order, items, groups, [&](Index item, Index group) {
+        for (int lane = 0; lane < lanes; ++lane) {
+          std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
+          kernel.part(item, group, lane, lane_sums[lane]);
         }
-      }
+        for (int half = lanes / 2; half > 0; half /= 2) {
+          for (int lane = 0; lane < half; ++lane) {
+            for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
+          }
+        }
+        kernel.finish(item, group, lane_sums[0]);
+      });
     });
   }
 
@@ -96,11 +97,19 @@ class HostExecutor {
   /// Records what `work` asks for, instead of doing it; replay() does it as often as is wanted.
   template <class Work>
   void record(const Work& work) {
-    recording_ = true;
     recorded_.clear();
-    work();
+    recording_ = true;
+    try {
+      work();
+    } catch (...) {
+      recording_ = false;
+      forget();
+      throw;
+    }
     recording_ = false;
   }
+  /// Drops the recording.
+  void forget() noexcept { recorded_.clear(); }
   void replay() {
     for (const std::function<void()>& action : recorded_) action();
   }
@@ -116,6 +125,15 @@ class HostExecutor {
     }
   }
 
+  template <class Body>
+  static void for_all(Order order, Index items, Index groups, const Body& body) {
+    for (Index i = 0; i < items * groups; ++i) {
+      const Index place = order == Order::forward ? i : items * groups - 1 - i;
+      body(place % items, place / items);
+    }
+  }
+
+  Order order_ = Order::forward;
   bool recording_ = false;
   std::vector<std::function<void()>> recorded_;
 };

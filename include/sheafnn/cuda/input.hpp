@@ -1,8 +1,8 @@
 /// \file
 /// Sparse node features on the device and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
 ///
-/// Features are stored by node (forward) and by column (weight gradient); a column's entries are cut into segments, so
-/// that one crowded column does not keep a single thread busy.
+/// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns are cut
+/// into segments, so that no thread is long busy with one of them.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,21 @@ struct InputView {
   const std::int32_t* column_row;      ///< by column: its node
   const Index* segment_offset;         ///< segments + 1, into the order by column
   const Index* column_segment_offset;  ///< columns + 1, into the segments
+  Index row_segments;              ///< of rows with more entries than row_segment
+  const Index* row_segment_entry;  ///< row_segments: first entry
+  const Index* row_segment_end;    ///< row_segments: past the last entry
+  const std::int32_t* row_segment_offset;  ///< rows + 1, into the row segments; short rows have none
+
+  /// Entries of a row segment, at most.
+  static constexpr Index row_segment = 32;
 };
 
 /// Features of a graph, in device memory.
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Entries of a segment, at most.
-  static constexpr Index segment = 256;
+  /// Entries of a column's segment, at most: few where there are few.
+  [[nodiscard]] static Index segment_of(Index entries) noexcept { return entries < 1'000'000 ? 32 : 256; }
 
   InputFeatures(Executor& executor, const NodeFeatures& features)
       : rows_(features.rows()),
@@ -56,6 +63,7 @@ class InputFeatures {
         row[place] = static_cast<std::int32_t>(u);
       }
     }
+    const Index segment = segment_of(features.entries());
     std::vector<Index> segments = {0}, of_column = {0};
     for (std::size_t j = 0; j + 1 < offset.size(); ++j) {
       for (Index k = offset[j]; k < offset[j + 1]; k += segment) {
@@ -63,6 +71,19 @@ class InputFeatures {
       }
       of_column.push_back(static_cast<Index>(segments.size()) - 1);
     }
+    std::vector<Index> row_entry, row_end;
+    std::vector<std::int32_t> of_row = {0};
+    for (std::size_t u = 0; u < static_cast<std::size_t>(rows_); ++u) {
+      const Index begin = features.offsets()[u], end = features.offsets()[u + 1];
+      for (Index k = begin; end - begin > InputView<S>::row_segment && k < end; k += InputView<S>::row_segment) {
+        row_entry.push_back(k);
+        row_end.push_back(std::min(k + InputView<S>::row_segment, end));
+      }
+      of_row.push_back(static_cast<std::int32_t>(row_entry.size()));
+    }
+    row_segment_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_entry));
+    row_segment_end_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_end));
+    row_segment_offset_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(of_row));
     column_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(entry));
     column_row_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(row));
     segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(segments));
@@ -80,7 +101,11 @@ class InputFeatures {
             column_entry_.data(),
             column_row_.data(),
             segment_offset_.data(),
-            column_segment_offset_.data()};
+            column_segment_offset_.data(),
+            row_segment_entry_.size(),
+            row_segment_entry_.data(),
+            row_segment_end_.data(),
+            row_segment_offset_.data()};
   }
 
  private:
@@ -90,7 +115,8 @@ class InputFeatures {
   Array<Executor, S> value_;
   Array<Executor, Index> column_entry_;
   Array<Executor, std::int32_t> column_row_;
-  Array<Executor, Index> segment_offset_, column_segment_offset_;
+  Array<Executor, Index> segment_offset_, column_segment_offset_, row_segment_entry_, row_segment_end_;
+  Array<Executor, std::int32_t> row_segment_offset_;
 };
 
 /// Stored features after dropout; item: a Philox block of entries, group: run.
@@ -110,6 +136,34 @@ struct DropEntries {
     for_dropout_block(stream, r.input_dropout.threshold, item, entries, [=](Index entry, bool kept) {
       to[entry] = kept ? in[entry] * factor : S(0);
     });
+  }
+};
+
+/// Σ over entries [first, last) of a node: value × weight row, at one output.
+template <class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S sum_entries(const InputView<S>& input, const S* values, const S* weight,
+                                                      Index width, Index first, Index last) {
+  S sum = S(0);
+  SHEAFNN_UNROLL_FOUR for (Index k = first; k < last; ++k) sum += values[k] * weight[input.column[k] * width];
+  return sum;
+}
+
+/// The part of a segment of a long row: item (row segment, c), group: run.
+template <class S>
+struct RowSegments {
+  InputView<S> input;
+  const S* value;
+  Index value_run;
+  const S* weight;
+  Index parameter_stride;
+  Index width;
+  S* out;  ///< row_segments × width per run
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index segment = item / width;
+    out[run * input.row_segments * width + item] =
+        sum_entries(input, value + run * value_run, weight + run * parameter_stride + item % width, width,
+                    input.row_segment_entry[segment], input.row_segment_end[segment]);
   }
 };
 

@@ -71,8 +71,8 @@ struct ProjectPairs {
 
   SHEAFNN_HD void operator()(Index edge, Index run) const {
     const S* rows = projection + run * graph.nodes * 2 * columns;
-    const S* end[2] = {rows + graph.edge_node[edge] * 2 * columns,
-                       rows + graph.edge_node[graph.edges + edge] * 2 * columns};
+    const Index u = graph.edge_node[edge], v = graph.edge_node[graph.edges + edge];
+    const S* end[2] = {rows + u * 2 * columns, rows + v * 2 * columns};
     S weight = S(1);
     for (int side = 0; side < 2; ++side) {
       const S* from = end[side];
@@ -113,32 +113,36 @@ struct EluSlopeInPlace {
 };
 
 /// Derivative of the projections: per node, the sum over its arcs (W_a's part) and over the reverse arcs (W_b's).
-/// item (node, column), group: run.
+/// A team per (node, column), lanes over arcs; group: run.
 template <class S>
 struct GatherProjections {
+  using Scalar = S;
+  static constexpr int outputs = 2;
   GraphView<S> graph;
   PairArray<S> first_bar;   ///< derivative of the first layer before activation
   const S* edge_logit_bar;  ///< per pair and run, the last column; null without edge weights
-  Index columns, outputs;
+  Index columns, raw_columns;
   S* out;  ///< n × 2q per run
+  int lanes;
 
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index u = item / columns, k = item % columns;
-    S own = S(0), other = S(0);
-    for (Index arc = graph.offset[u]; arc < graph.offset[u + 1]; ++arc) {
+  SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
+    const Index u = item / columns, k = item % columns, last = graph.offset[u + 1];
+    for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];
       const Index reverse = pair < graph.edges ? pair + graph.edges : pair - graph.edges;
-      if (k < outputs) {
-        own += first_bar.at(run, pair, k);
-        other += first_bar.at(run, reverse, k);
+      if (k < raw_columns) {
+        sums[0] += first_bar.at(run, pair, k);
+        sums[1] += first_bar.at(run, reverse, k);
       } else {
-        own += edge_logit_bar[run * graph.pairs() + pair];
-        other += edge_logit_bar[run * graph.pairs() + reverse];
+        sums[0] += edge_logit_bar[run * graph.pairs() + pair];
+        sums[1] += edge_logit_bar[run * graph.pairs() + reverse];
       }
     }
-    S* row = out + (run * graph.nodes + u) * 2 * columns;
-    row[k] = own;
-    row[columns + k] = other;
+  }
+  SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
+    S* row = out + (run * graph.nodes + item / columns) * 2 * columns + item % columns;
+    row[0] = sums[0];
+    row[columns] = sums[1];
   }
 };
 

@@ -19,15 +19,26 @@
 
 namespace sheafnn::cuda {
 
+namespace detail {
+
+/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
+template <class Model>
+[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
+  constexpr Index enough_work = Index{1} << 22;
+  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
+  return std::max(least, std::min(samples, enough_work / one));
+}
+
+}  // namespace detail
+
 /// Adds features of all copies to their run's; item: number, group: run.
 template <class S>
 struct AddCopies {
   const S* in;
   Index size, copies;
-  bool add;
   S* out;
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    S sum = add ? out[run * size + item] : S(0);
+    S sum = S(0);
     for (Index copy = 0; copy < copies; ++copy) sum += in[(run * copies + copy) * size + item];
     out[run * size + item] = sum;
   }
@@ -123,10 +134,11 @@ class BatchNetwork {
     nll_ = Array<Executor, double>(executor, "outputs", training * n);
     nll_tree_ = ColumnTree<Executor, double>(executor, batch.runs, batch.training_copies * n, 1);
     x_bar_ = array("layers", training * size);
-    embedding_bar_ = array("layers", batch.runs * size);
+    if (batch.training_copies > 1) embedding_bar_ = array("layers", batch.runs * size);
     for (Array<Executor, S>* a : {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar, &scratch_.p_bar}) {
       *a = array("layers", training * size);
     }
+    scratch_.segments = array("layers", batch.instances() * view.segments * h);
     arena_ = array("partial sums", batch.runs * sums_.arena());
     ranges_ = Array<Executor, PartialSum>(executor, "partial sums", std::span<const PartialSum>(sums_.ranges()));
   }
@@ -171,9 +183,9 @@ class BatchNetwork {
     if constexpr (sampled) {
       if (!closed_form) kl_tree_.run(executor_, kl_.data());
     }
-    executor_.launch(sums_.items(), batch_.runs,
-                     SumGradients<S>{ranges_.data(), static_cast<int>(ranges_.size()), arena_.data(), sums_.arena(),
-                                     parameters_.data(), gradient_.data(), parameter_count_});
+    executor_.launch_teams(sums_.items(), batch_.runs, most_lanes,
+                           SumGradients<S>{ranges_.data(), static_cast<int>(ranges_.size()), arena_.data(),
+                                           sums_.arena(), parameters_.data(), gradient_.data(), parameter_count_});
   }
 
   /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for. After each
@@ -182,12 +194,11 @@ class BatchNetwork {
   void evaluate(Index total, const Done& done) {
     encode(false);
     const Index count = samples(total);
-    Index copies = 1;  // the largest divisor of count that there is room for: all batches are alike
-    for (Index c = 1; c <= batch_.copies; ++c) copies = count % c == 0 ? c : copies;
-    for (Index begin = 0; begin < count; begin += copies) {
-      const Pass pass{batch_.runs, copies, false, static_cast<std::uint32_t>(begin)};
+    for (Index begin = 0; begin < count;) {
+      const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false, static_cast<std::uint32_t>(begin)};
       forward(pass, false);
-      done(pass, begin == 0, begin + copies >= count, count);
+      done(pass, begin == 0, begin + pass.copies >= count, count);
+      begin += pass.copies;
     }
   }
 
@@ -275,7 +286,7 @@ class BatchNetwork {
       }
       S* next = drop && l + 1 < layers_.size() ? layers_[l + 1].dropped_input() : nullptr;
       layers_[l].forward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, right_, sheaf_,
-                         layer_range(static_cast<Index>(l)), x, drop, next);
+                         layer_range(static_cast<Index>(l)), x, drop, next, scratch_);
       x = layers_[l].output();
     }
     const Index classes = options_.classes;
@@ -321,10 +332,14 @@ class BatchNetwork {
         if (layer < sheaf_count_) backward_mean_sheaf(pass, l);
       }
     }
-    executor_.launch(shape_.size(), batch_.runs,
-                     AddCopies<S>{x_bar_.data(), shape_.size(), pass.copies, false, embedding_bar_.data()});
-    if constexpr (sampled) backward_posterior(pass, closed_form);
-    backward_encoder();
+    S* embedding_bar = x_bar_.data();
+    if (pass.copies > 1) {
+      embedding_bar = embedding_bar_.data();
+      executor_.launch(shape_.size(), batch_.runs,
+                       AddCopies<S>{x_bar_.data(), shape_.size(), pass.copies, embedding_bar});
+    }
+    if constexpr (sampled) backward_posterior(pass, closed_form, embedding_bar);
+    backward_encoder(embedding_bar);
   }
 
   void backward_mean_sheaf(const Pass& pass, std::size_t l) {
@@ -346,7 +361,7 @@ class BatchNetwork {
     }
   }
 
-  void backward_posterior(const Pass& pass, bool closed_form) {
+  void backward_posterior(const Pass& pass, bool closed_form, S* embedding_bar) {
     BatchSheafLearner<Executor, S>& learner = learners_.front();
     sheaf_.backward_nodes(executor_, pass.instances(), range(0, sheaf_count_));
     executor_.launch(
@@ -355,7 +370,7 @@ class BatchNetwork {
                                         sheaf_count_, learner.raw(), posterior(), learner.raw_bar(),
                                         options_.parametrisation, learner.edge_weight(), learner.edge_factor(),
                                         learner.edge_logit_bar(), closed_form, kl_.data()});
-    S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar_.data();
+    S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar;
     learner.backward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_, z_bar, !sheaf_encoder_,
                      arena_.data(), sums_.arena());
     if (sheaf_encoder_) {
@@ -364,9 +379,8 @@ class BatchNetwork {
     }
   }
 
-  void backward_encoder() {
+  void backward_encoder(S* bar) {
     const Index n = shape_.nodes, h = shape_.row();
-    S* bar = embedding_bar_.data();
     if (layout_.second_weight >= 0) {
       const RowProducts<S> second{encoder_->output(), h, h, n * h, bar, h, h, n * h, {n}, true,
                                   arena_.data() + second_sums_, sums_.arena()};

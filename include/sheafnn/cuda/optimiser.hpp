@@ -129,9 +129,9 @@ struct EndEpoch {
     row.kl = kl.count > 0 && pairs > 0 ? kl.sum(run, 0) / static_cast<double>(pairs) : 0.0;
     row.kl_weight = r.kl_weight;
     row.loss = row.nll + r.kl_weight * row.kl;
-    row.validation_loss = evaluation.sum(run, validation_nll) * r.validation_share;
-    row.validation_accuracy = evaluation.sum(run, validation_correct) * r.validation_share;
-    row.test_accuracy = evaluation.sum(run, test_correct) * r.test_share;
+    row.validation_loss = evaluation.sum(run, validation_nll) / r.validation_nodes;
+    row.validation_accuracy = evaluation.sum(run, validation_correct) / r.validation_nodes;
+    row.test_accuracy = evaluation.sum(run, test_correct) / r.test_nodes;
     history[run * window + p.epochs % window] = row;
     p.failure = failure(run, row, p);
     if (p.failure != no_failure) {

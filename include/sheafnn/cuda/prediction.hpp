@@ -27,7 +27,9 @@ template <class Executor, class Model>
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
   const std::vector<std::uint8_t> roles(static_cast<std::size_t>(n));
   using Network = BatchNetwork<Executor, Model>;
-  Network network(executor, model, graph, features, labels, roles, {}, false);
+  BatchSize size;
+  size.copies = detail::sample_room(model, graph, 1, Network::samples(options.samples), 1);
+  Network network(executor, model, graph, features, labels, roles, size, false);
   network.parameters().upload(model.parameters().values().view());
   Run run;
   run.seed = options.seed;
@@ -41,9 +43,9 @@ template <class Executor, class Model>
                     EvaluationOutput<S>{network.targets(), network.runs().data(), pass,
                                         network.parameter(model.layout().output_bias), network.parameter_count(),
                                         network.logits(), probability.data(), first, last, total, report.data()});
-    std::vector<S> sample = network.log_probabilities().download();
-    for (S& value : sample) value = std::exp(value);
-    builder.add(sample.data());
+    std::vector<S> drawn = network.log_probabilities().download();
+    for (S& value : drawn) value = std::exp(value);
+    for (Index copy = 0; copy < pass.copies; ++copy) builder.add(drawn.data() + copy * n * classes);
   });
   Prediction r;
   static_cast<SampledPrediction&>(r) = builder.result();

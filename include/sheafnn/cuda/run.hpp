@@ -54,8 +54,8 @@ struct Run {
   DropoutRule input_dropout;      ///< of features
   DropoutRule dropout;            ///< of hidden features
   double training_share = 0;      ///< 1 / number of training nodes
-  double validation_share = 0;    ///< 1 / number of validation nodes
-  double test_share = 0;          ///< 1 / number of test nodes
+  double validation_nodes = 0;    ///< how many there are
+  double test_nodes = 0;          ///< how many there are
   double kl_weight = 0;           ///< λ of this epoch
   double learning_rate = 0;       ///< of Adam
   double weight_decay = 0;        ///< L2, of all weights but the sheaf learner's

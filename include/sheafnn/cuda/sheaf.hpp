@@ -46,8 +46,9 @@ class BatchSheaf {
     const Index groups = instances * range.count;
     executor.launch(graph_.edges, groups,
                     BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, copies});
-    executor.launch(graph_.nodes, groups,
-                    BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_});
+    const int lanes = graph_.arc_lanes();
+    executor.launch_teams(graph_.nodes, groups, lanes,
+                          BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_, lanes});
   }
 
   /// Completes the derivatives of D_u by those of S_u.

@@ -93,7 +93,7 @@ struct SampledMaps {
   const Run* runs;
   Pass pass;
   PairArray<S> parameters;
-  const S* noise;  ///< explicit noise instead of the stream's (see SheafNoise): [copy][sheaf][arc]; or null
+  const S* noise;  ///< explicit noise instead of the stream's (see SheafNoise): [sample][sheaf][arc]; or null
   Index sheaves;
 
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
@@ -103,7 +103,8 @@ struct SampledMaps {
     for (int k = 0; k < Q::parameter_size; ++k) in[k] = parameters.at(run, pair, k);
     const std::int32_t arc = graph.pair_arc[pair];
     if (noise != nullptr) {
-      const S* row = noise + ((instance % pass.copies * sheaves + sheaf) * graph.pairs() + arc) * Q::noise_size;
+      const Index sample = static_cast<Index>(pass.first_sample) + instance % pass.copies;
+      const S* row = noise + ((sample * sheaves + sheaf) * graph.pairs() + arc) * Q::noise_size;
       for (int k = 0; k < Q::noise_size; ++k) {
         constexpr int D = Family::stalk_dimension;
         draw[k] = row[Family::kind == MapKind::rotation ? (k % D) * D + k / D : k];
@@ -174,39 +175,45 @@ struct BuildEdges {
   }
 };
 
-/// D_u = Σ F_aᵀF_a and S_u of every node; item: node, group: a sheaf of an instance.
+/// D_u = Σ F_aᵀF_a and S_u: a team per node, lanes over its arcs; group: a sheaf of an instance.
 template <class Family, class S>
 struct BuildNodes {
+  using Scalar = S;
   using Sizes = BlockSizes<Family>;
+  static constexpr int outputs = Sizes::gram;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   const S* edge_weight;
   Index copies;
   Normalisation normalisation;
+  int lanes;
 
-  SHEAFNN_HD void operator()(Index u, Index group) const {
-    const Index slot = range.slot(group), m = graph.edges;
-    Gram<Family, S> degree_block = Gram<Family, S>::Constant(S(0));
+  SHEAFNN_HD void part(Index u, Index group, int lane, S* sums) const {
+    const Index m = graph.edges, last = graph.offset[u + 1];
     if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::rotation) {
-      if (edge_weight == nullptr) {
-        degree_block(0, 0) = graph.degree[u];
-      } else {
-        const S* weights = edge_weight + range.instance(group) / copies * m;
-        for (Index arc = graph.offset[u]; arc < graph.offset[u + 1]; ++arc) {
-          const Index pair = graph.arc_pair[arc];
-          const S w = weights[pair < m ? pair : pair - m];
-          degree_block(0, 0) += w * w;
-        }
+      if (edge_weight == nullptr) return;
+      const S* weights = edge_weight + range.instance(group) / copies * m;
+      for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
+        const Index pair = graph.arc_pair[arc];
+        const S w = weights[pair < m ? pair : pair - m];
+        sums[0] += w * w;
       }
     } else {
-      const S* grams = sheaf.arc_gram + slot * 2 * m * Sizes::gram;
-      for (Index arc = graph.offset[u]; arc < graph.offset[u + 1]; ++arc) {
-        for (int k = 0; k < Sizes::gram; ++k) degree_block.data()[k] += grams[arc * Sizes::gram + k];
+      const S* grams = sheaf.arc_gram + range.slot(group) * 2 * m * Sizes::gram;
+      for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
+        for (int k = 0; k < Sizes::gram; ++k) sums[k] += grams[arc * Sizes::gram + k];
       }
     }
+  }
+
+  SHEAFNN_HD void finish(Index u, Index group, const S* sums) const {
+    Gram<Family, S> degree_block = load_block<Gram<Family, S>>(sums);
+    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::rotation) {
+      if (edge_weight == nullptr) degree_block(0, 0) = graph.degree[u];
+    }
     const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
-    const Index place = slot * graph.nodes + u;
+    const Index place = range.slot(group) * graph.nodes + u;
     store_block(degree_block, sheaf.degree_block + place * Sizes::gram);
     store_block(scaling.scale, sheaf.scale + place * Sizes::gram);
     if constexpr (Sizes::dense_gram) {

@@ -120,9 +120,10 @@ class BatchSheafLearner {
     }
     const PairArray<S> first_bar =
         hidden_layers_ > 0 ? backward_hidden(executor, parameters, parameter_stride, arena, arena_stride) : raw_bar();
-    executor.launch(n * q, runs_,
-                    GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
-                                         projection_.data()});
+    const int lanes = graph_.arc_lanes();
+    executor.launch_teams(n * q, runs_, lanes,
+                          GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
+                                               projection_.data(), lanes});
     const FirstLayerProducts<S> products{z,           projection_.data(), inputs_, q, {n}, arena + first_sums_,
                                          arena_stride};
     executor.launch(products.items(), runs_, products);

@@ -31,19 +31,11 @@ struct Training {
 
 /// What became of it.
 struct Outcome {
-  TrainResult result;  ///< train_seconds holds the whole epoch of the batch; evaluate_seconds is 0
+  TrainResult result;  ///< train_seconds: a whole epoch of the batch, on average; evaluate_seconds: 0
   std::string error;   ///< why it stopped, when it diverged; the model is left as it was
 };
 
 namespace detail {
-
-/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
-template <class Model>
-[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
-  constexpr Index enough_work = Index{1} << 22;
-  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
-  return std::max(least, std::min(samples, enough_work / one));
-}
 
 /// Node roles of the splits that occur, one row each, and the row of each training.
 struct SplitRoles {
@@ -73,10 +65,6 @@ inline SplitRoles split_roles(Index nodes, std::span<const Split* const> splits)
   return r;
 }
 
-[[nodiscard]] inline double share(const std::vector<std::int32_t>& nodes) {
-  return 1 / static_cast<double>(nodes.size());
-}
-
 }  // namespace detail
 
 /// A batch of trainings under way.
@@ -85,8 +73,12 @@ class BatchTrainer {
  public:
   using S = typename Model::Scalar;
 
-  /// Epochs between two looks of the host.
+  /// Epochs between two looks of the host, at most; fewer where an epoch takes long.
   static constexpr Index window = 16;
+
+  BatchTrainer(const BatchTrainer&) = delete;
+  BatchTrainer& operator=(const BatchTrainer&) = delete;
+  ~BatchTrainer() { executor_.forget(); }
 
   /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different architecture
   BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
@@ -122,12 +114,16 @@ class BatchTrainer {
     using Clock = std::chrono::steady_clock;
     std::vector<Outcome> outcomes(trainings_.size());
     std::vector<std::int64_t> seen(trainings_.size());
-    executor_.record([this] { epoch(); });
+    record_epoch();
+    Index longest = 0;
+    for (const Training<Model>& t : trainings_) longest = std::max(longest, t.options.epochs);
     const auto start = Clock::now();
-    Index replays = 0;
+    Index replays = 0, step = 1;
     for (bool active = true; active;) {
-      for (Index k = 0; k < window; ++k) executor_.replay();
-      replays += window;
+      const auto before = Clock::now();
+      const Index todo = std::min(step, longest - replays);
+      for (Index k = 0; k < todo; ++k) executor_.replay();
+      replays += todo;
       const std::vector<Progress> progress = progress_.download();
       const std::vector<EpochRow> rows = history_.download();
       active = false;
@@ -135,10 +131,24 @@ class BatchTrainer {
         take_history(i, progress[i], rows, seen[i], outcomes[i]);
         active = active || progress[i].active != 0;
       }
+      if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
     }
+    executor_.forget();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     finish(outcomes, seconds / static_cast<double>(replays));
     return outcomes;
+  }
+
+  /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when it is
+  /// first needed is there before the recording.
+  void record_epoch() {
+    std::vector<Progress> resting(trainings_.size());
+    for (Progress& p : resting) p.active = 0;
+    progress_.upload(resting);
+    epoch();
+    executor_.synchronise();
+    progress_.upload(std::vector<Progress>(trainings_.size()));
+    executor_.record([this] { epoch(); });
   }
 
   /// Enqueues one epoch of all runs.
@@ -221,9 +231,9 @@ class BatchTrainer {
     r.split = roles_.row[i];
     r.input_dropout = DropoutRule(options.input_dropout);
     r.dropout = DropoutRule(options.dropout);
-    r.training_share = detail::share(split.train);
-    r.validation_share = detail::share(split.validation);
-    r.test_share = detail::share(split.test);
+    r.training_share = 1 / static_cast<double>(split.train.size());
+    r.validation_nodes = static_cast<double>(split.validation.size());
+    r.test_nodes = static_cast<double>(split.test.size());
     r.learning_rate = options.learning_rate;
     r.weight_decay = options.weight_decay;
     r.sheaf_decay = options.sheaf_decay;
@@ -314,7 +324,7 @@ std::vector<Outcome> train_batch(Executor& executor, const Dataset& data, std::s
   return BatchTrainer<Executor, Model>(executor, data, trainings).train();
 }
 
-/// Trains one model on an executor, as sheafnn::train does on the host.
+/// Trains one model on an executor, as sheafnn::train does on the host. A diverged run leaves the model as it was.
 ///
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
