@@ -306,7 +306,8 @@ class Network {
     }
   }
   /// From a map's derivative to that of the raw outputs.
-  void mean_map_backward(std::size_t s, Index block, int side, const typename NetworkSheaf<Family, S>::Map& map_bar) {
+  void mean_map_backward(std::size_t s, Index block, int side,
+                         const typename NetworkSheaf<Family, S>::Map& map_bar) {
     using Q = Posterior<Family>;
     typename NetworkSheaf<Family, S>::P raw[Q::mean_size > 0 ? Q::mean_size : 1], raw_bar[std::size(raw)];
     load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);

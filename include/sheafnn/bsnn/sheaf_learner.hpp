@@ -280,8 +280,12 @@ class SheafLearner {
           P bar[4];
           for (Index k = 0; k < 4; ++k) {
             const Index at = column + k;
-            bar[k] = at < first ? P::load(first_bar + at * W)
-                                : at < columns_ ? edge_factor_logit_bar(block, side) : P(S(0));
+            bar[k] = P(S(0));
+            if (at < first) {
+              bar[k] = P::load(first_bar + at * W);
+            } else if (at < columns_) {
+              bar[k] = edge_factor_logit_bar(block, side);
+            }
           }
           lanes_to_rows<4>(bar, blocks_->lane_count(block),
                            [&](int lane) { return arc_bar_.data() + arcs[lane] * half_ + column; });
@@ -371,8 +375,8 @@ class SheafLearner {
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
   SheafLearnerShape shape_;
-  Index columns_ = 0;             ///< outputs of the first layer
-  Index half_ = 0, stride_ = 0;   ///< those filled up to groups of four; two such halves
+  Index columns_ = 0;            ///< outputs of the first layer
+  Index half_ = 0, stride_ = 0;  ///< those filled up to groups of four; two such halves
   Buffer<S> weight_, weight_back_, projection_;
   Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
   Index chunks_ = 1;

@@ -25,10 +25,11 @@ inline constexpr __mmask8 all_halves = 0xFF;
 /// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2 roundings;
 /// not a number stays one, and ±∞ give ∞ and 0.
 SHEAFNN_INLINE __m512 exp16(__m512 x) {
-  x = _mm512_maskz_min_ps(all_lanes, _mm512_set1_ps(89.0F), x);  // of two operands one of which is no number, the second
+  // Of two operands one of which is no number, these take the second.
+  x = _mm512_maskz_min_ps(all_lanes, _mm512_set1_ps(89.0F), x);
   x = _mm512_maskz_max_ps(all_lanes, _mm512_set1_ps(-104.5F), x);
   const __m512 q = _mm512_maskz_roundscale_ps(all_lanes, _mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341F)),
-                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(q, _mm512_set1_ps(0.693359375F), x);
   r = _mm512_fnmadd_ps(q, _mm512_set1_ps(-2.12194440e-4F), r);
   const __m512 square = _mm512_mul_ps(r, r);
@@ -41,7 +42,7 @@ SHEAFNN_INLINE __m512 exp16(__m512 x) {
   return _mm512_maskz_scalef_ps(all_lanes, _mm512_fmadd_ps(_mm512_fmadd_ps(high, cube, low), square, line), q);
 }
 
-/// log x = log m + e log 2, m in [√½, √2): the polynomial of Cephes; −∞, ∞ and no number for 0, ∞ and anything negative.
+/// log x = log m + e log 2, m in [√½, √2): the polynomial of Cephes. −∞ for 0, ∞ for ∞, no number for anything negative.
 SHEAFNN_INLINE __m512 log16(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0F);
   const __m512 mantissa = _mm512_maskz_getmant_ps(all_lanes, x, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_nan);

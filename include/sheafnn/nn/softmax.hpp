@@ -24,7 +24,8 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
   using P = Pack<S, W>;
   P largest = P(-std::numeric_limits<S>::infinity()), sum = P(S(0)), quad[4];
   const auto columns = [&](Index column, const auto& use) {
-    rows_to_lanes<4>(count, [&](int lane) { return static_cast<const S*>(logits) + lane * stride + column; }, quad);
+    const auto row = [&](int lane) { return static_cast<const S*>(logits) + lane * stride + column; };
+    rows_to_lanes<4>(count, row, quad);
     for (int k = 0; k < static_cast<int>(std::min<Index>(4, classes - column)); ++k) use(quad[k]);
   };
   for (Index c = 0; c < classes; c += 4) columns(c, [&](const P& value) { largest = max(largest, value); });
@@ -68,7 +69,8 @@ void add_probabilities(int threads, Index rows, Index classes, const S* log_prob
     for (Index u = begin; u < end; ++u) {
       S value[64];
       for (Index from = 0; from < classes; from += 64) {
-        const Index count = std::min<Index>(64, classes - from), filled = std::min((count + 7) / 8 * 8, stride - from);
+        const Index count = std::min<Index>(64, classes - from);
+        const Index filled = std::min((count + 7) / 8 * 8, stride - from);  // whole tiles
         for_tiles<S>(0, filled, [&]<class T>(Index c) {
           using std::exp;
           store(value + c, exp(load<T>(log_probabilities + u * stride + from + c)));
