@@ -5,9 +5,8 @@
 /// sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header puts them together.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "sheafnn/bsnn/diffusion_layer.hpp"
@@ -16,6 +15,7 @@
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/bsnn/training_pass.hpp"
 #include "sheafnn/bsnn/variational_sheaf.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -23,39 +23,6 @@
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn {
-
-/// Threads worth using for one network, when the caller leaves the choice open: one for each quarter of a million of
-/// features that a layer moves along nodes and arcs, at most what the machine has. A small graph is done sooner by one
-/// thread than two threads agree to begin.
-template <class Model>
-[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
-  constexpr Index worth_a_thread = 250'000;
-  const Index moved = (graph.node_count() + graph.arc_count()) * model.hidden_width();
-  return static_cast<int>(std::clamp<Index>(moved / worth_a_thread, 1, hardware_threads()));
-}
-
-/// What a forward-backward pass computes the loss of.
-template <class S>
-struct TrainingPass {
-  std::span<const std::int32_t> labels;  ///< of all nodes
-  std::span<const std::int32_t> nodes;   ///< training nodes
-  std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;   ///< addresses the random numbers
-  double input_dropout = 0;  ///< of features, in [0, 1)
-  double dropout = 0;        ///< of hidden features, in [0, 1)
-  double kl_weight = 0;      ///< λ
-  KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
-  /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
-  std::vector<const S*> noise = {};
-};
-
-/// Loss = nll + λ · kl of one pass.
-struct PassResult {
-  double nll = 0;
-  double kl = 0;
-  double loss = 0;
-};
 
 /// Forward and backward passes of a SheafModel on one graph. Neither copied nor moved: parts refer to each other.
 template <class Model>
@@ -142,7 +109,7 @@ class Network {
         }
       }
       backward_sample(parameters, pass, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
-      add_to(embedding_bar_, x_bar_);
+      add_array(threads_, x_bar_.size(), x_bar_.data(), embedding_bar_.data());
     }
     if constexpr (Model::bayesian) backward_posterior(parameters);
     backward_encoder(parameters);
@@ -277,7 +244,7 @@ class Network {
           dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
       learner_inputs_[s] = {x, 1.0};
       if (dropout.active()) {
-        LearnerMask& mask = learner_masks_[s];
+        LearnerMask<S>& mask = learner_masks_[s];
         if (mask.values.empty()) {
           mask.values.resize(size);
           mask.mask.resize(Dropout::mask_size(size));
@@ -324,10 +291,8 @@ class Network {
                                         static_cast<S>(share), logits_bar_.data());
     multiply_dense<S>(threads_, h, class_stride_, n, {x, 1, h}, logits_bar_.data(), class_stride_,
                       output_weight_bar_.data(), class_stride_, false);
-    S* weight_bar = gradient_.data() + parameters.info(layout_.output_weight).offset;
-    for (Index i = 0; i < h; ++i) {
-      for (Index c = 0; c < classes; ++c) weight_bar[i * classes + c] += output_weight_bar_[i * class_stride_ + c];
-    }
+    add_rows(h, classes, output_weight_bar_.data(), class_stride_,
+             gradient_.data() + parameters.info(layout_.output_weight).offset);
     add_column_sums(n, classes, logits_bar_.data(), class_stride_,
                     gradient_.data() + parameters.info(layout_.output_bias).offset);
     transpose_into(h, classes, parameters.data(layout_.output_weight), output_transposed_.data(), h);
@@ -360,7 +325,7 @@ class Network {
                                mean_map_backward(s, block, side, map_bar);
                              });
         take_weight_gradient(learner);
-        const LearnerInput& input = learner_inputs_[s];
+        const LearnerInput<S>& input = learner_inputs_[s];
         const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
         learner.backward(threads_, parameters, input.values, gradient_,
                          dropped ? scratch_[0].data() : x_bar_.data(), !dropped);
@@ -406,21 +371,6 @@ class Network {
     }
   }
 
-  void add_to(Buffer<S>& sum, const Buffer<S>& term) const {
-    parallel_for(threads_, sum.size(), 8192, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) sum[i] += term[i];
-    });
-  }
-
-  struct LearnerInput {
-    const S* values = nullptr;
-    double scale = 1;
-  };
-  struct LearnerMask {
-    Buffer<S> values;
-    Buffer<std::uint8_t> mask;
-  };
-
   ModelOptions options_;
   ModelLayout layout_;
   int threads_;
@@ -436,8 +386,8 @@ class Network {
   std::vector<SheafLearner<S>> learners_;
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;
-  std::vector<LearnerInput> learner_inputs_;
-  std::vector<LearnerMask> learner_masks_;
+  std::vector<LearnerInput<S>> learner_inputs_;
+  std::vector<LearnerMask<S>> learner_masks_;
   Index class_stride_ = 0;
   Buffer<S> output_weight_, output_weight_bar_, output_transposed_, logits_, logits_bar_;
   Buffer<S> x_bar_, embedding_bar_, scratch_[2];
