@@ -12,6 +12,7 @@
 
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
@@ -24,7 +25,8 @@ template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
   DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count)
-      : coordinates(stalk + (lp ? 1 : 0) + (hp ? 1 : 0)),
+      : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
+        coordinates(stalk + filters),
         channels(channel_count),
         inverse_root(graph.node_count()) {
     int next = 0;
@@ -36,6 +38,7 @@ struct DiffusionShape {
   }
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
+  Index filters = 0;                ///< number of fixed filters
   Index coordinates = 0;            ///< d' = D + number of fixed filters
   Index channels = 0;               ///< f
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
@@ -45,11 +48,11 @@ struct DiffusionShape {
 namespace detail {
 
 /// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` tells the block's kind (1,
-/// D or D² numbers); x points at channel c of the first coordinate, T is the tile of channels.
+/// D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
 template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
-SHEAFNN_INLINE void add_block_times(const S* block, const S* x, Index channels, T* sum) {
+SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* sum) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-    const T value = load<T>(x + j * channels);
+    const T value = x[j];
     if constexpr (Size == D * D && D > 1) {
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
         const T term = T(block[Transposed ? i * D + j : j * D + i]) * value;
@@ -60,6 +63,13 @@ SHEAFNN_INLINE void add_block_times(const S* block, const S* x, Index channels, 
       sum[j] = Subtract ? sum[j] - term : sum[j] + term;
     }
   }
+}
+
+template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
+SHEAFNN_INLINE void add_block_times(const S* block, const S* x, Index channels, T* sum) {
+  T values[D];
+  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) values[j] = load<T>(x + j * channels);
+  add_block_times<D, Size, Transposed, Subtract>(block, values, sum);
 }
 
 /// z[i] = (S r)_i for a tile of channels of one node.
@@ -79,28 +89,48 @@ SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
 
 }  // namespace detail
 
+/// W = S Y for the rows y, w of `nodes` nodes from `first` on.
+template <class Family, class S>
+void scale_rows(const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf, Index first, Index nodes,
+                const S* y, S* w) {
+  constexpr int D = Family::stalk_dimension;
+  const Index channels = shape.channels, row = shape.row();
+  for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for (Index k = 0; k < nodes; ++k) {
+      T in[D], out[D];
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) in[i] = load<T>(y + k * row + i * channels + c);
+      detail::scale_block<Family>(sheaf.scale(first + k), in, out);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + k * row + i * channels + c, out[i]);
+      for (Index i = D; i < shape.coordinates; ++i) {
+        const Index place = k * row + i * channels + c;
+        store(w + place, T(shape.inverse_root[first + k]) * load<T>(y + place));
+      }
+    }
+  });
+}
+
 /// W = S Y: features scaled per node, as diffuse() takes them.
 ///
 /// \param y, w  n × d' × f
 template <class Family, class S>
 void scale_features(int threads, const Graph& graph, const DiffusionShape<S>& shape,
                     const NetworkSheaf<Family, S>& sheaf, const S* y, S* w) {
-  constexpr int D = Family::stalk_dimension;
-  const Index channels = shape.channels, row = shape.row();
+  const Index row = shape.row();
   parallel_for(threads, graph.node_count(), 128, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      for_tiles<S>(0, channels, [&]<class T>(Index c) {
-        T in[D], out[D];
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) in[i] = load<T>(y + u * row + i * channels + c);
-        detail::scale_block<Family>(sheaf.scale(u), in, out);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + u * row + i * channels + c, out[i]);
-        for (Index i = D; i < shape.coordinates; ++i) {
-          const Index place = u * row + i * channels + c;
-          store(w + place, T(shape.inverse_root[u]) * load<T>(y + place));
-        }
-      });
-    }
+    scale_rows<Family>(shape, sheaf, begin, end - begin, y + begin * row, w + begin * row);
   });
+}
+
+/// A fixed filter, coordinate i of node u: deg(u) x_u ± Σ_v x_v.
+template <class T, class S>
+[[nodiscard]] SHEAFNN_INLINE T filtered(const DiffusionShape<S>& shape, const S* x, const std::int32_t* target,
+                                        Index first, Index last, Index u, Index i) {
+  const Index row = shape.row(), place = i * shape.channels;
+  const Index filter = i - (shape.coordinates - shape.filters);
+  T neighbours = T(S(0));
+  for (Index arc = first; arc < last; ++arc) neighbours += load<T>(x + target[arc] * row + place);
+  return T(static_cast<S>(last - first)) * load<T>(x + u * row + place) +
+         T(shape.filter_sign[filter]) * neighbours;
 }
 
 /// R = L W and Z = S R (so Z = Δ Y for W = S Y), handed over while they are in registers.
@@ -116,78 +146,69 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
   parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      const Index first = graph.first_arc(u), last = graph.first_arc(u + 1);
-      for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+      const Use use_here = use;
+      const std::int32_t* target = graph.targets().data();
+      const std::int32_t* offset = graph.offsets().data();
+      const Index last_arc = graph.arc_count() - 1;
+      const S* x = w + c;
+      for (Index u = begin; u < end; ++u) {
         T r[D], z[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
-        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), w + u * row + c, channels,
-                                                                 r);
+        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
         // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows are scattered; one
         // that is soon due is fetched while another is multiplied.
+        const Index first = offset[u], last = offset[u + 1];
         Index arc = first;
-        const auto prefetch = [&] {
-          const S* ahead = w + graph.target(std::min(arc + 6, graph.arc_count() - 1)) * row + c;
+        const auto add_neighbour = [&]<bool Transposed>() {
+          const S* ahead = x + target[std::min(arc + 6, last_arc)] * row;
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
+          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(
+              sheaf.transport_block(graph.edge_of(arc)), x + target[arc] * row, channels, r);
         };
-        for (; arc < last && graph.target(arc) < u; ++arc) {
-          prefetch();
-          detail::add_block_times<D, Sizes::transport, true, true, T>(sheaf.transport_block(graph.edge_of(arc)),
-                                                                      w + graph.target(arc) * row + c, channels,
-                                                                      r);
+        if constexpr (Sizes::transport == D * D && D > 1) {
+          for (; arc < last && target[arc] < u; ++arc) add_neighbour.template operator()<true>();
         }
-        for (; arc < last; ++arc) {
-          prefetch();
-          detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(graph.edge_of(arc)),
-                                                                       w + graph.target(arc) * row + c, channels,
-                                                                       r);
-        }
+        for (; arc < last; ++arc) add_neighbour.template operator()<false>();
         detail::scale_block<Family>(sheaf.scale(u), r, z);
-        use.template operator()<T, D>(u, Index{0}, c, r, z);
+        use_here.template operator()<T, D>(u, Index{0}, c, r, z);
         for (Index i = D; i < shape.coordinates; ++i) {
-          T neighbours = T(S(0));
-          for (Index a = first; a < last; ++a) {
-            neighbours += load<T>(w + graph.target(a) * row + i * channels + c);
-          }
-          const T value = T(static_cast<S>(graph.degree(u))) * load<T>(w + u * row + i * channels + c) +
-                          T(shape.filter_sign[i - D]) * neighbours;
+          const T value = filtered<T>(shape, x, target, first, last, u, i);
           const T scaled = T(shape.inverse_root[u]) * value;
-          use.template operator()<T, 1>(u, i, c, &value, &scaled);
+          use_here.template operator()<T, 1>(u, i, c, &value, &scaled);
         }
-      });
-    }
+      }
+    });
   });
 }
 
 /// Products over a tile of channels: to the block `out` of `Size` numbers (1, D or D²) adds Σ_c (a bᵀ + p qᵀ).
 template <int D, int Size, class T, class S>
 SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, const T* p, const T* q, S* out) {
+  T product[Size];
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[j * D + i] += reduce_add(a[i] * b[j] + p[i] * q[j]);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) product[j * D + i] = a[i] * b[j] + p[i] * q[j];
     }
-  } else if constexpr (Size == D) {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += reduce_add(a[i] * b[i] + p[i] * q[i]);
   } else {
-    T sum = a[0] * b[0] + p[0] * q[0];
-    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i] + p[i] * q[i];
-    out[0] += reduce_add(sum);
+    SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i] + p[i] * q[i];
+    SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i] + p[i] * q[i];
   }
+  add_lane_sums<Size>(product, out);
 }
 /// The same for one product.
 template <int D, int Size, class T, class S>
 SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, S* out) {
+  T product[Size];
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[j * D + i] += reduce_add(a[i] * b[j]);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) product[j * D + i] = a[i] * b[j];
     }
-  } else if constexpr (Size == D) {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += reduce_add(a[i] * b[i]);
   } else {
-    T sum = a[0] * b[0];
-    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
-    out[0] += reduce_add(sum);
+    SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i];
+    SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i];
   }
+  add_lane_sums<Size>(product, out);
 }
 /// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
 template <int D, class T, class S>
@@ -205,22 +226,99 @@ void add_off_diagonal_gradient(int threads, const Graph& graph, const DiffusionS
   constexpr int size = BlockSizes<Family>::transport;
   const Index channels = shape.channels, row = shape.row();
   parallel_for(threads, graph.edge_count(), 128, [&](Index begin, Index end) {
-    for (Index e = begin; e < end; ++e) {
-      const Index u = graph.edge(e).u * row, v = graph.edge(e).v * row;
-      const Index ahead = graph.edge(std::min(e + 6, graph.edge_count() - 1)).v * row;
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-        SHEAFNN_PREFETCH(w + ahead + i * channels);
-        SHEAFNN_PREFETCH(r_bar + ahead + i * channels);
-      }
-      for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+      const Edge* edges = graph.edges().data();
+      const Index last_edge = graph.edge_count() - 1;
+      const S *w_c = w + c, *r_c = r_bar + c;
+      S* block = gradient.off_diagonal_bar.data();
+      for (Index e = begin; e < end; ++e) {
+        const Index u = edges[e].u * row, v = edges[e].v * row, ahead = edges[std::min(e + 6, last_edge)].v * row;
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+          SHEAFNN_PREFETCH(w_c + ahead + i * channels);
+          SHEAFNN_PREFETCH(r_c + ahead + i * channels);
+        }
         T w_u[D], w_v[D], r_u[D], r_v[D];
-        load_coordinates<D>(w + u + c, channels, w_u);
-        load_coordinates<D>(w + v + c, channels, w_v);
-        load_coordinates<D>(r_bar + u + c, channels, r_u);
-        load_coordinates<D>(r_bar + v + c, channels, r_v);
-        add_channel_products<D, size>(r_u, w_v, w_u, r_v, gradient.off_diagonal_bar.data() + e * size);
-      });
-    }
+        load_coordinates<D>(w_c + u, channels, w_u);
+        load_coordinates<D>(w_c + v, channels, w_v);
+        load_coordinates<D>(r_c + u, channels, r_u);
+        load_coordinates<D>(r_c + v, channels, r_v);
+        add_channel_products<D, size>(r_u, w_v, w_u, r_v, block + e * size);
+      }
+    });
+  });
+}
+
+/// What the backward pass of W = S Y, R = L W, Z = S R reads, n × d' × f each.
+template <class S>
+struct DiffusionSteps {
+  const S *y, *w, *r, *r_bar;  ///< r_bar = S z_bar
+};
+
+/// The derivative of ⟨Z̄, Δ Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and added to the gradients of L_uv
+/// (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (Z̄_u R_uᵀ + W̄_u Y_uᵀ).
+///
+/// \param z_bar  n × d' × f; becomes Ȳ
+template <class Family, class S>
+void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& shape,
+                      const NetworkSheaf<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* z_bar,
+                      NetworkSheafGradient<Family, S>& gradient) {
+  constexpr int D = Family::stalk_dimension;
+  constexpr bool learned = Family::kind != MapKind::fixed;
+  using Sizes = BlockSizes<Family>;
+  const Index channels = shape.channels, row = shape.row();
+  parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
+    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+      const std::int32_t* target = graph.targets().data();
+      const std::int32_t* offset = graph.offsets().data();
+      const Index last_arc = graph.arc_count() - 1;
+      const S *w_c = steps.w + c, *bar_c = steps.r_bar + c;
+      S* edge_bar = gradient.off_diagonal_bar.data();
+      for (Index u = begin; u < end; ++u) {
+        const Index first = offset[u], last = offset[u + 1];
+        T r_bar[D], w[D], w_bar[D], y_bar[D];
+        load_coordinates<D>(bar_c + u * row, channels, r_bar);
+        load_coordinates<D>(w_c + u * row, channels, w);
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w_bar[i] = T(S(0));
+        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), r_bar, w_bar);
+        Index arc = first;
+        for (; arc < last && target[arc] < u; ++arc) {
+          const Index ahead = target[std::min(arc + 6, last_arc)] * row;
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(bar_c + ahead + i * channels);
+          detail::add_block_times<D, Sizes::transport, true, true, T>(sheaf.transport_block(graph.edge_of(arc)),
+                                                                      bar_c + target[arc] * row, channels, w_bar);
+        }
+        for (; arc < last; ++arc) {
+          const Index ahead = target[std::min(arc + 6, last_arc)] * row, v = target[arc] * row;
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+            SHEAFNN_PREFETCH(bar_c + ahead + i * channels);
+            if (learned) SHEAFNN_PREFETCH(w_c + ahead + i * channels);
+          }
+          const Index e = graph.edge_of(arc);
+          T other_bar[D], other[D];
+          load_coordinates<D>(bar_c + v, channels, other_bar);
+          detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(e), other_bar, w_bar);
+          if constexpr (learned) {
+            load_coordinates<D>(w_c + v, channels, other);
+            add_channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport);
+          }
+        }
+        detail::scale_block<Family>(sheaf.scale(u), w_bar, y_bar);
+        S* z_bar_u = z_bar + u * row + c;
+        if constexpr (learned) {
+          T y[D], r[D], z[D];
+          load_coordinates<D>(steps.y + u * row + c, channels, y);
+          load_coordinates<D>(steps.r + u * row + c, channels, r);
+          load_coordinates<D>(static_cast<const S*>(z_bar_u), channels, z);
+          add_channel_products<D, Sizes::gram>(z, r, w_bar, y, gradient.scale_bar.data() + u * Sizes::gram);
+          add_channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram);
+        }
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(z_bar_u + i * channels, y_bar[i]);
+        for (Index i = D; i < shape.coordinates; ++i) {
+          const auto value = filtered<T>(shape, bar_c, target, first, last, u, i);
+          store(z_bar_u + i * channels, T(shape.inverse_root[u]) * value);
+        }
+      }
+    });
   });
 }
 

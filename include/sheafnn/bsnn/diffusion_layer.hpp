@@ -34,21 +34,65 @@ class DiffusionLayer {
         diffusion_(&diffusion),
         shape_(shape),
         mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, shape.left, shape.right),
-        diffused_(graph.node_count() * diffusion.row()),
-        output_(diffused_.size()),
+        scaled_(graph.node_count() * diffusion.row()),
+        diffused_(scaled_.size()),
+        output_(scaled_.size()),
         partial_(mixing_.chunks().count * most_coordinates) {}
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
   /// Computes output() from x (n × d' × f), which has to stay in place until backward().
-  ///
-  /// \param w  a buffer of the same size to work in
   void forward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf, const S* x,
-               const Dropout& dropout, S* w) {
-    const Index f = diffusion_->channels, row = diffusion_->row();
+               const Dropout& dropout) {
     input_ = x;
-    mixing_.forward(threads, parameters, x, dropout);
-    scale_features<Family>(threads, *graph_, *diffusion_, sheaf, mixing_.output(), w);
+    mix_and_scale(threads, parameters, sheaf, x, dropout, true, scaled_.data());
+    diffuse_and_activate(threads, parameters, sheaf, x, scaled_.data(), true);
+  }
+
+  /// Computes output() without dropout, and nothing that only backward() needs.
+  ///
+  /// \param mixed  what is known of Y = (I ⊗ A) X Bᵀ: nothing, nothing but it will be wanted again, or all
+  /// \param w      a buffer of the size of x to work in
+  enum class Mixed { no, wanted, known };
+  void evaluate(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf, const S* x,
+                Mixed mixed, S* w) {
+    if (mixed == Mixed::known) {
+      scale_features<Family>(threads, *graph_, *diffusion_, sheaf, mixing_.output(), w);
+    } else {
+      mix_and_scale(threads, parameters, sheaf, x, Dropout{}, mixed == Mixed::wanted, w);
+    }
+    diffuse_and_activate(threads, parameters, sheaf, x, w, false);
+  }
+
+  /// From the derivative of output() to that of the input, in place, and to the gradients of weights and of the
+  /// sheaf's blocks (added to).
+  ///
+  /// \param x_bar         n × d' × f, replaced
+  /// \param z_bar, r_bar  two buffers of the same size to work in
+  void backward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
+                NetworkSheafGradient<Family, S>& sheaf_gradient, S* x_bar, S* z_bar, S* r_bar,
+                Buffer<S>& gradient) {
+    S gain[most_coordinates];
+    gains(parameters, gain);
+    backward_activation(threads, parameters, sheaf, gain, x_bar, z_bar, r_bar, gradient);
+    diffuse_backward<Family>(threads, *graph_, *diffusion_, sheaf,
+                             {mixing_.output(), scaled_.data(), diffused_.data(), r_bar}, z_bar, sheaf_gradient);
+    mixing_.backward(threads, parameters, gain, z_bar, x_bar, gradient);
+  }
+
+ private:
+  /// w = S (I ⊗ A) dropout(X) Bᵀ.
+  void mix_and_scale(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
+                     const S* x, const Dropout& dropout, bool keep, S* w) {
+    const Index row = diffusion_->row();
+    mixing_.forward(threads, parameters, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
+      scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
+    });
+  }
+  /// output() from X and W, and R = L W where it is to be kept.
+  void diffuse_and_activate(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
+                            const S* x, const S* w, bool keep) {
+    const Index f = diffusion_->channels, row = diffusion_->row();
     S gain[most_coordinates];
     gains(parameters, gain);
     S* out = output_.data();
@@ -58,62 +102,10 @@ class DiffusionLayer {
                     [=, &gain]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
                       SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
                         const Index place = u * row + (i + k) * f + c;
-                        store(diffused + place, r[k]);
+                        if (keep) store(diffused + place, r[k]);
                         store(out + place, T(gain[i + k]) * load<T>(x + place) - (activation ? elu(z[k]) : z[k]));
                       }
                     });
-  }
-
-  /// From the derivative of output() to that of the input, in place, and to the gradients of weights and of the
-  /// sheaf's blocks (added to).
-  ///
-  /// \param x_bar            n × d' × f, replaced
-  /// \param w, z_bar, r_bar  three buffers of the same size to work in
-  void backward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
-                NetworkSheafGradient<Family, S>& sheaf_gradient, S* x_bar, S* w, S* z_bar, S* r_bar,
-                Buffer<S>& gradient) {
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    S gain[most_coordinates];
-    gains(parameters, gain);
-    const S* y = mixing_.output();
-    backward_activation(threads, parameters, sheaf, gain, x_bar, z_bar, r_bar, gradient);
-    if constexpr (Family::kind != MapKind::fixed) {
-      scale_features<Family>(threads, *graph_, *diffusion_, sheaf, y, w);
-      add_off_diagonal_gradient<Family>(threads, *graph_, *diffusion_, w, r_bar, sheaf_gradient);
-    }
-    const S* r = diffused_.data();
-    NetworkSheafGradient<Family, S>* blocks = &sheaf_gradient;
-    diffuse<Family>(threads, *graph_, *diffusion_, sheaf, r_bar,
-                    [=]<class T, int N>(Index u, Index i, Index c, const T* w_bar, const T* y_bar) {
-                      S* out = z_bar + u * row + i * f + c;
-                      if constexpr (Family::kind != MapKind::fixed) {
-                        if (i == 0) add_node_gradient<N>(*blocks, u, c, f, {y, w, r, z_bar, r_bar}, w_bar, row);
-                      }
-                      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(out + k * f, y_bar[k]);
-                    });
-    mixing_.backward(threads, parameters, gain, z_bar, x_bar, gradient);
-  }
-
- private:
-  /// Features and derivatives of the three steps, n × d' × f each.
-  struct Steps {
-    const S *y, *w, *r, *z_bar, *r_bar;
-  };
-
-  /// Adds to the derivatives of D_u, R̄_u W_uᵀ, and of S_u, Z̄_u R_uᵀ + W̄_u Y_uᵀ, the part of a tile of channels.
-  template <int N, class T>
-  static SHEAFNN_INLINE void add_node_gradient(NetworkSheafGradient<Family, S>& blocks, Index u, Index c, Index f,
-                                               const Steps& at, const T* w_bar, Index row) {
-    constexpr int size = BlockSizes<Family>::gram;
-    const Index place = u * row + c;
-    T y[N], w[N], r[N], z_bar[N], r_bar[N];
-    load_coordinates<N>(at.y + place, f, y);
-    load_coordinates<N>(at.w + place, f, w);
-    load_coordinates<N>(at.r + place, f, r);
-    load_coordinates<N>(at.z_bar + place, f, z_bar);
-    load_coordinates<N>(at.r_bar + place, f, r_bar);
-    add_channel_products<N, size>(z_bar, r, w_bar, y, blocks.scale_bar.data() + u * size);
-    add_channel_products<N, size>(r_bar, w, blocks.degree_bar.data() + u * size);
   }
 
   /// 1 + tanh ε_i.
@@ -172,7 +164,8 @@ class DiffusionLayer {
   const DiffusionShape<S>* diffusion_ = nullptr;
   DiffusionLayerShape shape_;
   FeatureMixing<S> mixing_;
-  Buffer<S> diffused_;  ///< R = L S Y, before the second scaling
+  Buffer<S> scaled_;    ///< W = S Y
+  Buffer<S> diffused_;  ///< R = L W, before the second scaling
   Buffer<S> output_;
   Buffer<S> partial_;  ///< per chunk of nodes: Σ x x̄ of each coordinate
   const S* input_ = nullptr;

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/graph/graph.hpp"
 
@@ -61,63 +63,25 @@ class EdgeBlocks {
   Buffer<std::int32_t> arc_[2];
 };
 
-/// Reads entry k of rows[lane] (row stride K) into lane `lane` of out[k]: array of structures to lanes.
-template <int K, int W, class S>
-SHEAFNN_INLINE void gather_rows(const S* base, const std::int32_t* rows, Pack<S, W>* out) {
-  alignas(64) S buffer[K > 0 ? K * W : 1];
-  for (int lane = 0; lane < W; ++lane) {
-    const S* row = base + static_cast<Index>(rows[lane]) * K;
-    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) buffer[k * W + lane] = row[k];
-  }
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k] = Pack<S, W>::load(buffer + k * W);
-}
-
-/// Writes lane `lane` of in[k] to entry k of rows[lane] (row stride K), for the first `count` lanes.
-template <int K, int W, class S>
-SHEAFNN_INLINE void scatter_rows(const Pack<S, W>* in, const std::int32_t* rows, int count, S* base) {
-  alignas(64) S buffer[K > 0 ? K * W : 1];
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k].store(buffer + k * W);
-  for (int lane = 0; lane < count; ++lane) {
-    S* row = base + static_cast<Index>(rows[lane]) * K;
-    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) row[k] = buffer[k * W + lane];
-  }
-}
-
-/// Reads `count` ≤ W consecutive rows of K numbers into the first lanes of out[k]; the other lanes become 0.
-template <int K, int W, class S>
-SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
-  alignas(64) S buffer[K > 0 ? K * W : 1];
-  if (count < W) {
-    std::fill_n(buffer, K * W, S(0));
-    for (int lane = 0; lane < count; ++lane) {
-      for (int k = 0; k < K; ++k) buffer[k * W + lane] = rows[lane * K + k];
-    }
-  } else {
-    for (int lane = 0; lane < W; ++lane) {
-      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) buffer[k * W + lane] = rows[lane * K + k];
-    }
-  }
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k] = Pack<S, W>::load(buffer + k * W);
-}
-/// Writes the first `count` lanes of in[k] as consecutive rows of K numbers.
-template <int K, int W, class S>
-SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
-  alignas(64) S buffer[K > 0 ? K * W : 1];
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k].store(buffer + k * W);
-  for (int lane = 0; lane < count; ++lane) {
-    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) rows[lane * K + k] = buffer[k * W + lane];
-  }
-}
-
 /// Reads K packs that lie one after another.
 template <int K, int W, class S>
 SHEAFNN_INLINE void load_lanes(const S* base, Pack<S, W>* out) {
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k] = Pack<S, W>::load(base + k * W);
+  // One by one, not as a copy of an array: they are to stay in registers.
+  [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA {
+    ((out[k] = Pack<S, W>::load(base + k * W)), ...);
+  }(std::make_integer_sequence<int, K>{});
 }
 /// Writes K packs one after another.
 template <int K, int W, class S>
 SHEAFNN_INLINE void store_lanes(const Pack<S, W>* in, S* base) {
-  SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k].store(base + k * W);
+  [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA {
+    (in[k].store(base + k * W), ...);
+  }(std::make_integer_sequence<int, K>{});
+}
+/// Asks for K packs that are read soon.
+template <int K, class S>
+SHEAFNN_INLINE void prefetch_lanes(const S* base) {
+  for (int k = 0; k < K; ++k) SHEAFNN_PREFETCH(base + k * lanes<S>);
 }
 
 }  // namespace sheafnn

@@ -11,6 +11,7 @@
 
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -63,28 +64,39 @@ class FeatureMixing {
   [[nodiscard]] const S* output() const noexcept { return output_; }
 
   /// Computes output() from x, which has to stay in place until backward().
-  void forward(int threads, const ParameterSet<S>& parameters, const S* x, const Dropout& dropout) {
+  ///
+  /// \param keep    write output(); otherwise only `finish` sees it
+  /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
+  template <class Finish>
+  void forward(int threads, const ParameterSet<S>& parameters, const S* x, const Dropout& dropout, bool keep,
+               const Finish& finish) {
     const Index f = channels_, row = coordinates_ * f;
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     if (dropped_) dropout.fill_mask(threads, chunks_.nodes * row, mask_.data());
     output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
-    if (output_ == x) return;
+    if (output_ == x) {
+      parallel_for(threads, chunks_.nodes, 64, [&](Index begin, Index end) {
+        for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), x + u * row);
+      });
+      return;
+    }
     if (right_ >= 0) transpose_into(f, f, parameters.data(right_), right_transposed_.data(), f);
     const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
     parallel_for(threads, chunks_.nodes, 64, [&](Index begin, Index end) {
-      S source[scratch_size], product[scratch_size];
+      S source[scratch_size], product[scratch_size], near[scratch_size];
       for (Index u = begin; u < end; u += group_) {
         const Index nodes = std::min(group_, end - u), size = nodes * row;
         const S* in = dropped_rows(u * row, size, source);
-        S* out = mixed_.data() + u * row;
+        S* out = keep ? mixed_.data() + u * row : near;
         if (right_ >= 0) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
         if (left != nullptr) {
           multiply_coordinates<false>(left, nodes, in, out);
         } else if (right_ < 0) {
           std::copy_n(in, size, out);
         }
+        finish(u, nodes, static_cast<const S*>(out));
       }
     });
   }
@@ -156,37 +168,67 @@ class FeatureMixing {
     return out;
   }
 
-  /// out_u = A in_u (or Aᵀ in_u) for a group of nodes.
-  template <bool Transposed>
-  void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
-    const Index f = channels_, d = coordinates_;
-    for (Index u = 0; u < nodes; ++u) {
-      for_tiles<S>(0, f, [&]<class T>(Index c) {
-        const S* node = in + u * d * f + c;
-        for (Index i = 0; i < d; ++i) {
-          T sum = T(Transposed ? a[i] : a[i * d]) * load<T>(node);
-          for (Index j = 1; j < d; ++j) {
-            sum += T(Transposed ? a[j * d + i] : a[i * d + j]) * load<T>(node + j * f);
-          }
-          store(out + (u * d + i) * f + c, sum);
-        }
-      });
+  /// Calls body.template operator()<D>() with the number of coordinates, as a constant where it is a usual one (0: not).
+  template <class Body>
+  SHEAFNN_INLINE void with_coordinates(const Body& body) const {
+    if (coordinates_ == 3) {
+      body.template operator()<3>();
+    } else if (coordinates_ == 4) {
+      body.template operator()<4>();
+    } else {
+      body.template operator()<0>();
     }
   }
 
-  /// out_ij += Σ_{u, c} a_i b_j over a group of nodes.
-  void add_coordinate_products(Index nodes, const S* a, const S* b, S* out) const {
-    const Index f = channels_, d = coordinates_;
-    for_tiles<S>(0, f, [&]<class T>(Index c) {
-      for (Index i = 0; i < d; ++i) {
-        for (Index j = 0; j < d; ++j) {
-          T sum = T(S(0));
-          for (Index u = 0; u < nodes * d; u += d) {
-            sum += load<T>(a + (u + i) * f + c) * load<T>(b + (u + j) * f + c);
+  /// out_u = A in_u (or Aᵀ in_u) for a group of nodes.
+  template <bool Transposed>
+  SHEAFNN_NOINLINE void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
+    with_coordinates([&]<int D>() {
+      const Index f = channels_, d = D > 0 ? D : coordinates_;
+      for_tiles<S>(0, f, [&]<class T>(Index c) {
+        S matrix[most_coordinates * most_coordinates];  // where no store to `out` can change it
+        std::copy_n(a, d * d, matrix);
+        for (Index u = 0; u < nodes; ++u) {
+          const S* node = in + u * d * f + c;
+          T value[D > 0 ? D : most_coordinates];
+          for (Index j = 0; j < d; ++j) value[j] = load<T>(node + j * f);
+          for (Index i = 0; i < d; ++i) {
+            T sum = T(Transposed ? matrix[i] : matrix[i * d]) * value[0];
+            for (Index j = 1; j < d; ++j) sum += T(Transposed ? matrix[j * d + i] : matrix[i * d + j]) * value[j];
+            store(out + (u * d + i) * f + c, sum);
           }
-          out[i * d + j] += reduce_add(sum);
         }
-      }
+      });
+    });
+  }
+
+  /// out_ij += Σ_{u, c} a_i b_j over a group of nodes.
+  SHEAFNN_NOINLINE void add_coordinate_products(Index nodes, const S* a, const S* b, S* out) const {
+    with_coordinates([&]<int D>() {
+      const Index f = channels_, d = D > 0 ? D : coordinates_;
+      for_tiles<S>(0, f, [&]<class T>(Index c) {
+        if constexpr (D > 0) {
+          T sum[D * D];
+          for (T& one : sum) one = T(S(0));
+          for (Index u = 0; u < nodes * D; u += D) {
+            T left[D], right[D];
+            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) left[i] = load<T>(a + (u + i) * f + c);
+            SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = load<T>(b + (u + j) * f + c);
+            SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) sum[k] += left[k / D] * right[k % D];
+          }
+          add_lane_sums<D * D>(sum, out);
+        } else {
+          for (Index i = 0; i < d; ++i) {
+            for (Index j = 0; j < d; ++j) {
+              T sum = T(S(0));
+              for (Index u = 0; u < nodes * d; u += d) {
+                sum += load<T>(a + (u + i) * f + c) * load<T>(b + (u + j) * f + c);
+              }
+              out[i * d + j] += reduce_add(sum);
+            }
+          }
+        }
+      });
     });
   }
 

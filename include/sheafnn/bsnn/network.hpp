@@ -5,9 +5,8 @@
 /// sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header puts them together.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "sheafnn/bsnn/diffusion_layer.hpp"
@@ -16,6 +15,7 @@
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/bsnn/training_pass.hpp"
 #include "sheafnn/bsnn/variational_sheaf.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -23,39 +23,6 @@
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn {
-
-/// Threads worth using for one network, when the caller leaves the choice open: one for each quarter of a million of
-/// features that a layer moves along nodes and arcs, at most what the machine has. A small graph is done sooner by one
-/// thread than two threads agree to begin.
-template <class Model>
-[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
-  constexpr Index worth_a_thread = 250'000;
-  const Index moved = (graph.node_count() + graph.arc_count()) * model.hidden_width();
-  return static_cast<int>(std::clamp<Index>(moved / worth_a_thread, 1, hardware_threads()));
-}
-
-/// What a forward-backward pass computes the loss of.
-template <class S>
-struct TrainingPass {
-  std::span<const std::int32_t> labels;  ///< of all nodes
-  std::span<const std::int32_t> nodes;   ///< training nodes
-  std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;   ///< addresses the random numbers
-  double input_dropout = 0;  ///< of features, in [0, 1)
-  double dropout = 0;        ///< of hidden features, in [0, 1)
-  double kl_weight = 0;      ///< λ
-  KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
-  /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
-  std::vector<const S*> noise = {};
-};
-
-/// Loss = nll + λ · kl of one pass.
-struct PassResult {
-  double nll = 0;
-  double kl = 0;
-  double loss = 0;
-};
 
 /// Forward and backward passes of a SheafModel on one graph. Neither copied nor moved: parts refer to each other.
 template <class Model>
@@ -78,7 +45,7 @@ class Network {
         blocks_(graph),
         shape_(graph, Family::stalk_dimension, options_.add_lp, options_.add_hp, options_.channels),
         encoder_(input_, graph, layout_.encoder),
-        sheaf_gradient_(graph, blocks_),
+        sheaf_gradient_(graph, blocks_, false),
         posterior_(blocks_, options_.parametrisation) {
     const Index n = graph.node_count(), h = shape_.row(), size = n * h;
     if (layout_.second_weight >= 0) {
@@ -87,18 +54,22 @@ class Network {
     }
     if (layout_.sheaf_encoder.weight >= 0) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
     for (const SheafLearnerShape& learner : layout_.learners) learners_.emplace_back(graph, blocks_, learner);
-    for (Index s = 0; s < model.sheaf_count(); ++s) sheaves_.emplace_back(graph, blocks_, options_.normalisation);
+    const auto arc_grams = std::make_shared<typename NetworkSheaf<Family, S>::ArcGrams>();
+    for (Index s = 0; s < model.sheaf_count(); ++s) {
+      sheaves_.emplace_back(graph, blocks_, options_.normalisation, arc_grams);
+    }
     for (const DiffusionLayerShape& layer : layout_.layers) layers_.emplace_back(graph, shape_, layer);
     if (!Model::bayesian) {
       learner_inputs_.resize(sheaves_.size());
       learner_masks_.resize(sheaves_.size());
     }
-    class_stride_ = padded<S>(options_.classes);
+    class_stride_ = (options_.classes + 7) / 8 * 8;
     output_weight_.resize(h * class_stride_);
+    output_weight_bar_.resize(h * class_stride_);
     output_transposed_.resize(options_.classes * h);
     logits_.resize(n * class_stride_);
     logits_bar_.resize(n * class_stride_);
-    for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1], &scratch_[2]}) {
+    for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1]}) {
       buffer->resize(size);
     }
     gradient_.resize(model.parameters().size());
@@ -130,7 +101,7 @@ class Network {
     }
     embedding_bar_.fill(S(0));
     for (Index k = 0; k < samples; ++k) {
-      forward_sample(parameters, pass, static_cast<std::uint32_t>(k), k);
+      forward_sample(parameters, pass, static_cast<std::uint32_t>(k), k, true);
       result.nll += share * mean_negative_log_likelihood(logits_.data(), class_stride_, pass.labels, pass.nodes);
       if constexpr (Model::bayesian) {
         if (!closed_form) {
@@ -138,7 +109,7 @@ class Network {
         }
       }
       backward_sample(parameters, pass, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
-      add_to(embedding_bar_, x_bar_);
+      add_array(threads_, x_bar_.size(), x_bar_.data(), embedding_bar_.data());
     }
     if constexpr (Model::bayesian) backward_posterior(parameters);
     backward_encoder(parameters);
@@ -162,7 +133,7 @@ class Network {
     const Index count = samples_of(samples);
     for (Index k = 0; k < count; ++k) {
       // Evaluation draws from the upper half of the sample numbers, so that it shares no noise with training.
-      forward_sample(parameters, pass, static_cast<std::uint32_t>(0x8000 + k % 0x8000), k);
+      forward_sample(parameters, pass, static_cast<std::uint32_t>(0x8000 + k % 0x8000), k, false, count > 1);
       use(k);
     }
     return count;
@@ -217,15 +188,23 @@ class Network {
   }
 
   /// All layers and the output of one sample.
+  ///
+  /// \param training   keep what the backward pass reads
+  /// \param same_input  more than one sample starts from these embeddings: mix them once
   void forward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, std::uint32_t sample,
-                      Index noise_index) {
+                      Index noise_index, bool training, bool same_input = false) {
+    using Mixed = typename DiffusionLayer<Family, S>::Mixed;
     const S* x = embedding_;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const std::uint32_t layer = static_cast<std::uint32_t>(l);
-      if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x);
-      layers_[l].forward(threads_, parameters, sheaf_of(l), x,
-                         dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample),
-                         scratch_[0].data());
+      if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x, training);
+      if (training) {
+        layers_[l].forward(threads_, parameters, sheaf_of(l), x,
+                           dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample));
+      } else {
+        const Mixed mixed = l > 0 || !same_input ? Mixed::no : noise_index > 0 ? Mixed::known : Mixed::wanted;
+        layers_[l].evaluate(threads_, parameters, sheaf_of(l), x, mixed, scratch_[0].data());
+      }
       x = layers_[l].output();
     }
     const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
@@ -248,7 +227,8 @@ class Network {
   }
 
   void build_sheaf(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, std::size_t s,
-                   std::uint32_t sample, Index noise_index, const S* x) {
+                   std::uint32_t sample, Index noise_index, const S* x, bool training) {
+    using Map = typename NetworkSheaf<Family, S>::Map;
     NetworkSheaf<Family, S>& sheaf = sheaves_[s];
     const std::uint32_t layer = static_cast<std::uint32_t>(s);
     if constexpr (Model::bayesian) {
@@ -256,15 +236,15 @@ class Network {
       if (!pass.noise.empty()) {
         noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
       }
-      sheaf.build(threads_, learner_of(s).edge_weights(),
-                  [&](Index block) { posterior_.sample_block(noise, block, sheaf); });
+      sheaf.build(threads_, learner_of(s).edge_weights(), training,
+                  [&](Index block, Map (&map)[2]) { posterior_.sample_block(noise, block, map); });
     } else {
       const Index size = graph_.node_count() * shape_.row();
       const Dropout dropout =
           dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
       learner_inputs_[s] = {x, 1.0};
       if (dropout.active()) {
-        LearnerMask& mask = learner_masks_[s];
+        LearnerMask<S>& mask = learner_masks_[s];
         if (mask.values.empty()) {
           mask.values.resize(size);
           mask.mask.resize(Dropout::mask_size(size));
@@ -274,37 +254,32 @@ class Network {
         learner_inputs_[s] = {mask.values.data(), dropout.scale()};
       }
       learners_[s].forward(threads_, parameters, learner_inputs_[s].values);
-      sheaf.build(threads_, learner_of(s).edge_weights(), [&](Index block) { mean_maps(s, block); });
+      sheaf.build(threads_, learner_of(s).edge_weights(), training,
+                  [&](Index block, Map (&map)[2]) { mean_maps(s, block, map); });
     }
   }
 
   /// Deterministic maps of one block of edges from the raw outputs of learner s.
-  void mean_maps(std::size_t s, Index block) {
-    if constexpr (Family::kind != MapKind::fixed) {
-      using Q = Posterior<Family>;
-      using P = typename NetworkSheaf<Family, S>::P;
-      for (int side = 0; side < 2; ++side) {
-        P raw[Q::mean_size > 0 ? Q::mean_size : 1];
-        typename Family::template Map<P> map;
+  void mean_maps(std::size_t s, Index block, typename NetworkSheaf<Family, S>::Map (&map)[2]) const {
+    using Q = Posterior<Family>;
+    for (int side = 0; side < 2; ++side) {
+      if constexpr (Family::kind == MapKind::fixed) {
+        map[side] = NetworkSheaf<Family, S>::load_map(nullptr);
+      } else {
+        typename NetworkSheaf<Family, S>::P raw[Q::mean_size > 0 ? Q::mean_size : 1];
         load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);
-        Q::mean_map(raw, options_.parametrisation, map);
-        NetworkSheaf<Family, S>::store_map(map, sheaves_[s].maps(block, side));
+        Q::mean_map(raw, options_.parametrisation, map[side]);
       }
     }
   }
-  void mean_maps_backward(std::size_t s) {
+  /// From a map's derivative to that of the raw outputs.
+  void mean_map_backward(std::size_t s, Index block, int side,
+                         const typename NetworkSheaf<Family, S>::Map& map_bar) {
     using Q = Posterior<Family>;
-    using P = typename NetworkSheaf<Family, S>::P;
-    constexpr Index map_lanes = Family::map_size * NetworkSheaf<Family, S>::W;
-    parallel_for(threads_, blocks_.block_count(), 8, [&](Index begin, Index end) {
-      for (Index i = 2 * begin; i < 2 * end; ++i) {
-        P raw[Q::mean_size > 0 ? Q::mean_size : 1], raw_bar[Q::mean_size > 0 ? Q::mean_size : 1];
-        load_lanes<Q::mean_size>(learners_[s].raw(i / 2, static_cast<int>(i % 2)), raw);
-        const auto map_bar = NetworkSheaf<Family, S>::load_map(sheaf_gradient_.map_bar.data() + i * map_lanes);
-        Q::mean_map_backward(raw, options_.parametrisation, map_bar, raw_bar);
-        store_lanes<Q::mean_size>(raw_bar, learners_[s].raw_bar(i / 2, static_cast<int>(i % 2)));
-      }
-    });
+    typename NetworkSheaf<Family, S>::P raw[Q::mean_size > 0 ? Q::mean_size : 1], raw_bar[std::size(raw)];
+    load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);
+    Q::mean_map_backward(raw, options_.parametrisation, map_bar, raw_bar);
+    store_lanes<Q::mean_size>(raw_bar, learners_[s].raw_bar(block, side));
   }
 
   /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
@@ -314,8 +289,10 @@ class Network {
     const S* x = layers_.back().output();
     negative_log_likelihood_backward<S>(n, classes, logits_.data(), class_stride_, pass.labels, pass.nodes,
                                         static_cast<S>(share), logits_bar_.data());
-    multiply_dense<S>(threads_, h, classes, n, {x, 1, h}, logits_bar_.data(), class_stride_,
-                      gradient_.data() + parameters.info(layout_.output_weight).offset, classes, true);
+    multiply_dense<S>(threads_, h, class_stride_, n, {x, 1, h}, logits_bar_.data(), class_stride_,
+                      output_weight_bar_.data(), class_stride_, false);
+    add_rows(h, classes, output_weight_bar_.data(), class_stride_,
+             gradient_.data() + parameters.info(layout_.output_weight).offset);
     add_column_sums(n, classes, logits_bar_.data(), class_stride_,
                     gradient_.data() + parameters.info(layout_.output_bias).offset);
     transpose_into(h, classes, parameters.data(layout_.output_weight), output_transposed_.data(), h);
@@ -326,23 +303,29 @@ class Network {
         sheaf_gradient_.clear();
       }
       layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_[0].data(),
-                          scratch_[1].data(), scratch_[2].data(), gradient_);
+                          scratch_[1].data(), gradient_);
       if (l < sheaves_.size()) backward_sheaf(parameters, l, monte_carlo_weight);
     }
   }
 
   void backward_sheaf(const ParameterSet<S>& parameters, std::size_t s, double monte_carlo_weight) {
     if constexpr (Family::kind != MapKind::fixed) {
+      using Map = typename NetworkSheaf<Family, S>::Map;
       SheafLearner<S>& learner = learner_of(s);
       if constexpr (Model::bayesian) {
-        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_);
-        posterior_.sample_backward(threads_, sheaves_[s], sheaf_gradient_, monte_carlo_weight);
+        const S share = posterior_.pair_share(monte_carlo_weight);
+        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_,
+                             [&](Index block, int side, const Map& map, const Map& map_bar) {
+                               posterior_.sample_backward(block, side, map, map_bar, share);
+                             });
       } else {
         sheaf_gradient_.weight_bar.fill(S(0));
-        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_);
-        mean_maps_backward(s);
+        sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_,
+                             [&](Index block, int side, const Map&, const Map& map_bar) {
+                               mean_map_backward(s, block, side, map_bar);
+                             });
         take_weight_gradient(learner);
-        const LearnerInput& input = learner_inputs_[s];
+        const LearnerInput<S>& input = learner_inputs_[s];
         const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
         learner.backward(threads_, parameters, input.values, gradient_,
                          dropped ? scratch_[0].data() : x_bar_.data(), !dropped);
@@ -388,21 +371,6 @@ class Network {
     }
   }
 
-  void add_to(Buffer<S>& sum, const Buffer<S>& term) const {
-    parallel_for(threads_, sum.size(), 8192, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) sum[i] += term[i];
-    });
-  }
-
-  struct LearnerInput {
-    const S* values = nullptr;
-    double scale = 1;
-  };
-  struct LearnerMask {
-    Buffer<S> values;
-    Buffer<std::uint8_t> mask;
-  };
-
   ModelOptions options_;
   ModelLayout layout_;
   int threads_;
@@ -418,11 +386,11 @@ class Network {
   std::vector<SheafLearner<S>> learners_;
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;
-  std::vector<LearnerInput> learner_inputs_;
-  std::vector<LearnerMask> learner_masks_;
+  std::vector<LearnerInput<S>> learner_inputs_;
+  std::vector<LearnerMask<S>> learner_masks_;
   Index class_stride_ = 0;
-  Buffer<S> output_weight_, output_transposed_, logits_, logits_bar_;
-  Buffer<S> x_bar_, embedding_bar_, scratch_[3];
+  Buffer<S> output_weight_, output_weight_bar_, output_transposed_, logits_, logits_bar_;
+  Buffer<S> x_bar_, embedding_bar_, scratch_[2];
   Buffer<S> gradient_;
   const S* embedding_ = nullptr;
   const S* learner_input_ = nullptr;

@@ -7,8 +7,11 @@
 /// The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 
+#include <memory>
+
 #include "sheafnn/bsnn/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
@@ -25,21 +28,25 @@ struct BlockSizes {
   static constexpr int gram = Family::gram_rows * Family::gram_cols;
   static constexpr int transport = Family::transport_rows * Family::transport_cols;
   static constexpr bool dense_gram = Family::kind == MapKind::dense && dimension > 1;
+  /// Numbers that tell a Gram matrix: its upper triangle, column by column, where it is dense; and their room per arc.
+  static constexpr int triangle = dense_gram ? dimension * (dimension + 1) / 2 : gram;
+  static constexpr int arc = row_room(triangle);
   /// Eigenvectors and eigenvalues kept per node for the backward pass of a dense S_u.
   static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;
 };
 
-/// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn.
+/// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn. map_bar has no
+/// room where its numbers are used as they come.
 template <RestrictionMapFamily Family, class S>
 struct NetworkSheafGradient {
   using Sizes = BlockSizes<Family>;
 
   NetworkSheafGradient() = default;
-  NetworkSheafGradient(const Graph& graph, const EdgeBlocks<S>& blocks)
+  NetworkSheafGradient(const Graph& graph, const EdgeBlocks<S>& blocks, bool keep_maps = true)
       : off_diagonal_bar(graph.edge_count() * Sizes::transport),
         degree_bar(graph.node_count() * Sizes::gram),
         scale_bar(graph.node_count() * Sizes::gram),
-        map_bar(blocks.block_count() * 2 * Sizes::map * EdgeBlocks<S>::width),
+        map_bar(keep_maps ? blocks.block_count() * 2 * Sizes::map * EdgeBlocks<S>::width : 0),
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
 
   /// Zeros the derivatives that layers add to.
@@ -65,18 +72,24 @@ class NetworkSheaf {
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = NetworkSheafGradient<Family, S>;
+  /// Room for the Gram matrices of all arcs, which build() needs for a moment.
+  using ArcGrams = Buffer<S>;
 
   NetworkSheaf() = default;
-  NetworkSheaf(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation)
+  /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
+  NetworkSheaf(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
+               std::shared_ptr<ArcGrams> arc_grams = nullptr)
       : graph_(&graph),
         blocks_(&blocks),
         normalisation_(normalisation),
         map_(blocks.block_count() * 2 * Sizes::map * W),
-        arc_gram_(graph.arc_count() * Sizes::gram),
+        arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
         degree_block_(graph.node_count() * Sizes::gram),
         scale_(graph.node_count() * Sizes::gram),
         eigen_(graph.node_count() * Sizes::eigen),
-        transport_(graph.edge_count() * Sizes::transport) {}
+        transport_(graph.edge_count() * Sizes::transport) {
+    if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * Sizes::arc);
+  }
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
   [[nodiscard]] S* maps(Index block, int side) noexcept {
@@ -103,21 +116,25 @@ class NetworkSheaf {
 
   /// Computes D, S and Q from the maps.
   ///
-  /// \param weight  lanes-innermost edge weights w_e, or null for 1
-  /// \param fill    called as fill(block) before a block is read, from any thread: writes its maps(), while they are
-  ///                near
+  /// \param weight         lanes-innermost edge weights w_e, or null for 1
+  /// \param keep_maps      write maps(), which backward() reads
+  /// \param fill           called as fill(block, map) for every block, from any thread: sets both sides' Map
   template <class Fill>
-  void build(int threads, const S* weight, const Fill& fill) {
+  void build(int threads, const S* weight, bool keep_maps, const Fill& fill) {
+    S* arc_grams = arc_grams_->data();
     parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
-        fill(block);
+        Map map[2];
+        fill(block, map);
         const int count = blocks_->lane_count(block);
-        const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
         const P square = weight != nullptr ? squared_weight(weight, block) : P(S(1));
         for (int side = 0; side < 2; ++side) {
+          if (keep_maps) store_map(map[side], maps(block, side));
           Gram<Family, P> g = gram<Family, P>(map[side]);
           if (weight != nullptr) g = square * g;
-          scatter_rows<Sizes::gram>(g.data(), blocks_->arcs(block, side), count, arc_gram_.data());
+          P numbers[Sizes::triangle];
+          to_triangle(g, numbers);
+          scatter_rows<Sizes::triangle, Sizes::arc>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
@@ -125,9 +142,8 @@ class NetworkSheaf {
       }
     });
     for_node_blocks(threads, [&](Index first, int count) {
-      for (int i = 0; i < count; ++i) sum_arcs(first + i);
-      Gram<Family, P> degree_block;
-      load_rows<Sizes::gram>(degree_block_.data() + first * Sizes::gram, count, degree_block.data());
+      const Gram<Family, P> degree_block = sum_arcs(first, count);
+      store_rows<Sizes::gram>(degree_block.data(), count, degree_block_.data() + first * Sizes::gram);
       const NodeScaling<Family, P> scaling =
           node_scaling<Family, P>(normalisation_, degree_block, neighbours(first, count));
       store_rows<Sizes::gram>(scaling.scale.data(), count, scale_.data() + first * Sizes::gram);
@@ -141,15 +157,26 @@ class NetworkSheaf {
 
   /// The same for maps that are there.
   void build(int threads, const S* weight) {
-    build(threads, weight, [](Index) {});
+    build(threads, weight, false, [this](Index block, Map (&map)[2]) {
+      for (int side = 0; side < 2; ++side) map[side] = load_map(maps(block, side));
+    });
   }
 
-  /// From the derivatives of L's blocks and of S to gradient.map_bar (overwritten) and gradient.weight_bar (added to).
-  /// Lanes that are no edges get meaningless numbers.
-  void backward(int threads, const S* weight, Gradient& gradient) const {
+  /// From the derivatives of L's blocks and of S to those of the maps and to gradient.weight_bar (added to). Lanes that
+  /// are no edges get meaningless numbers.
+  ///
+  /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
+  template <class Use>
+  void backward(int threads, const S* weight, Gradient& gradient, const Use& use) const {
     for_node_blocks(threads, [&](Index first, int count) { backward_scaling(first, count, gradient); });
     parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient);
+      for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
+    });
+  }
+  /// The same, to gradient.map_bar (overwritten).
+  void backward(int threads, const S* weight, Gradient& gradient) const {
+    backward(threads, weight, gradient, [&](Index block, int side, const Map&, const Map& map_bar) {
+      store_map(map_bar, gradient.map_bar.data() + (block * 2 + side) * Sizes::map * W);
     });
   }
 
@@ -168,13 +195,38 @@ class NetworkSheaf {
     for (int i = 0; i < count; ++i) values[i] = static_cast<S>(graph_->degree(first + i));
     return P::load(values);
   }
-  /// D_u = Σ over the arcs of u.
-  void sum_arcs(Index u) {
-    S sum[Sizes::gram] = {};
-    for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-      for (int k = 0; k < Sizes::gram; ++k) sum[k] += arc_gram_[arc * Sizes::gram + k];
+  static void to_triangle(const Gram<Family, P>& g, P* numbers) {
+    int k = 0;
+    for (int j = 0; j < Family::gram_cols; ++j) {
+      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Family::gram_rows); ++i) numbers[k++] = g(i, j);
     }
-    for (int k = 0; k < Sizes::gram; ++k) degree_block_[u * Sizes::gram + k] = sum[k];
+  }
+  /// D_u = Σ over the arcs of u, for a block of nodes.
+  [[nodiscard]] Gram<Family, P> sum_arcs(Index first, int count) const {
+    constexpr int width = Sizes::arc % 4 == 0 ? 4 : 1, tiles = Sizes::arc / width;
+    using T = std::conditional_t<width == 1, S, Pack<S, width>>;
+    alignas(64) S sums[W * Sizes::arc];
+    for (int i = 0; i < count; ++i) {
+      T sum[tiles];
+      for (int k = 0; k < tiles; ++k) sum[k] = T(S(0));
+      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * Sizes::arc;
+      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * Sizes::arc;
+      for (; grams < end; grams += Sizes::arc) {
+        SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += load<T>(grams + k * width);
+      }
+      for (int k = 0; k < tiles; ++k) store(sums + i * Sizes::arc + k * width, sum[k]);
+    }
+    P numbers[Sizes::triangle];
+    load_rows<Sizes::triangle, Sizes::arc>(sums, count, numbers);
+    Gram<Family, P> degree_block;
+    int k = 0;
+    for (int j = 0; j < Family::gram_cols; ++j) {
+      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Family::gram_rows); ++i, ++k) {
+        degree_block(i, j) = numbers[k];
+        if constexpr (Sizes::dense_gram) degree_block(j, i) = numbers[k];
+      }
+    }
+    return degree_block;
   }
   [[nodiscard]] static P squared_weight(const S* weight, Index block) {
     const P w = P::load(weight + block * W);
@@ -205,7 +257,8 @@ class NetworkSheaf {
     store_rows<Sizes::gram>(degree_bar.data(), count, gradient.degree_bar.data() + first * Sizes::gram);
   }
 
-  void backward_block(Index block, const S* weight, Gradient& gradient) const {
+  template <class Use>
+  void backward_block(Index block, const S* weight, Gradient& gradient, const Use& use) const {
     const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
     Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
@@ -226,7 +279,7 @@ class NetworkSheaf {
       } else if constexpr (Sizes::map > 0) {
         gram_backward<Family, P>(map[side], degree_bar, map_bar[side]);
       }
-      store_map(map_bar[side], gradient.map_bar.data() + (block * 2 + side) * Sizes::map * W);
+      use(block, side, map[side], map_bar[side]);
     }
     if (weight != nullptr) {
       S* out = gradient.weight_bar.data() + block * W;
@@ -237,7 +290,9 @@ class NetworkSheaf {
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
   Normalisation normalisation_ = Normalisation::augmented;
-  Buffer<S> map_, arc_gram_, degree_block_, scale_, eigen_, transport_;
+  Buffer<S> map_;
+  std::shared_ptr<ArcGrams> arc_grams_;
+  Buffer<S> degree_block_, scale_, eigen_, transport_;
 };
 
 }  // namespace sheafnn

@@ -37,6 +37,8 @@ namespace sheafnn {
 ///   activate(raw, …, parameters)   and activate_backward
 ///   kl(parameters), kl_backward    per incident pair
 ///   sample(parameters, noise), sample_backward, draw_noise, and the Monte Carlo form of the KL term
+///   location_size, scale_size      what sampling reads: the first location_size parameters, and scales(parameters),
+///                                  computed once for all samples; sample_scaled(parameters, scales, noise)
 template <class Family>
 struct Posterior;
 
@@ -44,6 +46,7 @@ struct Posterior;
 template <int D>
 struct Posterior<Identity<D>> {
   static constexpr int mean_size = 0, spread_size = 0, parameter_size = 0, gradient_size = 0, noise_size = 0;
+  static constexpr int location_size = 0, scale_size = 0;
 };
 
 /// Independent normal distributions of the map's entries (diagonal and general linear maps).
@@ -56,6 +59,8 @@ struct Posterior<Family> {
   static constexpr int parameter_size = 2 * mean_size;  ///< μ, log σ
   static constexpr int gradient_size = 2 * mean_size;   ///< μ̄, derivative in log σ
   static constexpr int noise_size = mean_size;          ///< ε
+  static constexpr int location_size = mean_size;       ///< μ
+  static constexpr int scale_size = mean_size;          ///< σ
   template <class T>
   using Map = typename Family::template Map<T>;
 
@@ -72,13 +77,13 @@ struct Posterior<Family> {
   template <class T>
   SHEAFNN_HD static void mean_map(const T* raw, RotationParametrisation, Map<T>& map) {
     using std::tanh;
-    for (int k = 0; k < mean_size; ++k) entry(map, k) = tanh(raw[k]);
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) entry(map, k) = tanh(raw[k]);
   }
   template <class T>
   SHEAFNN_HD static void mean_map_backward(const T* raw, RotationParametrisation, const Map<T>& map_bar,
                                            T* raw_bar) {
     using std::tanh;
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       const T mean = tanh(raw[k]);
       raw_bar[k] = entry(map_bar, k) * (T(1) - mean * mean);
     }
@@ -87,7 +92,7 @@ struct Posterior<Family> {
   template <class T>
   SHEAFNN_HD static void activate(const T* raw, RotationParametrisation, T* parameters) {
     using std::tanh;
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       parameters[k] = tanh(raw[k]);
       parameters[mean_size + k] = -elu(-raw[mean_size + k]);
     }
@@ -95,7 +100,7 @@ struct Posterior<Family> {
   template <class T>
   SHEAFNN_HD static void activate_backward(const T*, RotationParametrisation, const T* parameters,
                                            const T* gradient, T* raw_bar) {
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       const T mean = parameters[k];
       raw_bar[k] = gradient[k] * (T(1) - mean * mean);
       raw_bar[mean_size + k] = gradient[mean_size + k] * elu_slope(-parameters[mean_size + k]);
@@ -107,7 +112,7 @@ struct Posterior<Family> {
   [[nodiscard]] SHEAFNN_HD static T kl(const T* parameters) {
     using std::exp;
     T sum = T(0);
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       const T mean = parameters[k];
       const T log_sigma = parameters[mean_size + k];
       sum += T(0.5) * (mean * mean + exp(T(2) * log_sigma) - T(1)) - log_sigma;
@@ -117,7 +122,7 @@ struct Posterior<Family> {
   template <class T>
   SHEAFNN_HD static void kl_backward(const T* parameters, const T& weight, T* gradient) {
     using std::exp;
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       gradient[k] += weight * parameters[k];
       gradient[mean_size + k] += weight * (exp(T(2) * parameters[mean_size + k]) - T(1));
     }
@@ -128,17 +133,25 @@ struct Posterior<Family> {
     fill_normals<noise_size>(noise, stream, arc);
   }
   template <class T>
-  SHEAFNN_HD static void sample(const T* parameters, const T* noise, Map<T>& map) {
+  SHEAFNN_HD static void scales(const T* parameters, T* sigma) {
     using std::exp;
-    for (int k = 0; k < mean_size; ++k) {
-      entry(map, k) = parameters[k] + exp(parameters[mean_size + k]) * noise[k];
-    }
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) sigma[k] = exp(parameters[mean_size + k]);
+  }
+  template <class T>
+  SHEAFNN_HD static void sample_scaled(const T* parameters, const T* sigma, const T* noise, Map<T>& map) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) entry(map, k) = parameters[k] + sigma[k] * noise[k];
+  }
+  template <class T>
+  SHEAFNN_HD static void sample(const T* parameters, const T* noise, Map<T>& map) {
+    T sigma[scale_size];
+    scales(parameters, sigma);
+    sample_scaled(parameters, sigma, noise, map);
   }
   /// Adds to `gradient` the derivative of ⟨map_bar, z⟩ + c · (log q(z) − log p(z)), c = monte_carlo_weight, at fixed ε.
   template <class T>
   SHEAFNN_HD static void sample_backward(const T* parameters, const Map<T>& map, const Map<T>& map_bar,
                                          const T& monte_carlo_weight, T* gradient) {
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       const T z = entry(map, k);
       const T z_bar = entry(map_bar, k) + monte_carlo_weight * z;
       gradient[k] += z_bar;
@@ -150,7 +163,7 @@ struct Posterior<Family> {
   [[nodiscard]] SHEAFNN_HD static T monte_carlo_kl(const T* parameters, const Map<T>& map) {
     using std::exp;
     T sum = T(0);
-    for (int k = 0; k < mean_size; ++k) {
+    SHEAFNN_UNROLL for (int k = 0; k < mean_size; ++k) {
       const T z = entry(map, k);
       const T log_sigma = parameters[mean_size + k];
       const T noise = (z - parameters[k]) * exp(-log_sigma);
@@ -168,6 +181,8 @@ struct Posterior<SpecialOrthogonal<D>> {
   static constexpr int parameter_size = D * D + 1;  ///< M column by column, κ
   static constexpr int gradient_size = D * D + 1;   ///< M̄, κ̄
   static constexpr int noise_size = D * D;          ///< U column by column
+  static constexpr int location_size = parameter_size;
+  static constexpr int scale_size = 0;
   template <class T>
   using Map = SquareMatrix<T, D>;
   template <class T>
@@ -208,7 +223,7 @@ struct Posterior<SpecialOrthogonal<D>> {
   SHEAFNN_HD static void activate(const T* raw, RotationParametrisation parametrisation, T* parameters) {
     Map<T> mean;
     mean_map(raw, parametrisation, mean);
-    for (int k = 0; k < D * D; ++k) parameters[k] = mean(k % D, k / D);
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) parameters[k] = mean(k % D, k / D);
     const T gamma = T(0.95) * sigmoid(raw[mean_size]) + T(0.025);
     parameters[D * D] = (T(1) - gamma) / (T(1) + gamma);
   }
@@ -234,7 +249,13 @@ struct Posterior<SpecialOrthogonal<D>> {
   template <class T>
   SHEAFNN_HD static void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) {
     const Map<T> u = haar_rotation<T, D>(stream, arc);
-    for (int k = 0; k < D * D; ++k) noise[k] = u(k % D, k / D);
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) noise[k] = u(k % D, k / D);
+  }
+  template <class T>
+  SHEAFNN_HD static void scales(const T*, T*) {}
+  template <class T>
+  SHEAFNN_HD static void sample_scaled(const T* parameters, const T*, const T* noise, Map<T>& map) {
+    sample(parameters, noise, map);
   }
   template <class T>
   SHEAFNN_HD static void sample(const T* parameters, const T* noise, Map<T>& map) {
@@ -249,7 +270,7 @@ struct Posterior<SpecialOrthogonal<D>> {
     const Map<T> mean = matrix(parameters);
     const Map<T> centred = multiply_nt(map, mean);
     const Map<T> mean_bar = multiply_tn(centred, map_bar);
-    for (int k = 0; k < D * D; ++k) gradient[k] += mean_bar(k % D, k / D);
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) gradient[k] += mean_bar(k % D, k / D);
     const Map<T> centred_bar = multiply_nt(map_bar, mean);
     T trace = centred(0, 0);
     for (int i = 1; i < D; ++i) trace += centred(i, i);
@@ -263,7 +284,7 @@ struct Posterior<SpecialOrthogonal<D>> {
     const T kappa = parameters[D * D];
     const Map<T> centred = multiply_nt(map, matrix(parameters));
     Map<T> shifted = identity_matrix<T, D>();
-    for (int k = 0; k < D * D; ++k) shifted(k % D, k / D) -= kappa * centred(k % D, k / D);
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) shifted(k % D, k / D) -= kappa * centred(k % D, k / D);
     const T determinant = solve_unpivoted<T, D, 1>(shifted, Column<T, D>::Constant(T(0))).determinant;
     return T(0.5 * D * (D - 1)) * log((T(1) - kappa) * (T(1) + kappa)) - T(D - 1) * log(determinant);
   }
@@ -272,7 +293,7 @@ struct Posterior<SpecialOrthogonal<D>> {
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Map<T> matrix(const T* entries) {
     Map<T> r;
-    for (int k = 0; k < D * D; ++k) r(k % D, k / D) = entries[k];
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) r(k % D, k / D) = entries[k];
     return r;
   }
 };

@@ -14,6 +14,7 @@
 
 #include "sheafnn/bsnn/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -52,7 +53,8 @@ class SheafLearner {
         blocks_(&blocks),
         shape_(std::move(shape)),
         columns_(shape_.first_outputs()),
-        stride_(padded<S>(2 * columns_)),
+        half_((columns_ + 3) / 4 * 4),
+        stride_(2 * half_),
         weight_(shape_.inputs * stride_),
         weight_back_(stride_ * shape_.inputs),
         projection_(graph.node_count() * stride_),
@@ -62,7 +64,7 @@ class SheafLearner {
         edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
         edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
         edge_weight_bar_(edge_weight_.size()),
-        arc_bar_(graph.arc_count() * columns_),
+        arc_bar_(graph.arc_count() * half_),
         chunks_(std::clamp<Index>(blocks.block_count() / 16, 1, 32)),
         partial_(shape_.hidden.empty() ? 0 : chunks_ * deep_weights()),
         scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
@@ -113,7 +115,6 @@ class SheafLearner {
     });
     sum_deep_gradients(parameters, gradient);
     gather_projection_bar(threads);
-    weight_.fill(S(0));
     multiply_dense<S>(threads, shape_.inputs, stride_, graph_->node_count(), {z, 1, shape_.inputs},
                       projection_.data(), stride_, weight_.data(), stride_, false);
     distribute(parameters, gradient);
@@ -152,19 +153,19 @@ class SheafLearner {
     visit(shape_.edge_weight, 1);
   }
 
-  /// weight_ (h × stride: source columns, then target columns) and its transpose weight_back_.
+  /// weight_ (h × stride: source columns, then target columns, each filled up to groups of four) and its transpose
+  /// without what fills up, weight_back_ (2 columns × h).
   void assemble(const ParameterSet<S>& parameters) {
     const Index h = shape_.inputs;
+    weight_.fill(S(0));
     for_first_weights([&](ParameterId id, Index rows, Index column) {
       const S* w = parameters.data(id);
       for (Index r = 0; r < rows; ++r) {
         for (Index half = 0; half < 2; ++half) {
           const S* in = w + r * 2 * h + half * h;
-          const Index target = half * columns_ + column + r;
-          for (Index i = 0; i < h; ++i) {
-            weight_[i * stride_ + target] = in[i];
-            weight_back_[target * h + i] = in[i];
-          }
+          S* out = weight_.data() + half * half_ + column + r;
+          for (Index i = 0; i < h; ++i) out[i * stride_] = in[i];
+          std::copy_n(in, h, weight_back_.data() + (half * columns_ + column + r) * h);
         }
       }
     });
@@ -183,26 +184,37 @@ class SheafLearner {
     });
   }
 
-  /// One column of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column].
-  [[nodiscard]] P projected(const std::int32_t* from, const std::int32_t* to, Index column) const {
-    S values[W];
+  /// Four columns of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column …].
+  void projected(const std::int32_t* from, const std::int32_t* to, Index column, P* sum) const {
     const S* source = projection_.data() + column;
-    const S* target = source + columns_;
-    for (int lane = 0; lane < W; ++lane) {
-      values[lane] = source[from[lane] * stride_] + target[to[lane] * stride_];
-    }
-    return P::load(values);
+    const S* target = source + half_;
+    P other[4];
+    rows_to_lanes<4>(W, [&](int lane) { return source + from[lane] * stride_; }, sum);
+    rows_to_lanes<4>(W, [&](int lane) { return target + to[lane] * stride_; }, other);
+    SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) sum[k] += other[k];
   }
 
   void forward_block(const ParameterSet<S>& parameters, Index block, int side) {
     const std::int32_t* from = blocks_->nodes(block, side);
     const std::int32_t* to = blocks_->nodes(block, 1 - side);
     S* raw = raw_.data() + lane_offset(block, side);
-    if (shape_.hidden.empty()) {
-      for (Index k = 0; k < shape_.outputs(); ++k) projected(from, to, k).store(raw + k * W);
-    } else {
-      S* in = hidden(0, block, side);
-      for (Index k = 0; k < shape_.width; ++k) elu(projected(from, to, k)).store(in + k * W);
+    const bool deep = !shape_.hidden.empty();
+    const Index first = deep ? shape_.width : shape_.outputs();
+    S* out_of_first = deep ? hidden(0, block, side) : raw;
+    for (Index column = 0; column < columns_; column += 4) {
+      P sum[4];
+      projected(from, to, column, sum);
+      for (Index k = column; k < std::min(column + 4, columns_); ++k) {
+        const P value = sum[k - column];
+        if (k < first) {
+          (deep ? elu(value) : value).store(out_of_first + k * W);
+        } else {
+          sigmoid(value).store(edge_factor_.data() + (block * 2 + side) * W);
+        }
+      }
+    }
+    if (deep) {
+      S* in = out_of_first;
       for (std::size_t layer = 1; layer < shape_.hidden.size(); ++layer) {
         S* out = hidden(layer, block, side);
         arc_dense(parameters.data(shape_.hidden[layer]), shape_.width, in, out);
@@ -213,9 +225,6 @@ class SheafLearner {
       if (shape_.spread > 0) {
         arc_dense(parameters.data(shape_.spread_weight), shape_.spread, in, raw + shape_.mean * W);
       }
-    }
-    if (has_edge_weights()) {
-      sigmoid(projected(from, to, columns_ - 1)).store(edge_factor_.data() + (block * 2 + side) * W);
     }
   }
 
@@ -267,19 +276,28 @@ class SheafLearner {
           first = shape_.width;
         }
         const std::int32_t* arcs = blocks_->arcs(block, side);
-        const int count = blocks_->lane_count(block);
-        for (int lane = 0; lane < count; ++lane) {
-          S* out = arc_bar_.data() + arcs[lane] * columns_;
-          for (Index k = 0; k < first; ++k) out[k] = first_bar[k * W + lane];
-          if (has_edge_weights()) {
-            const S* factor = edge_factor_.data() + block * 2 * W;
-            const S own = factor[side * W + lane];
-            // ∂w/∂logit = own (1 − own) · other
-            out[first] = edge_weight_bar_[block * W + lane] * factor[(1 - side) * W + lane] * own * (S(1) - own);
+        for (Index column = 0; column < columns_; column += 4) {
+          P bar[4];
+          for (Index k = 0; k < 4; ++k) {
+            const Index at = column + k;
+            bar[k] = P(S(0));
+            if (at < first) {
+              bar[k] = P::load(first_bar + at * W);
+            } else if (at < columns_) {
+              bar[k] = edge_factor_logit_bar(block, side);
+            }
           }
+          lanes_to_rows<4>(bar, blocks_->lane_count(block),
+                           [&](int lane) { return arc_bar_.data() + arcs[lane] * half_ + column; });
         }
       }
     }
+  }
+  /// ∂w/∂logit = own (1 − own) · other.
+  [[nodiscard]] P edge_factor_logit_bar(Index block, int side) const {
+    const S* factor = edge_factor_.data() + block * 2 * W;
+    const P own = P::load(factor + side * W), other = P::load(factor + (1 - side) * W);
+    return P::load(edge_weight_bar_.data() + block * W) * other * own * (P(S(1)) - own);
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
@@ -332,17 +350,22 @@ class SheafLearner {
 
   /// projection_ becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
   void gather_projection_bar(int threads) {
-    projection_.fill(S(0));
     parallel_for(threads, graph_->node_count(), 64, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
-        for_tiles<S>(0, columns_, [&]<class T>(Index c) {
-          T own = T(S(0)), other = T(S(0));
+        // The second half overwrites what filled up the first.
+        for_tiles<S>(0, half_, [&]<class T>(Index c) {
+          T own = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            own += load<T>(arc_bar_.data() + arc * columns_ + c);
-            other += load<T>(arc_bar_.data() + graph_->reverse(arc) * columns_ + c);
+            own += load<T>(arc_bar_.data() + arc * half_ + c);
           }
           store(out + c, own);
+        });
+        for_tiles<S>(0, half_, [&]<class T>(Index c) {
+          T other = T(S(0));
+          for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
+            other += load<T>(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
+          }
           store(out + columns_ + c, other);
         });
       }
@@ -352,7 +375,8 @@ class SheafLearner {
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
   SheafLearnerShape shape_;
-  Index columns_ = 0, stride_ = 0;
+  Index columns_ = 0;            ///< outputs of the first layer
+  Index half_ = 0, stride_ = 0;  ///< those filled up to groups of four; two such halves
   Buffer<S> weight_, weight_back_, projection_;
   Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
   Index chunks_ = 1;

@@ -107,14 +107,8 @@ void mean_probabilities(Network<Model>& network, const ParameterSet<typename Mod
   std::fill(probabilities.begin(), probabilities.end(), 0.0);
   const Index n = network.graph().node_count();
   const Index drawn = network.evaluate(parameters, seed, epoch, samples, [&](Index) {
-    parallel_for(network.threads(), n, 1024, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        const auto* row = network.log_probabilities() + u * network.class_stride();
-        for (Index c = 0; c < classes; ++c) {
-          probabilities[static_cast<std::size_t>(u * classes + c)] += static_cast<double>(std::exp(row[c]));
-        }
-      }
-    });
+    add_probabilities(network.threads(), n, classes, network.log_probabilities(), network.class_stride(),
+                      probabilities.data());
   });
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }

@@ -37,6 +37,7 @@ class VariationalSheaf {
       : blocks_(&blocks),
         parametrisation_(parametrisation),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
+        scale_(blocks.block_count() * 2 * Q::scale_size * W),
         gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
         block_sum_(blocks.block_count()) {}
 
@@ -47,23 +48,35 @@ class VariationalSheaf {
       load_lanes<raw_size>(learner.raw(block, side), raw);
       Q::activate(raw, parametrisation_, parameters);
       store_lanes<Q::parameter_size>(parameters, parameter(block, side));
+      if constexpr (Q::scale_size > 0) {
+        P scales[Q::scale_size];
+        Q::scales(parameters, scales);
+        store_lanes<Q::scale_size>(scales, scale_.data() + (block * 2 + side) * Q::scale_size * W);
+      }
     });
   }
 
-  /// Draws the maps of one block of edges and writes them to `sheaf`; for NetworkSheaf::build().
-  void sample_block(const SheafNoise<S>& noise, Index block, NetworkSheaf<Family, S>& sheaf) const {
+  /// Draws the maps of one block of edges; for NetworkSheaf::build().
+  void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) {
-      P parameters[Q::parameter_size], draw[Q::noise_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      prefetch_lanes<Q::location_size>(parameter(block, side));
+      prefetch_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W);
+      P parameters[Q::location_size], scales[Q::scale_size > 0 ? Q::scale_size : 1], draw[Q::noise_size];
       if (noise.values != nullptr) {
         gather_explicit(noise.values, blocks_->arcs(block, side), draw);
       } else {
         Q::draw_noise(noise.stream, arc_numbers(block, side), draw);
       }
-      Map map;
-      Q::sample(parameters, draw, map);
-      NetworkSheaf<Family, S>::store_map(map, sheaf.maps(block, side));
+      load_lanes<Q::location_size>(parameter(block, side), parameters);
+      load_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W, scales);
+      Q::sample_scaled(parameters, scales, draw, map[side]);
     }
+  }
+  /// The same, written to `sheaf`.
+  void sample_block(const SheafNoise<S>& noise, Index block, NetworkSheaf<Family, S>& sheaf) const {
+    Map map[2];
+    sample_block(noise, block, map);
+    for (int side = 0; side < 2; ++side) NetworkSheaf<Family, S>::store_map(map[side], sheaf.maps(block, side));
   }
 
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
@@ -97,18 +110,23 @@ class VariationalSheaf {
   /// Adds the derivative through the maps of `sheaf`, and of monte_carlo_weight · monte_carlo_kl.
   void sample_backward(int threads, const NetworkSheaf<Family, S>& sheaf,
                        const NetworkSheafGradient<Family, S>& sheaf_gradient, double monte_carlo_weight) {
-    const P share = P(static_cast<S>(per_pair(monte_carlo_weight)));
+    const S share = pair_share(monte_carlo_weight);
     for_incident_pairs(threads, [&](Index block, int side) {
-      P parameters[Q::parameter_size], bar[Q::gradient_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      load_lanes<Q::gradient_size>(gradient(block, side), bar);
       const Map map_bar = NetworkSheaf<Family, S>::load_map(sheaf_gradient.map_bar.data() +
                                                             (block * 2 + side) * Q::noise_size * W);
-      Q::sample_backward(parameters, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)), map_bar, share,
-                         bar);
-      store_lanes<Q::gradient_size>(bar, gradient(block, side));
+      sample_backward(block, side, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)), map_bar, share);
     });
   }
+  /// The same for one block and side; `share` is pair_share(monte_carlo_weight).
+  void sample_backward(Index block, int side, const Map& map, const Map& map_bar, S share) {
+    P parameters[Q::parameter_size], bar[Q::gradient_size];
+    load_lanes<Q::location_size>(parameter(block, side), parameters);
+    load_lanes<Q::gradient_size>(gradient(block, side), bar);
+    Q::sample_backward(parameters, map, map_bar, P(share), bar);
+    store_lanes<Q::gradient_size>(bar, gradient(block, side));
+  }
+  /// The weight of one incident pair in `weight` times a mean over all of them.
+  [[nodiscard]] S pair_share(double weight) const noexcept { return static_cast<S>(per_pair(weight)); }
   /// Ends the backward pass: derivatives of the raw outputs, into the learner.
   void end_backward(int threads, SheafLearner<S>& learner) const {
     for_incident_pairs(threads, [&](Index block, int side) {
@@ -187,7 +205,7 @@ class VariationalSheaf {
 
   const EdgeBlocks<S>* blocks_ = nullptr;
   RotationParametrisation parametrisation_ = RotationParametrisation::householder;
-  Buffer<S> parameter_, gradient_;
+  Buffer<S> parameter_, scale_, gradient_;
   Buffer<double> block_sum_;
 };
 
@@ -198,7 +216,9 @@ class VariationalSheaf<Identity<D>, S> {
   VariationalSheaf() = default;
   VariationalSheaf(const EdgeBlocks<S>&, RotationParametrisation) {}
   void activate(int, const SheafLearner<S>&) {}
-  void sample_block(const SheafNoise<S>&, Index, NetworkSheaf<Identity<D>, S>&) const {}
+  void sample_block(const SheafNoise<S>&, Index, typename NetworkSheaf<Identity<D>, S>::Map (&map)[2]) const {
+    for (auto& one : map) one = NetworkSheaf<Identity<D>, S>::load_map(nullptr);
+  }
   [[nodiscard]] double mean_kl(int) { return 0; }
   [[nodiscard]] double monte_carlo_kl(int, const NetworkSheaf<Identity<D>, S>&) { return 0; }
   void begin_backward(int, double) {}

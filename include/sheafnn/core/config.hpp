@@ -29,6 +29,13 @@
 #define SHEAFNN_INLINE inline
 #endif
 
+/// The same for a lambda, between its parameters and its body.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define SHEAFNN_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define SHEAFNN_INLINE_LAMBDA
+#endif
+
 /// Keeps a large function that is called from many places from being copied into each of them.
 /// Device code is left to the device compiler.
 #if defined(__GNUC__) && !defined(__CUDACC__)

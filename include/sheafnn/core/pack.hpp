@@ -18,6 +18,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
+#include "sheafnn/core/pack_avx512.hpp"
 #include "sheafnn/core/vector_sqrt.hpp"
 
 #if defined(__AVX512DQ__) && !defined(__CUDACC__)
@@ -92,8 +93,8 @@ struct Pack {
   Chunk chunk[chunks];
 
   Pack() = default;
-  /// The same value in every lane.
-  SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = Chunk{} + value; }
+  /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
+  SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{}; }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0), ...).
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
@@ -186,6 +187,13 @@ template <class T>
   requires std::is_arithmetic_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
 
+/// Does the condition hold in any lane?
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
+  return mask_bits(mask) != 0;
+}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
+
 /// The scalar under T: float for float and for Pack<float, W>.
 template <class T>
 struct ScalarOf {
@@ -206,14 +214,26 @@ using scalar_of_t = typename ScalarOf<T>::type;
     x = x.name().eval();                                              \
     return Pack<T, W>::load(x.data());                                \
   }
-SHEAFNN_PACK_FUNCTION(exp)
 SHEAFNN_PACK_FUNCTION(expm1)
-SHEAFNN_PACK_FUNCTION(log)
 SHEAFNN_PACK_FUNCTION(log1p)
 SHEAFNN_PACK_FUNCTION(sin)
 SHEAFNN_PACK_FUNCTION(cos)
 SHEAFNN_PACK_FUNCTION(tanh)
+SHEAFNN_PACK_FUNCTION(exp)
+SHEAFNN_PACK_FUNCTION(log)
 #undef SHEAFNN_PACK_FUNCTION
+#if SHEAFNN_AVX512
+[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> exp(const Pack<float, 16>& a) {
+  Pack<float, 16> r;
+  r.chunk[0] = detail::exp16(a.chunk[0]);
+  return r;
+}
+[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> log(const Pack<float, 16>& a) {
+  Pack<float, 16> r;
+  r.chunk[0] = detail::log16(a.chunk[0]);
+  return r;
+}
+#endif
 
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
@@ -335,7 +355,7 @@ template <class T>
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE std::uint32_t mask_bits(const PackMask<T, W>& mask) {
   static_assert(W <= 32);
-#if SHEAFNN_VECTOR_TYPES && defined(__AVX512DQ__)
+#if SHEAFNN_AVX512
   if constexpr (sizeof(T) == 4 && W == 16) {
     return static_cast<std::uint32_t>(_mm512_movepi32_mask((__m512i)mask.chunk[0]));
   }

@@ -97,6 +97,22 @@ SHEAFNN_NOINLINE void add_column_sums(Index rows, Index columns, const S* m, Ind
   });
 }
 
+/// out (rows × columns) += m, whose rows are `stride` apart.
+template <class S>
+void add_rows(Index rows, Index columns, const S* m, Index stride, S* out) {
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) out[i * columns + j] += m[i * stride + j];
+  }
+}
+
+/// out += in, for long arrays.
+template <class S>
+void add_array(int threads, Index count, const S* in, S* out) {
+  parallel_for(threads, count, 8192, [=](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) out[i] += in[i];
+  });
+}
+
 /// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.
 template <class S>
 [[nodiscard]] constexpr Index padded(Index count) {

@@ -5,17 +5,51 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 
 namespace sheafnn {
 
+namespace detail {
+
+/// Logarithmic softmax of W rows, or of fewer, side by side; four columns at a time, which the stride has room for.
+template <class S>
+void log_softmax_block(int count, Index classes, S* logits, Index stride) {
+  constexpr int W = lanes<S>;
+  using P = Pack<S, W>;
+  P largest = P(-std::numeric_limits<S>::infinity()), sum = P(S(0)), quad[4];
+  const auto columns = [&](Index column, const auto& use) {
+    const auto row = [&](int lane) { return static_cast<const S*>(logits) + lane * stride + column; };
+    rows_to_lanes<4>(count, row, quad);
+    for (int k = 0; k < static_cast<int>(std::min<Index>(4, classes - column)); ++k) use(quad[k]);
+  };
+  for (Index c = 0; c < classes; c += 4) columns(c, [&](const P& value) { largest = max(largest, value); });
+  for (Index c = 0; c < classes; c += 4) columns(c, [&](const P& value) { sum += exp(value - largest); });
+  const P shift = largest + log(sum);
+  for (Index c = 0; c < classes; c += 4) {
+    columns(c, [&](P& value) { value = value - shift; });
+    lanes_to_rows<4>(quad, count, [&](int lane) { return logits + lane * stride + c; });
+  }
+}
+
+}  // namespace detail
+
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
 template <class S>
 void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index stride) {
+  constexpr Index W = lanes<S>;
   parallel_for(threads, rows, 1024, [=](Index begin, Index end) {
+    if (stride % 4 == 0) {
+      for (Index u = begin; u < end; u += W) {
+        detail::log_softmax_block(static_cast<int>(std::min(W, end - u)), classes, logits + u * stride, stride);
+      }
+      return;
+    }
     for (Index u = begin; u < end; ++u) {
       S* row = logits + u * stride;
       const S largest = *std::max_element(row, row + classes);
@@ -23,6 +57,26 @@ void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index s
       for (Index c = 0; c < classes; ++c) sum += std::exp(row[c] - largest);
       const S shift = largest + std::log(sum);
       for (Index c = 0; c < classes; ++c) row[c] -= shift;
+    }
+  });
+}
+
+/// sum (rows × classes) += e^log_probabilities (row stride `stride`, which is finite where it fills up).
+template <class S>
+void add_probabilities(int threads, Index rows, Index classes, const S* log_probabilities, Index stride,
+                       double* sum) {
+  parallel_for(threads, rows, 1024, [=](Index begin, Index end) {
+    for (Index u = begin; u < end; ++u) {
+      S value[64];
+      for (Index from = 0; from < classes; from += 64) {
+        const Index count = std::min<Index>(64, classes - from);
+        const Index filled = std::min((count + 7) / 8 * 8, stride - from);  // whole tiles
+        for_tiles<S>(0, filled, [&]<class T>(Index c) {
+          using std::exp;
+          store(value + c, exp(load<T>(log_probabilities + u * stride + from + c)));
+        });
+        for (Index c = 0; c < count; ++c) sum[u * classes + from + c] += static_cast<double>(value[c]);
+      }
     }
   });
 }
@@ -49,7 +103,10 @@ void negative_log_likelihood_backward(Index rows, Index classes, const S* log_pr
   const S share = weight / static_cast<S>(nodes.size());
   for (const std::int32_t u : nodes) {
     S* row = logits_bar + u * stride;
-    for (Index c = 0; c < classes; ++c) row[c] = share * std::exp(log_probabilities[u * stride + c]);
+    for_tiles<S>(0, classes, [&]<class T>(Index c) {
+      using std::exp;
+      store(row + c, T(share) * exp(load<T>(log_probabilities + u * stride + c)));
+    });
     row[labels[static_cast<std::size_t>(u)]] -= share;
   }
 }

@@ -52,35 +52,64 @@ class SparseInput {
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
   void forward(int threads, const S* values, const S* weight, const S* bias, Index width, S* out) const {
     parallel_for(threads, rows_, 64, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        for_tiles<S>(0, width, [&]<class T>(Index c) {
-          T sum = load<T>(bias + c);
-          for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
-            sum += T(values[k]) * load<T>(weight + column_[k] * width + c);
+      const std::int32_t* column = column_.data();
+      for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+        for (Index u = begin; u < end; ++u) {
+          T sum[Tiles];
+          for (int t = 0; t < Tiles; ++t) sum[t] = load<T>(bias + c + t * tile<T>);
+          for (Index k = row_offset_[u], last = row_offset_[u + 1]; k < last; ++k) {
+            add_scaled<T, Tiles>(values[k], weight + column[k] * width + c, sum);
           }
-          store(out + u * width + c, sum);
-        });
-      }
+          for (int t = 0; t < Tiles; ++t) store(out + u * width + c + t * tile<T>, sum[t]);
+        }
+      });
     });
   }
 
   /// weight_bar (columns() × width) += Xᵀ out_bar. Each column is summed by one thread in a fixed order.
   void backward(int threads, const S* values, const S* out_bar, Index width, S* weight_bar) const {
     parallel_for(threads, columns_, 64, [&](Index begin, Index end) {
-      for (Index j = begin; j < end; ++j) {
-        if (column_offset_[j] == column_offset_[j + 1]) continue;
-        for_tiles<S>(0, width, [&]<class T>(Index c) {
-          T sum = T(S(0));
-          for (Index k = column_offset_[j]; k < column_offset_[j + 1]; ++k) {
-            sum += T(values[entry_[k]]) * load<T>(out_bar + row_[k] * width + c);
+      const std::int32_t* row = row_.data();
+      const Index* entry = entry_.data();
+      for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+        for (Index j = begin; j < end; ++j) {
+          const Index first = column_offset_[j], last = column_offset_[j + 1];
+          if (first == last) continue;
+          T sum[Tiles];
+          for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
+          for (Index k = first; k < last; ++k) {
+            add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
           }
-          store(weight_bar + j * width + c, load<T>(weight_bar + j * width + c) + sum);
-        });
-      }
+          for (int t = 0; t < Tiles; ++t) {
+            S* place = weight_bar + j * width + c + t * tile<T>;
+            store(place, load<T>(place) + sum[t]);
+          }
+        }
+      });
     });
   }
 
  private:
+  /// Lanes of a tile of columns.
+  template <class T>
+  static constexpr int tile = static_cast<int>(sizeof(T) / sizeof(S));
+
+  /// Calls body.template operator()<T, Tiles>(c) for groups of Tiles tiles from column c on: several sums at a time hide
+  /// each other's latency.
+  template <class Body>
+  static SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
+    using P = Pack<S, lanes<S>>;
+    Index c = 0;
+    for (; c + 3 * P::width <= width; c += 3 * P::width) body.template operator()<P, 3>(c);
+    for (; c + 2 * P::width <= width; c += 2 * P::width) body.template operator()<P, 2>(c);
+    for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
+  }
+  /// sum += value · row.
+  template <class T, int Tiles>
+  static SHEAFNN_INLINE void add_scaled(S value, const S* row, T* sum) {
+    SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += T(value) * load<T>(row + t * tile<T>);
+  }
+
   Index rows_, columns_;
   Buffer<Index> row_offset_;
   Buffer<std::int32_t> column_;

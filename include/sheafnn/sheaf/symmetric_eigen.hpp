@@ -84,7 +84,16 @@ template <class T, int N>
   }
   SymmetricEigen<T, N> r;
   r.vectors = identity_matrix<T, N>();
+  // Couplings shrink quadratically; what is far below the rounding of ‖P‖ is none.
+  constexpr scalar_of_t<T> none = std::numeric_limits<scalar_of_t<T>>::epsilon() / 64;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
+    if (N > 2 && sweep > 1) {
+      T coupling = T(0);
+      for (int j = 1; j < N; ++j) {
+        for (int i = 0; i < j; ++i) coupling += abs(a(i, j));
+      }
+      if (!any(coupling > T(none))) break;
+    }
     if constexpr (N <= 5) {
       SHEAFNN_UNROLL for (int k = 0; k < N - 1; ++k) {
         SHEAFNN_UNROLL for (int l = k + 1; l < N; ++l) detail::jacobi_rotation(a, r.vectors, k, l);

@@ -1,0 +1,64 @@
+/// \file
+/// What a forward-backward pass of a Network is asked for and what it answers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph.hpp"
+
+namespace sheafnn {
+
+/// Threads worth using for one network, when the caller leaves the choice open: one for each quarter of a million of
+/// features that a layer moves along nodes and arcs, at most what the machine has. A small graph is done sooner by one
+/// thread than two threads agree to begin.
+template <class Model>
+[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
+  constexpr Index worth_a_thread = 250'000;
+  const Index moved = (graph.node_count() + graph.arc_count()) * model.hidden_width();
+  return static_cast<int>(std::clamp<Index>(moved / worth_a_thread, 1, hardware_threads()));
+}
+
+/// What a forward-backward pass computes the loss of.
+template <class S>
+struct TrainingPass {
+  std::span<const std::int32_t> labels;  ///< of all nodes
+  std::span<const std::int32_t> nodes;   ///< training nodes
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;   ///< addresses the random numbers
+  double input_dropout = 0;  ///< of features, in [0, 1)
+  double dropout = 0;        ///< of hidden features, in [0, 1)
+  double kl_weight = 0;      ///< λ
+  KlEstimator kl_estimator = KlEstimator::closed_form;
+  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
+  std::vector<const S*> noise = {};
+};
+
+/// Loss = nll + λ · kl of one pass.
+struct PassResult {
+  double nll = 0;
+  double kl = 0;
+  double loss = 0;
+};
+
+/// What a deterministic model's sheaf learner read: hidden features, and the factor of those that dropout kept.
+template <class S>
+struct LearnerInput {
+  const S* values = nullptr;
+  double scale = 1;
+};
+/// Room for them after dropout, and which were kept.
+template <class S>
+struct LearnerMask {
+  Buffer<S> values;
+  Buffer<std::uint8_t> mask;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,267 @@
+/// \file
+/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row `lane`
+/// is lane `lane` of pack k). Sixteen floats change places four packs at a time within registers where the target can;
+/// elsewhere they go through a small array.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
+
+namespace sheafnn {
+
+/// Numbers a row of K is given room for, so that whole groups of four can be moved: K itself when it is 1.
+[[nodiscard]] constexpr int row_room(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
+
+namespace detail {
+
+/// May these packs be moved in groups of four?
+template <class S, int W>
+inline constexpr bool moves_quads = SHEAFNN_AVX512 != 0 && sizeof(S) == 4 && W == 16;
+
+#if SHEAFNN_AVX512
+/// Four packs a, b, c, d become t_i, whose quarter j holds (a, b, c, d) of lane 4 j + i; its own inverse.
+SHEAFNN_INLINE void transpose_quads(__m512* t) {
+  const __m512d ab0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[0], t[1]));
+  const __m512d ab2 = _mm512_castps_pd(_mm512_maskz_unpackhi_ps(all_lanes, t[0], t[1]));
+  const __m512d cd0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[2], t[3]));
+  const __m512d cd2 = _mm512_castps_pd(_mm512_maskz_unpackhi_ps(all_lanes, t[2], t[3]));
+  t[0] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(all_halves, ab0, cd0));
+  t[1] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab0, cd0));
+  t[2] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(all_halves, ab2, cd2));
+  t[3] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab2, cd2));
+}
+
+/// Up to four packs in turned order; those that are missing are 0.
+template <int Packs>
+SHEAFNN_INLINE void take_quad(const Pack<float, 16>* in, __m512* t) {
+  t[0] = in[0].chunk[0];
+  t[1] = t[2] = t[3] = __m512{};
+  if constexpr (Packs > 1) t[1] = in[1].chunk[0];
+  if constexpr (Packs > 2) t[2] = in[2].chunk[0];
+  if constexpr (Packs > 3) t[3] = in[3].chunk[0];
+  transpose_quads(t);
+}
+
+/// Up to four packs to the rows at row(lane), which have room for four.
+template <int Packs, class Row>
+SHEAFNN_INLINE void store_quad(const Pack<float, 16>* in, int count, const Row& row) {
+  __m512 t[4];
+  take_quad<Packs>(in, t);
+  if (count == 16) {
+    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) {
+      _mm_storeu_ps(row(i), _mm512_castps512_ps128(t[i]));
+      _mm_storeu_ps(row(4 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 1));
+      _mm_storeu_ps(row(8 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 2));
+      _mm_storeu_ps(row(12 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 3));
+    }
+  } else {
+    alignas(64) float quads[4][16];
+    for (int i = 0; i < 4; ++i) _mm512_store_ps(quads[i], t[i]);
+    for (int lane = 0; lane < count; ++lane) {
+      _mm_storeu_ps(row(lane), _mm_load_ps(quads[lane % 4] + lane / 4 * 4));
+    }
+  }
+}
+
+/// The inverse: up to four packs from rows of which four numbers may be read.
+template <int Packs, class Row>
+SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, 16>* out) {
+  __m512 t[4];
+  if (count == 16) {
+    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) {
+      t[i] = _mm512_castps128_ps512(_mm_loadu_ps(row(i)));
+      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0x00F0), _mm_loadu_ps(row(4 + i)));
+      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0x0F00), _mm_loadu_ps(row(8 + i)));
+      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0xF000), _mm_loadu_ps(row(12 + i)));
+    }
+  } else {
+    alignas(64) float quads[4][16] = {};
+    for (int lane = 0; lane < count; ++lane) {
+      _mm_store_ps(quads[lane % 4] + lane / 4 * 4, _mm_loadu_ps(row(lane)));
+    }
+    for (int i = 0; i < 4; ++i) t[i] = _mm512_load_ps(quads[i]);
+  }
+  transpose_quads(t);
+  SHEAFNN_UNROLL for (int k = 0; k < Packs; ++k) out[k].chunk[0] = t[k];
+}
+
+/// Adds the sums over lanes of three or four packs to out.
+template <int Packs>
+SHEAFNN_INLINE void add_quad_sums(const Pack<float, 16>* in, float* out) {
+  __m512 t[4];
+  take_quad<Packs>(in, t);
+  const __m512 rows = _mm512_add_ps(_mm512_add_ps(t[0], t[1]), _mm512_add_ps(t[2], t[3]));
+  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(rows), _mm512_maskz_extractf32x8_ps(0xFF, rows, 1));
+  const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  if constexpr (Packs == 4) {
+    _mm_storeu_ps(out, _mm_add_ps(_mm_loadu_ps(out), sum));
+  } else {
+    alignas(16) float value[4];
+    _mm_store_ps(value, sum);
+    for (int i = 0; i < Packs; ++i) out[i] += value[i];
+  }
+}
+
+/// Where the numbers of K packs lie when their 16 rows stand one behind the other, or the other way round: output vector
+/// v takes its lane i from lane `from` of input vector `vector`.
+template <int K, bool ToRows>
+struct RowOrder {
+  std::array<std::array<std::int32_t, 16>, K> from{};
+  std::array<std::array<std::uint16_t, K>, K> mask{};  ///< [output][input]: lanes taken
+
+  constexpr RowOrder() {
+    for (int v = 0; v < K; ++v) {
+      for (int i = 0; i < 16; ++i) {
+        const int place = ToRows ? 16 * v + i : i * K + v;
+        const int vector = ToRows ? place % K : place / 16;
+        from[static_cast<std::size_t>(v)][static_cast<std::size_t>(i)] = ToRows ? place / K : place % 16;
+        auto& lanes_of = mask[static_cast<std::size_t>(v)][static_cast<std::size_t>(vector)];
+        lanes_of = static_cast<std::uint16_t>(lanes_of | (1U << i));
+      }
+    }
+  }
+};
+/// 16 K numbers into the order of rows, or back into lanes.
+template <int K, bool ToRows>
+SHEAFNN_INLINE void reorder(const __m512* in, __m512* out) {
+  static constexpr RowOrder<K, ToRows> order;
+  SHEAFNN_UNROLL for (int v = 0; v < K; ++v) {
+    const __m512i from = _mm512_loadu_si512(order.from[static_cast<std::size_t>(v)].data());
+    out[v] = _mm512_maskz_permutexvar_ps(all_lanes, from, in[0]);
+    SHEAFNN_UNROLL for (int k = 1; k < K; ++k) {
+      const std::uint16_t lanes_of = order.mask[static_cast<std::size_t>(v)][static_cast<std::size_t>(k)];
+      out[v] = _mm512_mask_permutexvar_ps(out[v], lanes_of, from, in[k]);
+    }
+  }
+}
+#endif
+
+}  // namespace detail
+
+/// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
+///
+/// \tparam Room  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
+/// \param row    row(lane) → S*
+template <int K, int Room = K, int W, class S, class Row>
+SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
+  static_assert(Room >= K);
+  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Room >= row_room(K) && K > 1 ? row_room(K) : K / 4 * 4);
+#if SHEAFNN_AVX512
+  if constexpr (quads > 0) {
+    [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
+      (detail::store_quad<std::min(4, K - 4 * q)>(in + 4 * q, count, [&](int lane) { return row(lane) + 4 * q; }),
+       ...);
+    }(std::make_integer_sequence<int, quads / 4>{});
+  }
+#endif
+  if constexpr (quads < K) {
+    constexpr int rest = K - quads;
+    alignas(64) S buffer[rest * W];
+    SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) in[quads + k].store(buffer + k * W);
+    for (int lane = 0; lane < count; ++lane) {
+      S* out = row(lane) + quads;
+      SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) out[k] = buffer[k * W + lane];
+    }
+  }
+}
+
+/// Reads entry k of row(lane) into lane `lane` of out[k], for the first `count` lanes; the others become 0.
+///
+/// \tparam Room  numbers that may be read in every row, ≥ K
+/// \param row    row(lane) → const S*
+template <int K, int Room = K, int W, class S, class Row>
+SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
+  static_assert(Room >= K);
+  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Room >= row_room(K) && K > 1 ? row_room(K) : K / 4 * 4);
+#if SHEAFNN_AVX512
+  if constexpr (quads > 0) {
+    [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
+      (detail::load_quad<std::min(4, K - 4 * q)>(count, [&](int lane) { return row(lane) + 4 * q; }, out + 4 * q),
+       ...);
+    }(std::make_integer_sequence<int, quads / 4>{});
+  }
+#endif
+  if constexpr (quads < K) {
+    constexpr int rest = K - quads;
+    alignas(64) S buffer[rest * W];
+    const auto put = [&](int lane) {
+      const S* in = row(lane) + quads;
+      SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) buffer[k * W + lane] = in[k];
+    };
+    if (count < W) {
+      std::fill_n(buffer, rest * W, S(0));
+      for (int lane = 0; lane < count; ++lane) put(lane);
+    } else {
+      for (int lane = 0; lane < W; ++lane) put(lane);
+    }
+    SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) out[quads + k] = Pack<S, W>::load(buffer + k * W);
+  }
+}
+
+/// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  numbers from one row to the next, ≥ K
+template <int K, int Stride = K, int W, class S>
+SHEAFNN_INLINE void gather_rows(const S* base, const std::int32_t* rows, Pack<S, W>* out) {
+  rows_to_lanes<K, Stride>(W, [=](int lane) { return base + static_cast<Index>(rows[lane]) * Stride; }, out);
+}
+/// Writes lane `lane` of in[k] to entry k of rows[lane], for the first `count` lanes.
+template <int K, int Stride = K, int W, class S>
+SHEAFNN_INLINE void scatter_rows(const Pack<S, W>* in, const std::int32_t* rows, int count, S* base) {
+  lanes_to_rows<K, Stride>(in, count, [=](int lane) { return base + static_cast<Index>(rows[lane]) * Stride; });
+}
+
+/// Reads `count` ≤ W consecutive rows into the first lanes of out[k]; the other lanes become 0.
+template <int K, int Stride = K, int W, class S>
+SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
+#if SHEAFNN_AVX512
+  if constexpr (detail::moves_quads<S, W> && K == Stride && (K == 2 || K == 3)) {
+    if (count == W) {
+      __m512 in[K], turned[K];
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k] = _mm512_loadu_ps(rows + k * W);
+      detail::reorder<K, false>(in, turned);
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k].chunk[0] = turned[k];
+      return;
+    }
+  }
+#endif
+  rows_to_lanes<K, Stride>(count, [=](int lane) { return rows + lane * Stride; }, out);
+}
+/// Writes the first `count` lanes of in[k] as consecutive rows.
+template <int K, int Stride = K, int W, class S>
+SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
+#if SHEAFNN_AVX512
+  if constexpr (detail::moves_quads<S, W> && K == Stride && (K == 2 || K == 3)) {
+    if (count == W) {
+      __m512 lanes_of[K], turned[K];
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) lanes_of[k] = in[k].chunk[0];
+      detail::reorder<K, true>(lanes_of, turned);
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) _mm512_storeu_ps(rows + k * W, turned[k]);
+      return;
+    }
+  }
+#endif
+  lanes_to_rows<K, Stride>(in, count, [=](int lane) { return rows + lane * Stride; });
+}
+
+/// Adds the sums over lanes of `Count` packs to out[0 … Count).
+template <int Count, class T, class S>
+SHEAFNN_INLINE void add_lane_sums(const T* in, S* out) {
+  int first = 0;
+#if SHEAFNN_AVX512
+  if constexpr (std::is_same_v<T, Pack<float, 16>> && Count >= 3) {
+    constexpr int whole = Count % 4 == 3 ? Count + 1 : Count / 4 * 4;
+    [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
+      (detail::add_quad_sums<std::min(4, Count - 4 * q)>(in + 4 * q, out + 4 * q), ...);
+    }(std::make_integer_sequence<int, whole / 4>{});
+    first = whole;
+  }
+#endif
+  for (int k = first; k < Count; ++k) out[k] += reduce_add(in[k]);
+}
+
+}  // namespace sheafnn

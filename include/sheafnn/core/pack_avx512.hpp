@@ -1,0 +1,66 @@
+/// \file
+/// What AVX-512 has instructions for that compilers do not find: exponentials and logarithms of sixteen lanes. Included by core/pack.hpp; empty on other targets.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/core/config.hpp"
+
+#if SHEAFNN_VECTOR_TYPES && defined(__AVX512F__) && defined(__AVX512DQ__)
+#define SHEAFNN_AVX512 1
+#include <immintrin.h>
+#else
+#define SHEAFNN_AVX512 0
+#endif
+
+#if SHEAFNN_AVX512
+namespace sheafnn::detail {
+
+// The unmasked forms of many intrinsics make gcc 12 warn of the undefined vector that they start from; with a full mask
+// they compile to the same instructions.
+inline constexpr __mmask16 all_lanes = 0xFFFF;
+
+/// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2 roundings;
+/// not a number stays one, and ±∞ give ∞ and 0.
+SHEAFNN_INLINE __m512 exp16(__m512 x) {
+  // Of two operands one of which is no number, these take the second.
+  x = _mm512_maskz_min_ps(all_lanes, _mm512_set1_ps(89.0F), x);
+  x = _mm512_maskz_max_ps(all_lanes, _mm512_set1_ps(-104.5F), x);
+  const __m512 q = _mm512_maskz_roundscale_ps(all_lanes, _mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341F)),
+                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m512 r = _mm512_fnmadd_ps(q, _mm512_set1_ps(0.693359375F), x);
+  r = _mm512_fnmadd_ps(q, _mm512_set1_ps(-2.12194440e-4F), r);
+  const __m512 square = _mm512_mul_ps(r, r);
+  __m512 high = _mm512_fmadd_ps(_mm512_set1_ps(1.9875691500e-4F), r, _mm512_set1_ps(1.3981999507e-3F));
+  high = _mm512_fmadd_ps(high, r, _mm512_set1_ps(8.3334519073e-3F));
+  __m512 low = _mm512_fmadd_ps(_mm512_set1_ps(4.1665795894e-2F), r, _mm512_set1_ps(1.6666665459e-1F));
+  low = _mm512_fmadd_ps(low, r, _mm512_set1_ps(5.0000001201e-1F));
+  const __m512 cube = _mm512_mul_ps(square, r);
+  const __m512 line = _mm512_add_ps(r, _mm512_set1_ps(1.0F));
+  return _mm512_maskz_scalef_ps(all_lanes, _mm512_fmadd_ps(_mm512_fmadd_ps(high, cube, low), square, line), q);
+}
+
+/// log x = log m + e log 2, m in [√½, √2): the polynomial of Cephes. −∞ for 0, ∞ for ∞, no number for anything negative.
+SHEAFNN_INLINE __m512 log16(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  const __m512 mantissa = _mm512_maskz_getmant_ps(all_lanes, x, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_nan);
+  const __mmask16 small = _mm512_cmp_ps_mask(mantissa, _mm512_set1_ps(0.707106781186547524F), _CMP_LT_OQ);
+  const __m512 floor = _mm512_maskz_getexp_ps(all_lanes, x);
+  const __m512 exponent = _mm512_mask_add_ps(floor, _mm512_knot(small), floor, one);
+  __m512 r = _mm512_sub_ps(mantissa, one);
+  r = _mm512_mask_add_ps(r, small, r, mantissa);
+  const __m512 square = _mm512_mul_ps(r, r);
+  const __m512 cube = _mm512_mul_ps(square, r);
+  __m512 a = _mm512_fmadd_ps(_mm512_set1_ps(7.0376836292e-2F), r, _mm512_set1_ps(-1.1514610310e-1F));
+  __m512 b = _mm512_fmadd_ps(_mm512_set1_ps(-1.2420140846e-1F), r, _mm512_set1_ps(1.4249322787e-1F));
+  __m512 c = _mm512_fmadd_ps(_mm512_set1_ps(2.0000714765e-1F), r, _mm512_set1_ps(-2.4999993993e-1F));
+  a = _mm512_fmadd_ps(a, r, _mm512_set1_ps(1.1676998740e-1F));
+  b = _mm512_fmadd_ps(b, r, _mm512_set1_ps(-1.6668057665e-1F));
+  c = _mm512_fmadd_ps(c, r, _mm512_set1_ps(3.3333331174e-1F));
+  a = _mm512_fmadd_ps(_mm512_fmadd_ps(a, cube, b), cube, c);
+  a = _mm512_fmadd_ps(_mm512_set1_ps(-0.5F), square, _mm512_mul_ps(a, cube));
+  return _mm512_fmadd_ps(exponent, _mm512_set1_ps(0.693147180559945309F), _mm512_add_ps(r, a));
+}
+
+}  // namespace sheafnn::detail
+#endif
