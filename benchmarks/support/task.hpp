@@ -2,62 +2,25 @@
 /// Data to measure with: a public graph from a folder, or a synthetic twin of exactly its size.
 #pragma once
 
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/npz.hpp>
-#include <sheafnn/random/stream.hpp>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "epoch_table.hpp"
+#include "epoch_graphs.hpp"
+#include "twin.hpp"
 
 namespace benchmarks {
 
-/// `entries` ones, spread evenly over n rows, in distinct random columns of each row.
-///
-/// \param entries  at most n · columns / 2
-[[nodiscard]] inline sheafnn::NodeFeatures spread_features(sheafnn::Index n, sheafnn::Index columns,
-                                                           sheafnn::Index entries) {
-  using sheafnn::Index;
-  const sheafnn::Stream stream{0, sheafnn::Purpose::user};
-  std::vector<Index> offsets = {0};
-  std::vector<std::int32_t> chosen;
-  std::vector<Index> last_row(static_cast<std::size_t>(columns), -1);
-  std::uint32_t id = 0;
-  for (Index u = 0; u < n; ++u) {
-    const Index end = entries * (u + 1) / n;
-    while (static_cast<Index>(chosen.size()) < end) {
-      const std::uint32_t column = sheafnn::detail::below(stream.words(id++, 0).word[0], columns);
-      if (std::exchange(last_row[column], u) != u) chosen.push_back(static_cast<std::int32_t>(column));
-    }
-    std::sort(chosen.begin() + offsets.back(), chosen.end());
-    offsets.push_back(end);
-  }
-  return sheafnn::NodeFeatures::from_csr(std::move(offsets), std::move(chosen),
-                                         std::vector<double>(static_cast<std::size_t>(entries), 1.0), columns);
-}
-
-/// A graph of the table from the folder in the environment variable SHEAFNN_DATA (NAME.npz), or else a synthetic graph
-/// with as many nodes, edges, features, non-zero features and classes, named "NAME twin".
+/// A graph of the table from the folder in the environment variable SHEAFNN_DATA (NAME.npz), or else its
+/// twin.
 [[nodiscard]] inline sheafnn::Dataset load_task(const EpochGraph& graph) {
   if (const char* folder = std::getenv("SHEAFNN_DATA"); folder != nullptr && *folder != '\0') {
     const std::filesystem::path file = std::filesystem::path(folder) / (std::string(graph.name) + ".npz");
     if (std::filesystem::exists(file)) return sheafnn::io::load_npz(file);
   }
-  sheafnn::SyntheticOptions options;
-  options.nodes = graph.nodes;
-  options.degree = 2 * static_cast<double>(graph.edges) / static_cast<double>(graph.nodes);
-  options.classes = graph.classes;
-  options.features = graph.features;
-  options.splits = 1;
-  sheafnn::Dataset data = sheafnn::synthetic(options);
-  data.features = spread_features(graph.nodes, graph.features, graph.entries);
-  data.name = std::string(graph.name) + " twin";
-  return data;
+  return twin(graph);
 }
 
 }  // namespace benchmarks

@@ -1,0 +1,70 @@
+/// \file
+/// The executor that is measured, and what there is to know about the device.
+///
+/// Compiled as C++ instead of CUDA, everything runs on HostExecutor: a rehearsal that needs neither nvcc nor a
+/// GPU, with figures that say nothing about either.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <sheafnn/core/errors.hpp>
+#include <string>
+
+#if defined(__CUDACC__)
+#include <sheafnn/cuda/device_executor.hpp>
+#else
+#include <sheafnn/cuda/host_executor.hpp>
+#endif
+
+namespace benchmarks {
+
+#if defined(__CUDACC__)
+using Executor = sheafnn::cuda::DeviceExecutor;
+#else
+using Executor = sheafnn::cuda::HostExecutor;
+#endif
+
+/// A device as tables and results name it.
+struct DeviceFacts {
+  std::string name, versions;  ///< of the device; of driver and runtime
+  double memory_bytes = 0, cache_bytes = 0;
+};
+
+#if defined(__CUDACC__)
+
+/// Why there is no device to measure; empty when there is one.
+[[nodiscard]] inline std::string no_device() { return sheafnn::cuda::device_count().reason; }
+
+[[nodiscard]] inline std::unique_ptr<Executor> open_device(int device) {
+  return std::make_unique<Executor>(device);
+}
+
+/// \throws CudaError  a device that does not answer
+[[nodiscard]] inline DeviceFacts device_facts(int device) {
+  cudaDeviceProp properties{};
+  sheafnn::cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device);
+  int driver = 0, runtime = 0;
+  sheafnn::cuda::check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
+  sheafnn::cuda::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", device);
+  const auto version = [](int v) { return sheafnn::concat(v / 1000, ".", v % 1000 / 10); };
+  return {properties.name, sheafnn::concat("CUDA ", version(runtime), ", driver for CUDA ", version(driver)),
+          static_cast<double>(properties.totalGlobalMem), static_cast<double>(properties.l2CacheSize)};
+}
+
+/// Bytes in use on the current device, by all of its users.
+[[nodiscard]] inline double used_bytes() {
+  std::size_t free = 0, total = 0;
+  sheafnn::cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", 0);
+  return static_cast<double>(total - free);
+}
+
+#else
+
+[[nodiscard]] inline std::string no_device() { return {}; }
+[[nodiscard]] inline std::unique_ptr<Executor> open_device(int) { return std::make_unique<Executor>(); }
+[[nodiscard]] inline DeviceFacts device_facts(int) { return {"the host (a rehearsal)", "no CUDA", 0, 0}; }
+[[nodiscard]] inline double used_bytes() { return 0; }
+
+#endif
+
+}  // namespace benchmarks

@@ -1,0 +1,165 @@
+/// \file
+/// Benchmarks of the CUDA room. Each section writes FOLDER/SECTION.json and FOLDER/SECTION.md and prints its
+/// table.
+///
+///     sheafnn_gpu_benchmarks [SECTION...] [--out FOLDER] [--quick] …
+///
+/// Sections, all by default: calibration, epochs, batch, scaling, kernels. docs/performance.md says what they
+/// measure.
+///
+///     --out FOLDER          where results go (default: they are only printed); it must exist
+///     --quick               fewer repetitions and smaller graphs: a try, not a measurement
+///     --device N            number of the device (default 0)
+///     --edges E             edges of the largest graph of `scaling` (default 60000000)
+///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
+///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
+///     --layout              no measurements: tables whose cells say "unmeasured"; needs no device
+///
+/// Exit codes: 0, 1 a section failed (the others are measured nevertheless), 2 bad arguments, 77 there is no CUDA
+/// device.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "gpu/section.hpp"
+#include "support/command_line.hpp"
+#include "support/cpu_epochs.hpp"
+
+namespace {
+
+using namespace benchmarks;
+using sheafnn::concat;
+using sheafnn::Index;
+
+struct CommandLine {
+  Settings settings;
+  bool layout = false;
+  std::filesystem::path out;
+  std::set<std::string_view> sections;  ///< empty: all
+};
+
+/// Takes "--NAME TEXT" out of the command line; empty when it is not there.
+///
+/// \throws std::invalid_argument  no text behind the name
+std::string take_text(int& argc, char** argv, std::string_view name) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i] != name) continue;
+    sheafnn::require(i + 1 < argc, name, "nothing", "expected a value behind it");
+    std::string text = argv[i + 1];
+    std::copy(argv + i + 2, argv + argc, argv + i);
+    argc -= 2;
+    return text;
+  }
+  return {};
+}
+
+/// Takes "--NAME" out of the command line. \returns was it there?
+bool take_flag(int& argc, char** argv, std::string_view name) {
+  char** const end = std::remove_if(argv + 1, argv + argc, [&](const char* argument) { return argument == name; });
+  const bool found = end != argv + argc;
+  argc = static_cast<int>(end - argv);
+  return found;
+}
+
+CommandLine parse(int argc, char** argv, std::initializer_list<const Section*> all) {
+  CommandLine r;
+  const auto number = [&](const char* name, double fallback, double least, double most) {
+    return take_option(argc, argv, name, fallback, least, most);
+  };
+  r.settings.quick = take_flag(argc, argv, "--quick");
+  r.layout = take_flag(argc, argv, "--layout");
+  r.settings.device = static_cast<int>(number("--device", 0, 0, 1023));
+  // A graph has at most 2³⁰ edges.
+  r.settings.edges = static_cast<Index>(number("--edges", r.settings.quick ? 1e6 : 6e7, 1e5, 1073741824.0));
+  r.settings.kernel_edges =
+      static_cast<Index>(number("--kernel-edges", r.settings.quick ? 1e6 : 2e7, 1e5, 1073741824.0));
+  const std::string page = take_text(argc, argv, "--cpu-page");
+  if (!page.empty()) r.settings.cpu = cpu_epochs(page);
+  r.out = take_text(argc, argv, "--out");
+  sheafnn::require(r.out.empty() || std::filesystem::is_directory(r.out), "--out", r.out.string(),
+                   "must be a folder that exists");
+  std::string names;
+  for (const Section* section : all) names.append(" ").append(section->name);
+  for (int i = 1; i < argc; ++i) {
+    const bool known = std::any_of(all.begin(), all.end(), [&](const Section* s) { return s->name == argv[i]; });
+    sheafnn::require(known, "argument", argv[i],
+                     concat("sections are", names, "; options: see the top of main.cu"));
+    r.sections.insert(argv[i]);
+  }
+  return r;
+}
+
+/// Measures a section, prints and writes it. \returns was everything measured?
+bool run_section(const Section& section, Executor* executor, const CommandLine& line) {
+  Report report;
+  bool good = true;
+  const auto start = std::chrono::steady_clock::now();
+  if (executor != nullptr) {
+    try {
+      section.measure(*executor, line.settings, report);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s: failed: %s\n", std::string(section.name).c_str(), error.what());
+      report.remarks["failed"] = error.what();
+      good = false;
+    }
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::string text = section.table(line.settings, report);
+  if (!good) text += concat("\nFailed: ", report.remarks["failed"], "\n");
+  std::printf("%s (%.1f s)\n\n%s\n", std::string(section.name).c_str(), seconds, text.c_str());
+  std::fflush(stdout);
+  if (line.out.empty()) return good;
+  std::map<std::string, std::string> context = {{"seconds", format("%.1f", seconds)},
+                                                {"quick", line.settings.quick ? "yes" : "no"}};
+  if (executor != nullptr) {
+    const DeviceFacts facts = device_facts(line.settings.device);
+    context["device"] = facts.name;
+    context["versions"] = facts.versions;
+  }
+  write_file(line.out / concat(section.name, ".json"), to_json(section.name, report, context));
+  write_file(line.out / concat(section.name, ".md"), text);
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::initializer_list<const Section*> all = {&calibration_section, &epoch_section, &batch_section,
+                                                       &scaling_section, &kernel_section};
+    const CommandLine line = parse(argc, argv, all);
+    std::unique_ptr<Executor> executor;
+    if (!line.layout) {
+      if (const std::string reason = no_device(); !reason.empty()) {
+        std::fprintf(stderr, "sheafnn_gpu_benchmarks: no CUDA device: %s\n", reason.c_str());
+        return 77;
+      }
+      executor = open_device(line.settings.device);
+      const DeviceFacts facts = device_facts(line.settings.device);
+      std::printf("%s; %s%s\n\n", facts.name.c_str(), facts.versions.c_str(),
+                  line.settings.quick ? "; quick: a try, not a measurement" : "");
+    }
+    bool good = true;
+    for (const Section* section : all) {
+      if (line.sections.empty() || line.sections.contains(section->name)) {
+        good = run_section(*section, executor.get(), line) && good;
+      }
+    }
+    return good ? 0 : 1;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "sheafnn_gpu_benchmarks: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sheafnn_gpu_benchmarks: %s\n", error.what());
+    return 1;
+  }
+}

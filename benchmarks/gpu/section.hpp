@@ -1,0 +1,44 @@
+/// \file
+/// What the sections of the GPU benchmarks share: settings, the measured limits of the device, and their
+/// interface.
+#pragma once
+
+#include <map>
+#include <sheafnn/core/config.hpp>
+#include <string>
+#include <string_view>
+
+#include "gpu/executor.hpp"
+#include "gpu/report.hpp"
+#include "gpu/timing.hpp"
+
+namespace benchmarks {
+
+/// What the command line asks for.
+struct Settings {
+  bool quick = false;  ///< fewer repetitions, smaller graphs
+  int device = 0;
+  sheafnn::Index edges = 60'000'000;         ///< of the largest graph of the section "scaling"
+  sheafnn::Index kernel_edges = 20'000'000;  ///< of the graph of the section "kernels"
+  std::map<std::string, double> cpu;         ///< epochs on the CPU, milliseconds by name (support/cpu_epochs.hpp)
+
+  [[nodiscard]] Effort effort() const { return quick ? Effort{0.05, 3, 10} : Effort{}; }
+};
+
+/// Limits of the device.
+struct DeviceLimits {
+  double copy = 0;   ///< bytes per second, read plus written, of a copy within its memory
+  double sgemm = 0;  ///< floating-point operations per second of a product of matrices, single precision
+};
+[[nodiscard]] DeviceLimits device_limits(Executor& executor, const Settings& settings);
+
+/// Part of the program: measures into a report, of which `table` makes Markdown. The table of an empty report has
+/// every row, with cells "unmeasured".
+struct Section {
+  std::string_view name;
+  void (*measure)(Executor& executor, const Settings& settings, Report& report);
+  std::string (*table)(const Settings& settings, const Report& report);
+};
+extern const Section calibration_section, epoch_section, batch_section, scaling_section, kernel_section;
+
+}  // namespace benchmarks

@@ -1,0 +1,314 @@
+#!/usr/bin/env bash
+# Tests and benchmarks of the CUDA room on a machine with a GPU: compiles with nvcc alone (no CMake, no packages),
+# runs the tests, the benchmarks, and the tests again under compute-sanitizer where there is one. A step that fails
+# is reported, the others go on; the last lines name those that failed. Takes less than nine minutes on 16 cores.
+# usage: run_gpu.sh [--quick]            --quick: short measurements that only try the benchmarks out
+#   SHEAFNN_HEADERS  folder with Eigen/, doctest/, zlib.h, lib/libz.a … (collect_headers.sh makes one); default:
+#                    those of the system
+#   OUT              where results go (default build/gpu): summary.txt, gpu.json, gpu.md (the tables for
+#                    docs/performance.md, which is renewed and copied here as well), and the logs of
+#                    compile, tests, benchmarks, sanitizer
+#   SHEAFNN_STEPS    of "tests benchmarks sanitizer" (default: all); what they need is compiled
+#   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
+#   SHEAFNN_ARCH     architecture to compile for (default native)
+#   SHEAFNN_JOBS     compilers side by side (default: one per processor)
+#   SHEAFNN_COMMIT   for the results, where there is no git
+#   NVCC             compiler (default: nvcc, or /usr/local/cuda/bin/nvcc)
+# Exit code: 0; 1 a step failed; 2 bad arguments; 77 nothing failed, but there is no GPU.
+set -uo pipefail
+shopt -s nullglob
+
+quick=()
+case "$#:${1:-}" in
+  0:) ;;
+  1:--quick) quick=(--quick) ;;
+  *) echo "run_gpu.sh: unknown arguments: $*; usage: run_gpu.sh [--quick]" >&2; exit 2 ;;
+esac
+if [ -n "${SHEAFNN_HEADERS:-}" ]; then
+  for part in Eigen doctest; do
+    if [ ! -d "$SHEAFNN_HEADERS/$part" ]; then
+      echo "run_gpu.sh: SHEAFNN_HEADERS=$SHEAFNN_HEADERS has no $part/; collect_headers.sh makes such a folder" >&2
+      exit 2
+    fi
+  done
+  SHEAFNN_HEADERS=$(cd "$SHEAFNN_HEADERS" && pwd)
+fi
+if [ -n "${OUT:-}" ]; then
+  mkdir -p "$OUT" || exit 2
+  OUT=$(cd "$OUT" && pwd)
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+root=$PWD
+steps=${SHEAFNN_STEPS:-tests benchmarks sanitizer}
+for step in $steps; do
+  case $step in
+    tests | benchmarks | sanitizer) ;;
+    *) echo "run_gpu.sh: SHEAFNN_STEPS: $step is none of tests, benchmarks, sanitizer" >&2; exit 2 ;;
+  esac
+done
+total=${SHEAFNN_SECONDS:-540} jobs=${SHEAFNN_JOBS:-$(nproc)} arch=${SHEAFNN_ARCH:-native}
+for number in "$total" "$jobs"; do
+  if ! [[ $number =~ ^[1-9][0-9]*$ ]]; then
+    echo "run_gpu.sh: $number is no number: SHEAFNN_SECONDS and SHEAFNN_JOBS must be at least 1" >&2
+    exit 2
+  fi
+done
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+if ! "$nvcc" --version > /dev/null 2>&1; then
+  echo "run_gpu.sh: $nvcc: no nvcc here; set NVCC" >&2
+  exit 2
+fi
+work=$root/build/gpu
+out=${OUT:-$work}
+mkdir -p "$work" || exit 2
+rm -f "$out"/{summary.txt,gpu.json,gpu.md,performance.md,compile.log,tests.log,benchmarks.log,sanitizer.log}
+
+failures=0 gpu=yes
+# usage: report ok|FAILED|skipped TEXT
+report() {
+  printf '%-8s%4d s  %s\n' "$1" "$SECONDS" "$2" | tee -a "$out/summary.txt"
+  if [ "$1" = FAILED ]; then failures=$((failures + 1)); fi
+}
+has_step() { [[ " $steps " == *" $1 "* ]]; }
+# usage: within SECONDS: no more than these, and no more than are left; at least 1
+within() {
+  local left=$((total - SECONDS))
+  left=$((left < $1 ? left : $1))
+  echo $((left > 1 ? left : 1))
+}
+
+# --- Compiling: every file by itself, side by side ---
+
+includes=(-I "$root/include" -I "$root/benchmarks" -I "$root/tests")
+zlib=(-lz)
+if [ -n "${SHEAFNN_HEADERS:-}" ]; then
+  includes+=(-isystem "$SHEAFNN_HEADERS")
+  [ -e "$SHEAFNN_HEADERS/lib/libz.a" ] && zlib=("$SHEAFNN_HEADERS/lib/libz.a")
+elif [ -d /usr/include/eigen3 ]; then
+  includes+=(-isystem /usr/include/eigen3)
+fi
+flags=(-std=c++20 -O3 --expt-relaxed-constexpr "-arch=$arch" -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas
+       "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"")
+if [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
+  rm -rf "$work/objects"
+  echo "$nvcc ${flags[*]}" > "$work/flags"
+fi
+mkdir -p "$work/objects"
+
+object_of() { echo "$work/objects/$(tr '/' '_' <<< "${1%.*}").o"; }
+# usage: start SOURCE...: compiles those whose objects are older than any source
+start() {
+  local source object compiler
+  for source in "$@"; do
+    object=$(object_of "$source")
+    if [ -e "$object" ]; then
+      if [ -z "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then continue; fi
+    fi
+    rm -f "$object"
+    compiler=("$nvcc" "${flags[@]}")
+    if [[ $source == *.cpp ]]; then
+      compiler=("${CXX:-g++}" -std=c++20 -O2 "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"")
+    fi
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    (
+      timeout "$(within 420)" "${compiler[@]}" -c "$source" -o "$object.part" > "$object.log" 2>&1 \
+        && mv "$object.part" "$object" || echo "exit code $?" >> "$object.log"
+    ) &
+  done
+}
+# usage: finish PROGRAM "LIBRARIES" SOURCE...: links, or says which files did not compile
+finish() {
+  local program=$1 libraries=$2 source object objects=() bad=()
+  shift 2
+  for source in "$@"; do
+    object=$(object_of "$source")
+    { echo "=== $source"; cat "$object.log"; } >> "$out/compile.log" 2> /dev/null
+    if [ -e "$object" ]; then objects+=("$object"); else bad+=("$source"); fi
+  done
+  rm -f "$work/$program"
+  if [ ${#bad[@]} -gt 0 ]; then
+    report FAILED "compile $program: ${bad[*]} (compile.log)"
+  elif ! "$nvcc" "-arch=$arch" -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${objects[@]}" $libraries \
+      -o "$work/$program" >> "$out/compile.log" 2>&1; then
+    report FAILED "link $program (compile.log)"
+  else
+    report ok "compile $program (${#objects[@]} files)"
+  fi
+}
+
+benchmark_files=(benchmarks/gpu/*.cu)
+single_files=() test_files=() golden=()
+for file in tests/cuda/*.cu; do
+  if [ "$file" != tests/cuda/main.cu ] && grep -q '^int main' "$file"; then
+    single_files+=("$file")
+  else
+    test_files+=("$file")
+  fi
+done
+tests=()
+if has_step tests || has_step sanitizer; then
+  # The golden tests read compressed files.
+  if grep -q golden "${test_files[@]}" /dev/null; then
+    if echo '#include <zlib.h>
+int main() { return zlibVersion()[0] == 0; }' | "${CXX:-g++}" "${includes[@]}" -x c++ - -x none "${zlib[@]}" \
+        -o "$work/zlib_check" 2> /dev/null; then
+      golden=(tests/test_golden.cpp)
+    else
+      kept=()
+      for file in "${test_files[@]}"; do
+        if grep -q golden "$file"; then report skipped "$file: needs zlib"; else kept+=("$file"); fi
+      done
+      test_files=("${kept[@]}")
+    fi
+  fi
+  start "${test_files[@]}" "${golden[@]}" "${single_files[@]}"
+fi
+if has_step benchmarks; then start "${benchmark_files[@]}"; fi
+wait
+if has_step tests || has_step sanitizer; then
+  if [ ${#test_files[@]} -gt 0 ]; then
+    finish device_tests "-lcublas ${golden:+${zlib[*]}}" "${test_files[@]}" "${golden[@]}"
+    tests+=(device_tests)
+  fi
+  for file in "${single_files[@]}"; do
+    name=$(basename "$file" .cu)
+    finish "$name" "-lcublas" "$file"
+    tests+=("$name")
+  done
+fi
+if has_step benchmarks; then finish sheafnn_gpu_benchmarks "-lcublas" "${benchmark_files[@]}"; fi
+
+# --- Running ---
+
+# usage: verdict RC WHAT LOG
+verdict() {
+  case $1 in
+    0) report ok "$2" ;;
+    77)
+      report skipped "$2: no GPU"
+      gpu=no
+      ;;
+    124 | 137) report FAILED "$2: not finished in its time ($3)" ;;
+    *) report FAILED "$2: exit code $1 ($3)" ;;
+  esac
+}
+if has_step tests; then
+  for name in "${tests[@]}"; do
+    [ -x "$work/$name" ] || continue
+    echo "=== $name" >> "$out/tests.log"
+    timeout -k 5 "$(within 150)" "$work/$name" >> "$out/tests.log" 2>&1
+    verdict $? "test $name" tests.log
+  done
+fi
+
+sections=(calibration epochs batch kernels scaling)
+# usage: tables: gpu.md and gpu.json of what the sections have written
+tables() {
+  local date device versions section separator=""
+  date=$(date +%F)
+  device=$(sed -nE 's/.*"device": "([^"]*)".*/\1/p' "$work/results/calibration.json" 2> /dev/null)
+  versions=$(sed -nE 's/.*"versions": "([^"]*)".*/\1/p' "$work/results/calibration.json" 2> /dev/null)
+  {
+    if [ -n "$device" ]; then
+      echo "Measured $date on $device; $versions; commit $commit${quick:+; quick: a try, not a measurement}."
+    else
+      echo "Unmeasured: no GPU was at hand."
+    fi
+    for section in "${sections[@]}"; do
+      [ -e "$work/results/$section.md" ] || continue
+      case $section in
+        calibration) printf '\n### GPU: limits\n\n' ;;
+        epochs) printf '\n### GPU: epochs\n\nMicroseconds per epoch (in brackets: on the CPU, see above).\n\n' ;;
+        batch) printf '\n### GPU: models side by side\n\n' ;;
+        kernels) printf '\n### GPU: kernels\n\n' ;;
+        scaling) printf '\n### GPU: large graphs\n\n' ;;
+      esac
+      cat "$work/results/$section.md"
+    done
+  } > "$out/gpu.md"
+  {
+    printf '{"date": "%s", "commit": "%s", "sections": [\n' "$date" "$commit"
+    for section in "${sections[@]}"; do
+      [ -e "$work/results/$section.json" ] || continue
+      printf '%s' "$separator"
+      cat "$work/results/$section.json"
+      separator=","
+    done
+    echo ']}'
+  } > "$out/gpu.json"
+}
+# Puts gpu.md between the lines that mark the GPU's part of the page.
+renew_page() {
+  awk -v tables="$out/gpu.md" '
+    /<!-- gpu: end -->/ { inside = 0; print "" }
+    !inside { print }
+    /<!-- gpu: begin -->/ { inside = 1; print ""; while ((getline line < tables) > 0) print line }
+  ' docs/performance.md > "$out/performance.md" && cp "$out/performance.md" docs/performance.md
+}
+if has_step benchmarks && [ -x "$work/sheafnn_gpu_benchmarks" ]; then
+  commit=$(git rev-parse --short HEAD 2> /dev/null || echo "${SHEAFNN_COMMIT:-unknown}")
+  if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
+  rm -rf "$work/results"
+  mkdir -p "$work/results"
+  measured=yes
+  for section in "${sections[@]}"; do
+    timeout -k 5 "$(within 200)" "$work/sheafnn_gpu_benchmarks" "$section" "${quick[@]}" --out "$work/results" \
+      --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
+    rc=$?
+    verdict $rc "benchmark $section" benchmarks.log
+    if [ $rc -ne 0 ]; then measured=no; fi
+    if [ ! -e "$work/results/$section.md" ]; then
+      timeout 20 "$work/sheafnn_gpu_benchmarks" "$section" --layout --out "$work/results" \
+        --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
+    fi
+  done
+  tables
+  if [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
+fi
+
+# Memory errors and races. All runs side by side: nothing is timed any more.
+if has_step sanitizer; then
+  sanitizer=$(command -v compute-sanitizer || true)
+  for place in "$(dirname "$nvcc")" /usr/local/cuda/bin /usr/local/cuda/compute-sanitizer; do
+    if [ -z "$sanitizer" ] && [ -x "$place/compute-sanitizer" ]; then sanitizer=$place/compute-sanitizer; fi
+  done
+  if [ -z "$sanitizer" ]; then
+    report skipped "compute-sanitizer: not here"
+  else
+    seconds=$(within 240)
+    for tool in memcheck racecheck; do
+      options=(--tool "$tool" --error-exitcode 9)
+      # Some tests ask for what fails, such as more memory than there is.
+      if [ $tool = memcheck ]; then options+=(--report-api-errors no); fi
+      for name in "${tests[@]}"; do
+        [ -x "$work/$name" ] || continue
+        (
+          timeout -k 5 "$seconds" "$sanitizer" "${options[@]}" "$work/$name" > "$work/$tool.$name.log" 2>&1
+          echo $? > "$work/$tool.$name.rc"
+        ) &
+      done
+    done
+    wait
+    for tool in memcheck racecheck; do
+      for name in "${tests[@]}"; do
+        [ -x "$work/$name" ] || continue
+        { echo "=== $tool $name"; cat "$work/$tool.$name.log"; } >> "$out/sanitizer.log"
+        if grep -q 'Device not supported' "$work/$tool.$name.log"; then
+          report skipped "$tool $name: compute-sanitizer cannot work on this device (sanitizer.log)"
+        else
+          verdict "$(cat "$work/$tool.$name.rc")" "$tool $name" sanitizer.log
+        fi
+      done
+    done
+  fi
+fi
+
+if [ $failures -gt 0 ]; then
+  echo "run_gpu.sh: $failures failed:" | tee -a "$out/summary.txt"
+  grep '^FAILED' "$out/summary.txt"
+  exit 1
+fi
+if [ $gpu = no ]; then
+  echo "run_gpu.sh: no GPU" | tee -a "$out/summary.txt"
+  exit 77
+fi
