@@ -43,9 +43,11 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
   // Columns and values; row offsets; weights; embeddings with and without dropout.
   const double input_bytes = 8 * z + 8 * static_cast<double>(n) + row * static_cast<double>(p) + 2 * all;
   measure(input_bytes, input_bytes + row * (z - static_cast<double>(p)), [&] {
+    executor.launch(view.row_segments * h, 1,
+                    RowSegments<float>{view, kept.data(), 0, weight.data(), 0, h, partial.data()});
     executor.launch(dense, 1,
                     EncodeNodes<float>{view, runs.data(), kept.data(), 0, weight.data(), weight.data() + p * h, 0,
-                                       nullptr, h, true, true, activated.data(), out.data()});
+                                       nullptr, h, true, true, partial.data(), activated.data(), out.data()});
   });
   // Entry numbers (8 bytes), rows and values; derivatives; segments, their sums written and read; gradient.
   const double gradient_bytes =
@@ -61,11 +63,9 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
     executor.launch(dropout_blocks(dense), 1,
                     DropFeatures<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
   });
-  const FloatArray epsilon(executor, "kernel benchmarks", D);
   measure(3 * all, 0, [&] {
-    const AddThroughDropout<float> through{runs.data(),    pass, layer_dropout,    0,         true, {n, D, f, {}},
-                                           epsilon.data(), 0,    activated.data(), out.data()};
-    executor.launch(through.items(), 1, through);
+    executor.launch(dropout_blocks(dense), 1,
+                    AddThroughDropout<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
   });
   const RowChunks nodes{n};
   const auto sums = [&](const auto& products, double bytes) {

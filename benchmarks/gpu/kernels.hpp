@@ -25,10 +25,10 @@
 namespace benchmarks {
 
 /// Kernels of a family of maps, in the order of an epoch, …
-inline constexpr std::array<std::string_view, 13> family_kernel_names = {
+inline constexpr std::array<std::string_view, 14> family_kernel_names = {
     "add projections per pair", "activate posterior",   "sample maps",        "build nodes",   "mix and scale",
     "diffusion forward",        "activation backward",  "diffusion backward", "edge gradient", "node gradient",
-    "build nodes backward",     "sample maps backward", "gather projections"};
+    "mix backward",             "build nodes backward", "sample maps backward", "gather projections"};
 /// … and those that do not depend on it.
 inline constexpr std::array<std::string_view, 9> common_kernel_names = {"dropout of stored features",
                                                                         "sparse input",
@@ -142,11 +142,13 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
   };
   const PairArray<float> raw_pairs = per_pair(raw, raw_size), raw_bar_pairs = per_pair(raw_bar, raw_size);
   const PairArray<float> parameter_pairs = per_pair(parameters, Q::parameter_size);
-  FloatArray weights = random_array(executor, D * D + D, 0.5f);
-  const float *left = weights.data(), *epsilon = weights.data() + D * D;
+  FloatArray weights = random_array(executor, D * D + D + f * f, 0.5f);
+  const float *left = weights.data(), *epsilon = left + D * D, *right = epsilon + D;
+  const int arc_lanes = graph.arc_lanes();
   BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, Normalisation::augmented);
   FloatArray x = random_array(executor, n * h), x_bar = random_array(executor, n * h);
   FloatArray y = array(n * h), w = array(n * h), r = array(n * h), out = array(n * h);
+  FloatArray product = array(n * h), segments = array(graph.segments * h);
   FloatArray z_bar = array(n * h), r_bar = array(n * h), w_bar = array(n * h), y_bar = array(n * h);
 
   // In numbers of four bytes.
@@ -182,20 +184,23 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
           });
   measure(numbers(2 * n + (own_gram ? pairs * Sizes::gram : pairs + edge_weights) + 2 * blocks + n * Sizes::eigen),
           [&] {
-            executor.launch(n, 1,
-                            BuildNodes<Family, float>{graph, range, sheaf.view(), weight.data(), 1,
-                                                      Normalisation::augmented});
+            executor.launch_teams(n, 1, arc_lanes,
+                                  BuildNodes<Family, float>{graph, range, sheaf.view(), weight.data(), 1,
+                                                            Normalisation::augmented, arc_lanes});
           });
-  measure(numbers(3 * dense + blocks), [&] {
+  measure(numbers(4 * dense + blocks + f * f), [&] {
     executor.launch(n * f, 1,
-                    MixAndScale<Family, float>{graph, range, sheaf.view(), shape, 1, left, 0, x.data(), y.data(),
-                                               w.data()});
+                    MixForward<Family, float>{graph, range, sheaf.view(), shape, 1, right, 0, left, 0, x.data(),
+                                              product.data(), y.data(), w.data()});
   });
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
+    executor.launch(graph.segments * f, 1,
+                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(), segments.data()});
     executor.launch(n * f, 1,
                     DiffuseForward<Family, float>{graph, range, sheaf.view(), shape, 1, epsilon, 0, true, w.data(),
-                                                  x.data(), r.data(), out.data()});
+                                                  segments.data(), x.data(), r.data(), out.data(), runs.data(), pass,
+                                                  1, nullptr});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(n * f, 1,
@@ -203,9 +208,12 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
                                                       x_bar.data(), z_bar.data(), r_bar.data()});
   });
   measure(gathering(laplacian + 3 * dense, 0, h), [&] {
+    executor.launch(graph.segments * f, 1,
+                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
+                                                     segments.data()});
     executor.launch(n * f, 1,
-                    DiffuseBackward<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(), w_bar.data(),
-                                                   y_bar.data()});
+                    DiffuseBackward<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(), segments.data(),
+                                                   w_bar.data(), y_bar.data()});
   });
   const int lanes = team_lanes(f);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {
@@ -217,6 +225,11 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch_teams(n, 1, lanes,
                           NodeGradient<Family, float>{range, shape, y.data(), w.data(), r.data(), z_bar.data(),
                                                       r_bar.data(), w_bar.data(), sheaf.gradient(), false, lanes});
+  });
+  measure(numbers(4 * dense + f * f), [&] {
+    executor.launch(n * f, 1,
+                    MixBackward<D, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
+                                          product.data(), x_bar.data(), out.data()});
   });
   measure(numbers(4 * blocks + n * Sizes::eigen), [&] {
     executor.launch(n, 1,
@@ -232,9 +245,9 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
                                                                 logit_bar.data(), true, kl.data()});
           });
   measure(gathering(n + pairs + pairs * q + n * 2 * q, pairs * q, 2 * q), [&] {
-    executor.launch(n * q, 1,
-                    GatherProjections<float>{graph, raw_bar_pairs, logit_bar.data(), q, raw_size,
-                                             projection.data()});
+    executor.launch_teams(n * q, 1, arc_lanes,
+                          GatherProjections<float>{graph, raw_bar_pairs, logit_bar.data(), q, raw_size,
+                                                   projection.data(), arc_lanes});
   });
 }
 

@@ -36,7 +36,7 @@ class ModelTrainings final : public GpuTrainings {
  public:
   ModelTrainings(Executor& executor, const GpuTask& task)
       : models_(models(task)), trainer_(executor, task.data, trainings(task)) {
-    executor.record([this] { trainer_.epoch(); });
+    trainer_.record_epoch();
   }
   [[nodiscard]] bool finite() override {
     const auto values = trainer_.network().parameters().download();

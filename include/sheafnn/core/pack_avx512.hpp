@@ -1,5 +1,6 @@
 /// \file
-/// What AVX-512 has instructions for that compilers do not find: exponentials and logarithms of sixteen lanes. Included by core/pack.hpp; empty on other targets.
+/// What AVX-512 has instructions for that compilers do not find: exponentials and logarithms of sixteen lanes.
+/// Included by core/pack.hpp; empty on other targets.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ namespace sheafnn::detail {
 // The unmasked forms of many intrinsics make gcc 12 warn of the undefined vector that they start from; with a full mask
 // they compile to the same instructions.
 inline constexpr __mmask16 all_lanes = 0xFFFF;
+inline constexpr __mmask8 all_halves = 0xFF;
 
 /// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2 roundings;
 /// not a number stays one, and ±∞ give ∞ and 0.

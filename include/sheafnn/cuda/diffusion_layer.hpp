@@ -132,10 +132,9 @@ class BatchDiffusionLayer {
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
     const CoordinateProducts<S> gains{input_, x_bar, run_size, d, f, nodes, true, arena + epsilon_sums_,
                                       arena_stride};
-    executor.launch(gains.items(), pass.runs, gains);
-    executor.launch(items, instances,
-                    ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
-                                                  x_bar, z_bar, r_bar});
+    launch_both(executor, gains.items(), pass.runs, gains, items, instances,
+                ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
+                                              x_bar, z_bar, r_bar});
     sum_segments(executor, instances, sheaf, range, r_bar, scratch);
     executor.launch(items, instances,
                     DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.segments.data(),
@@ -153,18 +152,13 @@ class BatchDiffusionLayer {
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_, right_ >= 0 ? parameters + right_ : nullptr,
                                    left_ >= 0 ? parameters + left_ : nullptr, parameters + epsilon_, parameter_stride,
                                    y_bar, scratch.p_bar.data(), x_bar, x_bar});
-    if (left_ >= 0) {
-      // ⟨ȳ_i, (X Bᵀ)_j⟩
-      const CoordinateProducts<S> left{y_bar, between_, run_size, d, f, nodes,
-                                       false, arena + left_sums_, arena_stride};
-      executor.launch(left.items(), pass.runs, left);
-    }
-    if (right_ >= 0) {
-      const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
-      const RowProducts<S> right{p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
-                                 arena_stride};
-      executor.launch(right.items(), pass.runs, right);
-    }
+    // Sums of ⟨ȳ_i, (X Bᵀ)_j⟩ for A and of P̄ᵀ dropout(X) for B.
+    const CoordinateProducts<S> left{y_bar, between_, run_size, d, f, nodes, false, arena + left_sums_, arena_stride};
+    const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
+    const RowProducts<S> right{p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
+                               arena_stride};
+    launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0, pass.runs,
+                right);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/cuda/gradient_sums.hpp"
 #include "sheafnn/cuda/input.hpp"
 #include "sheafnn/cuda/run.hpp"
@@ -139,13 +140,12 @@ class BatchEncoder {
     const Index width = shape_.width, size = view.rows * width;
     executor.launch(size, runs_,
                     EncodeNodesBackward<S>{runs, activated_.data(), shape_.activation, dropped_, size, bar});
-    executor.launch(view.segments * width, runs_,
-                    SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()});
-    executor.launch(view.columns * width, runs_,
-                    SegmentSums<S>{view, partial_.data(), width, gradient + weight_, parameter_stride});
     const RowProducts<S> rows{degree_, degree_ != nullptr ? 1 : 0, 1,     0, bar, width, width, size,
                               {view.rows}, true, arena + sums_, arena_stride};
-    executor.launch(rows.items(), runs_, rows);
+    launch_both(executor, view.segments * width, runs_,
+                SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_, rows);
+    executor.launch(view.columns * width, runs_,
+                    SegmentSums<S>{view, partial_.data(), width, gradient + weight_, parameter_stride});
   }
 
  private:
