@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -168,7 +169,7 @@ struct CoordinateProducts {
 
 /// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The rows of a
 /// sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
-/// Applied again and again until few rows are left, which a last kernel reads.
+/// Applied again and again until few rows are left.
 template <class T>
 struct ColumnSums {
   static constexpr Index chunk = 64;
@@ -187,23 +188,36 @@ struct ColumnSums {
   }
 };
 
-/// A tree of ColumnSums: `rows` × `width` numbers per run become at most 64 rows.
+/// A tree of ColumnSums: `rows` × `width` numbers per run become at most most_rows rows, which a team adds up.
 template <class Executor, class T>
 class ColumnTree {
  public:
+  static constexpr Index most_rows = 512;
+
   ColumnTree() = default;
   ColumnTree(Executor& executor, Index runs, Index rows, Index width)
-      : rows_(rows), width_(width), runs_(runs), stride_((rows + 63) / 64 * width) {
+      : rows_(rows), width_(width), runs_(runs), stride_(shrunk(rows) * width) {
     for (Array<Executor, double>& level : level_) level = Array<Executor, double>(executor, "sums", runs * stride_);
   }
 
-  void run(Executor& executor, const T* values) {
-    Index rows = (rows_ + 63) / 64;
+  /// \param values  rows × width per run
+  /// \param stay    the values stay as they are as long as result() is read: few of them need no sum
+  void run(Executor& executor, const T* values, bool stay) {
+    last_stride_ = stride_;
+    if constexpr (std::is_same_v<T, double>) {
+      if (stay && rows_ <= most_rows) {
+        last_ = values;
+        last_rows_ = rows_;
+        last_stride_ = rows_ * width_;
+        return;
+      }
+    }
+    Index rows = shrunk(rows_);
     executor.launch(rows * width_, runs_,
                     ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows});
     int from = 0;
-    while (rows > 64) {
-      const Index next = (rows + 63) / 64;
+    while (rows > most_rows) {
+      const Index next = shrunk(rows);
       executor.launch(next * width_, runs_,
                       ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(), stride_,
                                          next});
@@ -217,13 +231,17 @@ class ColumnTree {
   /// What is left after run(): rows() × width per run, a run every stride() numbers.
   [[nodiscard]] const double* result() const noexcept { return last_; }
   [[nodiscard]] Index rows() const noexcept { return last_rows_; }
-  [[nodiscard]] Index stride() const noexcept { return stride_; }
+  [[nodiscard]] Index stride() const noexcept { return last_stride_; }
 
  private:
+  [[nodiscard]] static Index shrunk(Index rows) noexcept {
+    return (rows + ColumnSums<T>::chunk - 1) / ColumnSums<T>::chunk;
+  }
+
   Index rows_ = 0, width_ = 0, runs_ = 0, stride_ = 0;
   Array<Executor, double> level_[2];
   const double* last_ = nullptr;
-  Index last_rows_ = 0;
+  Index last_rows_ = 0, last_stride_ = 0;
 };
 
 }  // namespace sheafnn::cuda

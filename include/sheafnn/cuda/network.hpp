@@ -172,16 +172,16 @@ class BatchNetwork {
     Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
     encode(input_dropout || dropout);
     if constexpr (sampled) {
-      if (closed_form) kl_tree_.run(executor_, kl_.data());
+      if (closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     forward(pass, dropout);
     executor_.launch(shape_.nodes, pass.instances(),
                      TrainingOutput<S>{targets(), runs_.data(), pass, parameter(layout_.output_bias), parameter_count_,
                                        logits_.data(), logits_bar_.data(), nll_.data()});
-    nll_tree_.run(executor_, nll_.data());
+    nll_tree_.run(executor_, nll_.data(), true);
     backward(pass, closed_form);
     if constexpr (sampled) {
-      if (!closed_form) kl_tree_.run(executor_, kl_.data());
+      if (!closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     executor_.launch_teams(sums_.items(), batch_.runs, most_lanes,
                            SumGradients<S>{ranges_.data(), static_cast<int>(ranges_.size()), arena_.data(),

@@ -11,6 +11,7 @@
 
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/cuda/output_kernels.hpp"
 #include "sheafnn/cuda/run.hpp"
 #include "sheafnn/nn/parameters.hpp"
@@ -96,20 +97,26 @@ struct AdamStep {
   }
 };
 
-/// A few rows that are left of a sum, `width` columns each.
+/// Rows that are left of a sum, `width` columns each.
 struct RowsLeft {
   const double* rows = nullptr;
   Index count = 0, stride = 0, width = 1;
 
-  [[nodiscard]] SHEAFNN_HD double sum(Index run, Index column) const {
-    double r = 0;
-    for (Index k = 0; k < count; ++k) r += rows[run * stride + k * width + column];
-    return r;
+  /// Adds what a lane of a team finds in every column.
+  SHEAFNN_HD void add(Index run, int lane, double* sums) const {
+    for (Index k = lane; k < count; k += most_lanes) {
+      for (Index column = 0; column < width; ++column) sums[column] += rows[run * stride + k * width + column];
+    }
   }
 };
 
-/// Reports the epoch, decides whether it is the best, and ends the training; one item, group: run.
+/// Reports the epoch, decides whether it is the best, and ends the training: a team of most_lanes for one item;
+/// group: run.
 struct EndEpoch {
+  using Scalar = double;
+  /// Sums: nll, KL, the evaluation's columns, and how many gradients are not finite.
+  static constexpr int kl_sum = 1, evaluation_sums = 2, failed_sum = evaluation_sums + evaluation_columns;
+  static constexpr int outputs = failed_sum + 1;
   const Run* runs;
   Progress* progress;
   RowsLeft nll, kl, evaluation;
@@ -119,21 +126,29 @@ struct EndEpoch {
   EpochRow* history;  ///< `window` rows per run: that of epoch t at t mod window
   Index window;
 
-  SHEAFNN_HD void operator()(Index, Index run) const {
+  SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
+    nll.add(run, lane, sums);
+    kl.add(run, lane, sums + kl_sum);
+    evaluation.add(run, lane, sums + evaluation_sums);
+    for (Index t = lane; t < tensors; t += most_lanes) sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
+  }
+
+  SHEAFNN_HD void finish(Index, Index run, const double* sums) const {
     Progress& p = progress[run];
     p.improved = 0;
     if (p.active == 0) return;
     const Run& r = runs[run];
+    const double* columns = sums + evaluation_sums;
     EpochRow row;
-    row.nll = nll.sum(run, 0);
-    row.kl = kl.count > 0 && pairs > 0 ? kl.sum(run, 0) / static_cast<double>(pairs) : 0.0;
+    row.nll = sums[0];
+    row.kl = pairs > 0 ? sums[kl_sum] / static_cast<double>(pairs) : 0.0;
     row.kl_weight = r.kl_weight;
     row.loss = row.nll + r.kl_weight * row.kl;
-    row.validation_loss = evaluation.sum(run, validation_nll) / r.validation_nodes;
-    row.validation_accuracy = evaluation.sum(run, validation_correct) / r.validation_nodes;
-    row.test_accuracy = evaluation.sum(run, test_correct) / r.test_nodes;
+    row.validation_loss = columns[validation_nll] / r.validation_nodes;
+    row.validation_accuracy = columns[validation_correct] / r.validation_nodes;
+    row.test_accuracy = columns[test_correct] / r.test_nodes;
     history[run * window + p.epochs % window] = row;
-    p.failure = failure(run, row, p);
+    p.failure = failure(run, row, sums, p);
     if (p.failure != no_failure) {
       p.active = 0;
       return;
@@ -150,15 +165,16 @@ struct EndEpoch {
   }
 
  private:
-  SHEAFNN_HD std::int32_t failure(Index run, const EpochRow& row, Progress& p) const {
+  SHEAFNN_HD std::int32_t failure(Index run, const EpochRow& row, const double* sums, Progress& p) const {
     if (!(row.nll - row.nll == 0)) return nll_not_finite;
     if (!(row.kl - row.kl == 0)) return kl_not_finite;
-    for (Index t = 0; t < tensors; ++t) {
-      if (failed[run * tensors + t] == 0) continue;
+    if (sums[failed_sum] > 0) {
+      Index t = 0;
+      while (failed[run * tensors + t] == 0) ++t;
       p.failed_tensor = static_cast<std::int32_t>(t);
       return gradient_not_finite;
     }
-    return evaluation.sum(run, not_finite) > 0 ? probability_not_finite : no_failure;
+    return sums[evaluation_sums + not_finite] > 0 ? probability_not_finite : no_failure;
   }
 };
 

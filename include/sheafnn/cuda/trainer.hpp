@@ -165,12 +165,12 @@ class BatchTrainer {
                                            network_.parameter_count(), network_.logits(), probability_.data(), first,
                                            last, total, report_.data()});
     });
-    report_tree_.run(executor_, report_.data());
+    report_tree_.run(executor_, report_.data(), true);
     const RowsLeft kl = Model::bayesian ? left(network_.kl(), 1) : RowsLeft{};
-    executor_.launch(1, count_,
-                     EndEpoch{runs, progress_.data(), left(network_.nll(), 1), kl,
-                              left(report_tree_, evaluation_columns), network_.pairs(), adam_.failed(),
-                              adam_.tensors(), history_.data(), window});
+    executor_.launch_teams(1, count_, most_lanes,
+                           EndEpoch{runs, progress_.data(), left(network_.nll(), 1), kl,
+                                    left(report_tree_, evaluation_columns), network_.pairs(), adam_.failed(),
+                                    adam_.tensors(), history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      KeepBest<S>{progress_.data(), network_.parameter_count(), network_.parameters().data(),
                                  best_.data(), predictions(), probability_.data(), best_probability_.data()});
