@@ -36,14 +36,16 @@ inline Problem small_problem(bool edgeless = false) {
   if (edgeless) edges.clear();
   r.graph = sheafnn::Graph(nodes, edges);
   std::vector<double> values(static_cast<std::size_t>(nodes * columns));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 1 ? 0 : std::sin(static_cast<double>(i * i));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i % 3 == 1 ? 0 : std::sin(static_cast<double>(i * i));
   r.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(values), nodes, columns);
   for (Index u = 0; u < nodes; ++u) {
     r.labels.push_back(static_cast<std::int32_t>(u % classes));
     const bool training = u % 2 == 0;
     if (training) r.training.push_back(static_cast<std::int32_t>(u));
-    r.roles.push_back(training ? sheafnn::cuda::training_node
-                               : u % 4 == 1 ? sheafnn::cuda::validation_node : sheafnn::cuda::test_node);
+    r.roles.push_back(training     ? sheafnn::cuda::training_node
+                      : u % 4 == 1 ? sheafnn::cuda::validation_node
+                                   : sheafnn::cuda::test_node);
   }
   return r;
 }
@@ -146,7 +148,8 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
     executor.launch(n, batch_runs,
                     cuda::EvaluationOutput<S>{batch.targets(), batch.runs().data(), pass,
                                               batch.parameter(shape.layout().output_bias), batch.parameter_count(),
-                                              batch.logits(), probability.data(), first, last, total, report.data()});
+                                              batch.logits(), probability.data(), first, last, total,
+                                              report.data()});
   });
   r.probabilities = probability.download();
   return r;

@@ -20,13 +20,16 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   auto& parameters = model.parameters();
   Outcome outcome;
   outcome.parameters = parameters.info();
-  const auto convert = [](const std::vector<double>& values) { return std::vector<S>(values.begin(), values.end()); };
+  const auto convert = [](const std::vector<double>& values) {
+    return std::vector<S>(values.begin(), values.end());
+  };
   for (const sheafnn::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), convert(given.file.at("param." + info.name).values));
   }
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(given.graph.node_count()));
   for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = cuda::training_node;
-  cuda::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles, {});
+  cuda::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles,
+                                              {});
   network.parameters().upload(parameters.values().view());
   std::vector<S> noise;
   for (Index l = 0; Model::bayesian && l < given.options.layers; ++l) {

@@ -79,11 +79,11 @@ void compare(const ModelOptions& options, const Step& step, double bound, bool e
     const Index last = (r + 1) * own.size.training_copies - 1;
     CHECK(relative(part(own.log_probabilities, last, n * classes), log_probabilities()) <= bound);
     std::vector<double> expected(static_cast<std::size_t>(n * classes));
-    const Index drawn = network.evaluate(model.parameters(), pass.seed, step.epoch, batch_checks::evaluation_samples,
-                                         [&](Index) {
-                                           const std::vector<double> rows = log_probabilities();
-                                           for (std::size_t i = 0; i < rows.size(); ++i) expected[i] += std::exp(rows[i]);
-                                         });
+    const Index drawn =
+        network.evaluate(model.parameters(), pass.seed, step.epoch, batch_checks::evaluation_samples, [&](Index) {
+          const std::vector<double> rows = log_probabilities();
+          for (std::size_t i = 0; i < rows.size(); ++i) expected[i] += std::exp(rows[i]);
+        });
     for (double& p : expected) p /= static_cast<double>(drawn);
     CHECK(relative(part(own.probabilities, r, n * classes), expected) <= bound);
   }

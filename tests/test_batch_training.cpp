@@ -22,7 +22,8 @@ using cuda::HostExecutor;
 
 template <class Model>
 Model karate_model(const Dataset& data, std::uint64_t seed) {
-  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count}, seed);
+  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count},
+               seed);
 }
 
 /// Largest relative difference of all numbers of two histories.
@@ -31,7 +32,7 @@ double difference(const std::vector<EpochReport>& a, const std::vector<EpochRepo
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     CHECK(a[i].epoch == b[i].epoch);
-    for (const double EpochReport::*field :
+    for (const double EpochReport::* field :
          {&EpochReport::loss, &EpochReport::nll, &EpochReport::kl, &EpochReport::kl_weight,
           &EpochReport::validation_loss, &EpochReport::validation_accuracy, &EpochReport::test_accuracy}) {
       worst = test::worse(worst, std::abs(a[i].*field - b[i].*field) / (1e-3 + std::abs(b[i].*field)));
@@ -127,17 +128,18 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
     const cuda::Training<Model> both[] = {{&a, &data.splits[0], {.epochs = 2}}, second};
     return cuda::train_batch<HostExecutor, Model>(executor, data, both);
   };
-  CHECK_THROWS_WITH_AS(run({&a, &data.splits[0], {.epochs = 2}}),
-                       doctest::Contains("trainings[1].model"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run({&a, &data.splits[0], {.epochs = 2}}), doctest::Contains("trainings[1].model"),
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.epochs = 2, .samples = 4}}),
                        doctest::Contains("trainings[1].samples"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({&b, nullptr, {}}), doctest::Contains("trainings[1]"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.dropout = 1}}), doctest::Contains("dropout"),
                        std::invalid_argument);
   Model other({.features = data.features.columns(), .channels = 4, .layers = 3, .classes = data.class_count}, 1);
-  CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS((cuda::train_batch<HostExecutor, Model>(executor, data, {})), doctest::Contains("trainings"),
+  CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"),
                        std::invalid_argument);
+  CHECK_THROWS_WITH_AS((cuda::train_batch<HostExecutor, Model>(executor, data, {})),
+                       doctest::Contains("trainings"), std::invalid_argument);
 
   // One training that overflows; the other goes on.
   const auto before = b.parameters().values();

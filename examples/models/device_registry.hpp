@@ -62,7 +62,8 @@ struct DeviceModelEntry {
   sheafnn::require(good && (text == "cuda" || text.starts_with("cuda:")), "--device", text,
                    "choose cpu, cuda or cuda:NUMBER");
 #if !defined(PROGRAMS_CUDA)
-  sheafnn::throw_invalid_argument("--device", text, "this program was built without CUDA; the preset cuda builds it");
+  sheafnn::throw_invalid_argument("--device", text,
+                                  "this program was built without CUDA; the preset cuda builds it");
 #endif
   return number;
 }

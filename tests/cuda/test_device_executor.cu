@@ -80,7 +80,8 @@ template <class S, class Executor>
 std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed, bool add, Index inner) {
   constexpr Index rows = 5, columns = 3, batches = 4, pad = 2;
   const Index a_stride = (a_transposed ? rows : inner) + pad, b_stride = (b_transposed ? inner : columns) + pad;
-  const Index a_size = (a_transposed ? inner : rows) * a_stride, b_size = (b_transposed ? columns : inner) * b_stride;
+  const Index a_size = (a_transposed ? inner : rows) * a_stride,
+              b_size = (b_transposed ? columns : inner) * b_stride;
   const std::vector<S> left = sequence<S>(a_size * batches + 1), right = sequence<S>(b_size * batches + 1);
   const std::vector<S> start = sequence<S>(rows * (columns + pad) * batches);
   Array<Executor, S> a(executor, "test", std::span<const S>(left)), b(executor, "test", std::span<const S>(right)),
@@ -103,7 +104,8 @@ std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed,
 TEST_CASE("kernels reach every item of every group") {
   DeviceExecutor device;
   HostExecutor host;
-  for (const auto& [items, groups] : std::vector<std::pair<Index, Index>>{{1, 1}, {1000, 3}, {129, 70000}, {0, 5}}) {
+  for (const auto& [items, groups] :
+       std::vector<std::pair<Index, Index>>{{1, 1}, {1000, 3}, {129, 70000}, {0, 5}}) {
     CAPTURE(items);
     CHECK(numbers(device, items, groups) == numbers(host, items, groups));
   }
@@ -117,7 +119,8 @@ TEST_CASE("teams sum as the host does") {
     for (const Index items : {Index{1}, Index{7}, Index{1001}}) {
       CAPTURE(items);
       CHECK(sums<double>(device, items, 3, lanes).size() == static_cast<std::size_t>(items * 6));
-      const std::vector<double> own = sums<double>(device, items, 3, lanes), other = sums<double>(host, items, 3, lanes);
+      const std::vector<double> own = sums<double>(device, items, 3, lanes),
+                                other = sums<double>(host, items, 3, lanes);
       double worst = 0;  // the device may fuse a product and a sum
       for (std::size_t i = 0; i < own.size(); ++i) worst = std::max(worst, std::abs(own[i] - other[i]));
       CHECK(worst <= 1e-14);

@@ -111,7 +111,8 @@ class DeviceExecutor {
       throw OutOfDeviceMemory(
           "cudaMalloc", device_,
           concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
-                 mebibytes(total), " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
+                 mebibytes(total),
+                 " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
                  "a smaller stalk need less"));
     }
     check(status, "cudaMalloc", device_);
@@ -132,7 +133,8 @@ class DeviceExecutor {
   void zero(T* to, Index count) {
     if (count <= 0) return;
     const CurrentDevice current(device_);
-    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), stream_), "cudaMemsetAsync", device_);
+    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), stream_), "cudaMemsetAsync",
+          device_);
   }
 
   template <class Kernel>
@@ -158,7 +160,8 @@ class DeviceExecutor {
     if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
     const CurrentDevice current(device_);
     const auto size = [this](Index value) {
-      if (value > INT_MAX) throw CudaError("cublasGemmStridedBatched", device_, concat("a matrix has ", value, " rows"));
+      if (value > INT_MAX)
+        throw CudaError("cublasGemmStridedBatched", device_, concat("a matrix has ", value, " rows"));
       return static_cast<int>(value);
     };
     const auto operation = [](const Factor<S>& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };

@@ -1,182 +1,16 @@
 /// \file
-/// Kernels of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), in three steps W = S Y, R = L W,
-/// Z = S R (docs/math.md, "Diffusion in three steps"; on the host bsnn/diffusion.hpp and bsnn/diffusion_layer.hpp).
-///
-/// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring threads
-/// read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the fixed
-/// filters.
+/// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R = L W,
+/// Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; on the host bsnn/diffusion.hpp and
+/// bsnn/diffusion_layer.hpp). Features as in feature_kernels.hpp.
 #pragma once
 
 #include <cmath>
 
-#include "sheafnn/bsnn/feature_mixing.hpp"
-#include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/graph.hpp"
-#include "sheafnn/cuda/run.hpp"
-#include "sheafnn/cuda/sheaf_kernels.hpp"
+#include "sheafnn/cuda/feature_kernels.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::cuda {
-
-/// Shape of the features and the fixed filters.
-template <class S>
-struct FeatureShape {
-  Index nodes = 0, coordinates = 0, channels = 0;
-  S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
-
-  [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
-  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
-};
-
-/// out = block · x; `Size` tells the block's kind: 1, D or D² numbers.
-template <int D, int Size, class S>
-SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
-  if constexpr (Size == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      out[i] = block[i] * x[0];
-      SHEAFNN_UNROLL for (int j = 1; j < D; ++j) out[i] += block[j * D + i] * x[j];
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = block[Size == 1 ? 0 : i] * x[i];
-  }
-}
-/// The D learned coordinates of a node at one channel.
-template <int D, class S>
-SHEAFNN_HD SHEAFNN_INLINE void load_stalk(const S* x, Index channels, S* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = x[i * channels];
-}
-template <int D, class S>
-SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
-}
-
-/// Copies features of runs to each of their copies; item: number, group: instance.
-template <class S>
-struct CopyToInstances {
-  const S* in;
-  Index size, copies;
-  S* out;
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    out[instance * size + item] = in[instance / copies * size + item];
-  }
-};
-
-/// Features after dropout; item: a Philox block, group: instance.
-template <class S>
-struct DropFeatures {
-  const Run* runs;
-  Pass pass;
-  Purpose purpose;
-  std::uint32_t layer;
-  const S* in;
-  Index size;
-  S* out;
-
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Run& r = runs[pass.run_of(instance)];
-    const S factor = static_cast<S>(r.dropout.scale);
-    const S* from = in + instance * size;
-    S* to = out + instance * size;
-    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
-                      [=](Index i, bool kept) { to[i] = kept ? from[i] * factor : S(0); });
-  }
-};
-
-/// x_bar += dropout(bar); item: a Philox block, group: instance.
-template <class S>
-struct AddThroughDropout {
-  const Run* runs;
-  Pass pass;
-  Purpose purpose;
-  std::uint32_t layer;
-  const S* bar;
-  Index size;
-  S* x_bar;
-
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Run& r = runs[pass.run_of(instance)];
-    const S factor = static_cast<S>(r.dropout.scale);
-    const S* in = bar + instance * size;
-    S* out = x_bar + instance * size;
-    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
-                      [=](Index i, bool kept) { out[i] += kept ? in[i] * factor : S(0); });
-  }
-};
-
-/// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
-template <class S>
-struct TransposeRight {
-  static constexpr int most_layers = 64;
-  Index offset[most_layers];  ///< of B in the parameters
-  Index channels, layers;
-  const S* parameters;
-  Index parameter_stride;
-  S* out;
-
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index f = channels, layer = item / (f * f), k = item / f % f, c = item % f;
-    out[run * layers * f * f + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
-  }
-};
-
-/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y at one node and channel. item (node, channel), group: instance.
-template <class Family, class S>
-struct MixForward {
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  Index copies;
-  const S* right;  ///< Bᵀ per run; null: X is multiplied already, or there is no B
-  Index right_stride;
-  const S* left;  ///< A per run; null: Y = X Bᵀ
-  Index left_stride;
-  const S* x;
-  S* product;  ///< X Bᵀ; not written where B is null
-  S* y;        ///< not written where A is null
-  S* w;
-
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    constexpr int D = Family::stalk_dimension, most = D + 2, size = BlockSizes<Family>::gram;
-    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index node = instance * shape.size() + u * shape.row(), place = node + c;
-    S in[most], mixed[most];
-    if (right != nullptr) {
-      const S* b = right + instance / copies * right_stride + c;
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = S(0);
-      for (Index k = 0; k < f; ++k) {
-        const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-          if (i < d) in[i] += x[node + i * f + k] * factor;
-        }
-      }
-    } else {
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = i < d ? x[place + i * f] : S(0);
-    }
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) mixed[i] = in[i];
-    if (left != nullptr) {
-      const S* a = left + instance / copies * left_stride;
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-        S sum = S(0);
-        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
-          if (i < d && j < d) sum += a[i * d + j] * in[j];
-        }
-        mixed[i] = sum;
-      }
-    }
-    S scaled[most];
-    times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
-    SHEAFNN_UNROLL for (int i = D; i < most; ++i) scaled[i] = graph.inverse_root[u] * mixed[i];
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      if (i < d) {
-        if (right != nullptr) product[place + i * f] = in[i];
-        if (left != nullptr) y[place + i * f] = mixed[i];
-        w[place + i * f] = scaled[i];
-      }
-    }
-  }
-};
 
 /// Adds Σ L_uv w_v over arcs [first, last) of a node, at one channel: D learned coordinates, then the fixed filters' plain
 /// sums of neighbours. `features` points at the channel of the first node.
@@ -223,7 +57,8 @@ struct SegmentNeighbours {
     const std::int32_t first = graph.segment_arc[segment], end = graph.offset[graph.segment_node[segment] + 1];
     const std::int32_t last = first + GraphView<S>::segment < end ? first + GraphView<S>::segment : end;
     S sums[D + 2] = {};
-    add_neighbours<Family>(graph, sheaf.transport + range.slot(instance) * graph.edges * BlockSizes<Family>::transport,
+    add_neighbours<Family>(graph,
+                           sheaf.transport + range.slot(instance) * graph.edges * BlockSizes<Family>::transport,
                            shape, first, last, features + instance * shape.size() + c, sums);
     S* to = out + (instance * graph.segments + segment) * shape.row() + c;
     SHEAFNN_UNROLL for (int i = 0; i < D + 2; ++i) {
@@ -468,78 +303,6 @@ struct NodeGradient {
     for (int k = 0; k < size; ++k) {
       out.degree[place + k] = add ? out.degree[place + k] + sums[k] : sums[k];
       out.scale[place + k] = add ? out.scale[place + k] + sums[size + k] : sums[size + k];
-    }
-  }
-};
-
-/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh ε_i.
-/// item (node, channel), group: instance.
-template <int D, class S>
-struct MixBackward {
-  FeatureShape<S> shape;
-  const Run* runs;
-  Pass pass;
-  std::uint32_t layer;
-  bool dropped;
-  const S* right;    ///< B per run, or null
-  const S* left;     ///< A per run, or null
-  const S* epsilon;  ///< ε per run
-  Index parameter_stride;
-  const S* y_bar;
-  S* p_bar;  ///< not written where A is null: it is Ȳ
-  const S* x_bar;
-  S* x_bar_out;  ///< may be x_bar
-
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    using std::tanh;
-    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), place = node + c;
-    constexpr int most = D + 2;
-    S own[most], bar[most], input[most];
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      own[i] = i < d ? y_bar[place + i * f] : S(0);
-      input[i] = i < d ? x_bar[place + i * f] : S(0);
-      bar[i] = right != nullptr ? S(0) : own[i];
-    }
-    if (right != nullptr) {
-      const S* b = right + run * parameter_stride + c;
-      for (Index k = 0; k < f; ++k) {
-        const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-          if (i < d) bar[i] += y_bar[node + i * f + k] * factor;
-        }
-      }
-    }
-    if (left != nullptr) {
-      const S* a = left + run * parameter_stride;
-      S before[most], turned[most];
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) before[i] = bar[i];
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-        bar[i] = turned[i] = S(0);
-        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
-          if (i < d && j < d) {
-            bar[i] += a[j * d + i] * before[j];
-            turned[i] += a[j * d + i] * own[j];
-          }
-        }
-      }
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-        if (i < d) p_bar[place + i * f] = turned[i];
-      }
-    }
-    const Run& r = runs[run];
-    const Stream stream = pass.stream(r, Purpose::layer_dropout, layer, instance);
-    const S factor = static_cast<S>(r.dropout.scale);
-    const S* eps = epsilon + run * parameter_stride;
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      if (i < d) {
-        S through = bar[i];
-        if (dropped) {
-          const bool kept = stream_keeps(stream, r.dropout.threshold, u * shape.row() + i * f + c);
-          through = kept ? through * factor : S(0);
-        }
-        x_bar_out[place + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
-      }
     }
   }
 };

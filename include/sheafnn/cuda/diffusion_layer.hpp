@@ -24,8 +24,8 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionLayerShape> layers, const ParameterSet<S>& parameters,
-                  Index channels, Index runs)
+  RightTransposes(Executor& executor, std::span<const DiffusionLayerShape> layers,
+                  const ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     transpose_.channels = channels;
@@ -114,9 +114,10 @@ class BatchDiffusionLayer {
                                           product_.data(), mixed_.data(), scaled_.data()});
     sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
     executor.launch(items, pass.instances(),
-                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies, parameters + epsilon_,
-                                              parameter_stride, activation_, scaled_.data(), scratch.segments.data(),
-                                              x, diffused_.data(), output_.data(), runs, pass, number_ + 1, next});
+                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
+                                              parameters + epsilon_, parameter_stride, activation_, scaled_.data(),
+                                              scratch.segments.data(), x, diffused_.data(), output_.data(), runs,
+                                              pass, number_ + 1, next});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of the weights' gradients go to the
@@ -130,7 +131,7 @@ class BatchDiffusionLayer {
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
-    const CoordinateProducts<S> gains{input_, x_bar, run_size, d, f, nodes, true, arena + epsilon_sums_,
+    const CoordinateProducts<S> gains{input_,      x_bar, run_size, d, f, nodes, true, arena + epsilon_sums_,
                                       arena_stride};
     launch_both(executor, gains.items(), pass.runs, gains, items, instances,
                 ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
@@ -145,26 +146,29 @@ class BatchDiffusionLayer {
                             EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,
                                                     sheaf.gradient().off_diagonal, add, lanes});
       executor.launch_teams(shape_.nodes, instances, lanes,
-                            NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(), z_bar, r_bar,
-                                                    scratch.w_bar.data(), sheaf.gradient(), add, lanes});
+                            NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(), z_bar,
+                                                    r_bar, scratch.w_bar.data(), sheaf.gradient(), add, lanes});
     }
     executor.launch(items, instances,
-                    MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_, right_ >= 0 ? parameters + right_ : nullptr,
-                                   left_ >= 0 ? parameters + left_ : nullptr, parameters + epsilon_, parameter_stride,
-                                   y_bar, scratch.p_bar.data(), x_bar, x_bar});
+                    MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
+                                                            right_ >= 0 ? parameters + right_ : nullptr,
+                                                            left_ >= 0 ? parameters + left_ : nullptr,
+                                                            parameters + epsilon_, parameter_stride, y_bar,
+                                                            scratch.p_bar.data(), x_bar, x_bar});
     // Sums of ⟨ȳ_i, (X Bᵀ)_j⟩ for A and of P̄ᵀ dropout(X) for B.
-    const CoordinateProducts<S> left{y_bar, between_, run_size, d, f, nodes, false, arena + left_sums_, arena_stride};
+    const CoordinateProducts<S> left{y_bar, between_, run_size,           d,           f,
+                                     nodes, false,    arena + left_sums_, arena_stride};
     const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
-    const RowProducts<S> right{p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_,
-                               arena_stride};
-    launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0, pass.runs,
-                right);
+    const RowProducts<S> right{
+        p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_, arena_stride};
+    launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0,
+                pass.runs, right);
   }
 
  private:
   /// Sums over the arcs of crowded nodes, in segments, for the diffusion of `features` that follows.
-  void sum_segments(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
-                    const S* features, LayerScratch<Executor, S>& scratch) const {
+  void sum_segments(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
+                    const SheafRange& range, const S* features, LayerScratch<Executor, S>& scratch) const {
     executor.launch(graph_.segments * shape_.channels, instances,
                     SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
                                                  scratch.segments.data()});

@@ -101,7 +101,8 @@ class BatchEncoder {
       output_ = Array<Executor, S>(executor, "embeddings", size);
     }
     activated_ = Array<Executor, S>(executor, "embeddings", size);
-    partial_ = Array<Executor, S>(executor, "sums over features", runs * std::max(view.segments, view.row_segments) * shape.width);
+    partial_ = Array<Executor, S>(executor, "sums over features",
+                                  runs * std::max(view.segments, view.row_segments) * shape.width);
     const RowChunks chunks{view.rows};
     const Index stride = (shape.degrees ? 2 : 1) * shape.width;
     sums_ = sums.reserve(chunks.count(), stride);
@@ -140,10 +141,12 @@ class BatchEncoder {
     const Index width = shape_.width, size = view.rows * width;
     executor.launch(size, runs_,
                     EncodeNodesBackward<S>{runs, activated_.data(), shape_.activation, dropped_, size, bar});
-    const RowProducts<S> rows{degree_, degree_ != nullptr ? 1 : 0, 1,     0, bar, width, width, size,
-                              {view.rows}, true, arena + sums_, arena_stride};
+    const RowProducts<S> rows{
+        degree_,     degree_ != nullptr ? 1 : 0, 1, 0, bar, width, width, size, {view.rows}, true, arena + sums_,
+        arena_stride};
     launch_both(executor, view.segments * width, runs_,
-                SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_, rows);
+                SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_,
+                rows);
     executor.launch(view.columns * width, runs_,
                     SegmentSums<S>{view, partial_.data(), width, gradient + weight_, parameter_stride});
   }

@@ -197,7 +197,8 @@ class ColumnTree {
   ColumnTree() = default;
   ColumnTree(Executor& executor, Index runs, Index rows, Index width)
       : rows_(rows), width_(width), runs_(runs), stride_(shrunk(rows) * width) {
-    for (Array<Executor, double>& level : level_) level = Array<Executor, double>(executor, "sums", runs * stride_);
+    for (Array<Executor, double>& level : level_)
+      level = Array<Executor, double>(executor, "sums", runs * stride_);
   }
 
   /// \param values  rows × width per run
@@ -219,8 +220,8 @@ class ColumnTree {
     while (rows > most_rows) {
       const Index next = shrunk(rows);
       executor.launch(next * width_, runs_,
-                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(), stride_,
-                                         next});
+                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(),
+                                         stride_, next});
       from = 1 - from;
       rows = next;
     }

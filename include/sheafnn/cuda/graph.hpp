@@ -20,17 +20,17 @@ namespace sheafnn::cuda {
 template <class S>
 struct GraphView {
   Index nodes, edges;
-  const std::int32_t* offset;     ///< nodes + 1: first arc of each node
-  const std::int32_t* target;     ///< per arc
-  const std::int32_t* arc_pair;   ///< per arc: its incident pair
-  const std::int32_t* edge_node;  ///< per pair: the node it belongs to (u for side 0, v for side 1)
-  const std::int32_t* pair_arc;   ///< per pair: its arc
-  const S* degree;                ///< per node
-  const S* inverse_root;          ///< per node: (deg + 1)^{-1/2}
-  Index segments;                       ///< of the arcs of crowded nodes
-  const std::int32_t* node_segment;     ///< nodes + 1: first segment of each node; others have none
-  const std::int32_t* segment_arc;      ///< per segment: its first arc
-  const std::int32_t* segment_node;     ///< per segment: its node
+  const std::int32_t* offset;        ///< nodes + 1: first arc of each node
+  const std::int32_t* target;        ///< per arc
+  const std::int32_t* arc_pair;      ///< per arc: its incident pair
+  const std::int32_t* edge_node;     ///< per pair: the node it belongs to (u for side 0, v for side 1)
+  const std::int32_t* pair_arc;      ///< per pair: its arc
+  const S* degree;                   ///< per node
+  const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}
+  Index segments;                    ///< of the arcs of crowded nodes
+  const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; others have none
+  const std::int32_t* segment_arc;   ///< per segment: its first arc
+  const std::int32_t* segment_node;  ///< per segment: its node
 
   /// A node of a higher degree is crowded: its arcs are summed in segments of so many.
   static constexpr int segment = 32;
@@ -93,9 +93,19 @@ class DeviceGraph {
   }
 
   [[nodiscard]] GraphView<S> view() const noexcept {
-    return {nodes_,          edges_,         offset_.data(), target_.data(), arc_pair_.data(), edge_node_.data(),
-            pair_arc_.data(), degree_.data(), inverse_root_.data(), segment_arc_.size(), node_segment_.data(),
-            segment_arc_.data(), segment_node_.data()};
+    return {nodes_,
+            edges_,
+            offset_.data(),
+            target_.data(),
+            arc_pair_.data(),
+            edge_node_.data(),
+            pair_arc_.data(),
+            degree_.data(),
+            inverse_root_.data(),
+            segment_arc_.size(),
+            node_segment_.data(),
+            segment_arc_.data(),
+            segment_node_.data()};
   }
 
  private:

@@ -26,9 +26,9 @@ class HostExecutor {
 
   /// Memory for `bytes` bytes. \throws std::bad_alloc
   [[nodiscard]] void* allocate(std::string_view, std::size_t bytes) {
-    return ::operator new (bytes, std::align_val_t{64});
+    return ::operator new(bytes, std::align_val_t{64});
   }
-  void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{64}); }
+  void release(void* memory) noexcept { ::operator delete(memory, std::align_val_t{64}); }
 
   template <class T>
   void upload(const T* from, Index count, T* to) {

@@ -12,23 +12,42 @@
 #include "sheafnn/cuda/array.hpp"
 #include "sheafnn/cuda/run.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::cuda {
+
+namespace detail {
+
+/// Features as the model wants them.
+///
+/// \throws std::invalid_argument  features that do not fit the model or the graph
+template <class Model>
+[[nodiscard]] NodeFeatures fitting_features(const Model& model, const Graph& graph, const NodeFeatures& features) {
+  require(features.rows() == graph.node_count(), "features.rows", features.rows(),
+          concat("must equal the number of nodes, ", graph.node_count()));
+  require(features.columns() == model.options().features, "features.columns", features.columns(),
+          concat("the model was built for ", model.options().features));
+  NodeFeatures r = features;
+  if (model.options().normalise_features) r.normalise_rows();
+  return r;
+}
+
+}  // namespace detail
 
 /// The arrays of InputFeatures as kernels see them.
 template <class S>
 struct InputView {
   Index rows, columns, entries, segments;
-  const Index* row_offset;             ///< rows + 1
-  const std::int32_t* column;          ///< by node
-  const S* value;                      ///< by node
-  const Index* column_entry;           ///< by column: number of the entry in the order by node
-  const std::int32_t* column_row;      ///< by column: its node
-  const Index* segment_offset;         ///< segments + 1, into the order by column
-  const Index* column_segment_offset;  ///< columns + 1, into the segments
-  Index row_segments;              ///< of rows with more entries than row_segment
-  const Index* row_segment_entry;  ///< row_segments: first entry
-  const Index* row_segment_end;    ///< row_segments: past the last entry
+  const Index* row_offset;                 ///< rows + 1
+  const std::int32_t* column;              ///< by node
+  const S* value;                          ///< by node
+  const Index* column_entry;               ///< by column: number of the entry in the order by node
+  const std::int32_t* column_row;          ///< by column: its node
+  const Index* segment_offset;             ///< segments + 1, into the order by column
+  const Index* column_segment_offset;      ///< columns + 1, into the segments
+  Index row_segments;                      ///< of rows with more entries than row_segment
+  const Index* row_segment_entry;          ///< row_segments: first entry
+  const Index* row_segment_end;            ///< row_segments: past the last entry
   const std::int32_t* row_segment_offset;  ///< rows + 1, into the row segments; short rows have none
 
   /// Entries of a row segment, at most.
@@ -83,7 +102,8 @@ class InputFeatures {
     }
     row_segment_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_entry));
     row_segment_end_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_end));
-    row_segment_offset_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(of_row));
+    row_segment_offset_ =
+        Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(of_row));
     column_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(entry));
     column_row_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(row));
     segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(segments));
@@ -133,9 +153,8 @@ struct DropEntries {
     const Stream stream{r.seed, Purpose::input_dropout, r.epoch, 0, 0};
     const S* in = value;
     S* to = out + run * entries;
-    for_dropout_block(stream, r.input_dropout.threshold, item, entries, [=](Index entry, bool kept) {
-      to[entry] = kept ? in[entry] * factor : S(0);
-    });
+    for_dropout_block(stream, r.input_dropout.threshold, item, entries,
+                      [=](Index entry, bool kept) { to[entry] = kept ? in[entry] * factor : S(0); });
   }
 };
 

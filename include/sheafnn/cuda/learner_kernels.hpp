@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/graph.hpp"
 #include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/cuda/graph.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::cuda {

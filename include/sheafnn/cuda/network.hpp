@@ -13,46 +13,13 @@
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/cuda/diffusion_layer.hpp"
+#include "sheafnn/cuda/embedding_kernels.hpp"
 #include "sheafnn/cuda/encoder.hpp"
 #include "sheafnn/cuda/output_kernels.hpp"
+#include "sheafnn/cuda/second_linear.hpp"
 #include "sheafnn/cuda/sheaf_learner.hpp"
 
 namespace sheafnn::cuda {
-
-namespace detail {
-
-/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
-template <class Model>
-[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
-  constexpr Index enough_work = Index{1} << 22;
-  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
-  return std::max(least, std::min(samples, enough_work / one));
-}
-
-}  // namespace detail
-
-/// Adds features of all copies to their run's; item: number, group: run.
-template <class S>
-struct AddCopies {
-  const S* in;
-  Index size, copies;
-  S* out;
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    S sum = S(0);
-    for (Index copy = 0; copy < copies; ++copy) sum += in[(run * copies + copy) * size + item];
-    out[run * size + item] = sum;
-  }
-};
-/// Adds a bias to rows of features; item: number, group: run.
-template <class S>
-struct AddBias {
-  const S* bias;
-  Index parameter_stride, width, size;
-  S* out;
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    out[run * size + item] += bias[run * parameter_stride + item % width];
-  }
-};
 
 /// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, class Model>
@@ -75,7 +42,7 @@ class BatchNetwork {
         batch_(batch),
         parameter_count_(model.parameters().size()),
         graph_(executor, graph),
-        input_(executor, fitting(model, graph, features)),
+        input_(executor, detail::fitting_features(model, graph, features)),
         parameters_(executor, "parameters", batch.runs * parameter_count_),
         gradient_(executor, "gradients", batch.runs * parameter_count_),
         runs_(executor, "runs", batch.runs),
@@ -96,27 +63,25 @@ class BatchNetwork {
     const Index n = shape_.nodes, h = shape_.row(), size = shape_.size();
     const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
     if (layout_.second_weight >= 0) {
-      second_ = array("embeddings", batch.runs * size);
-      const RowChunks nodes{n};
-      second_sums_ = sums_.reserve(nodes.count(), (h + 1) * h);
-      sums_.assign(p.info(layout_.second_weight).offset, h * h, second_sums_, nodes.count(), (h + 1) * h);
-      sums_.assign(p.info(layout_.second_bias).offset, h, second_sums_ + h * h, nodes.count(), (h + 1) * h);
+      second_.emplace(executor, layout_.second_weight, layout_.second_bias, p, n, h, batch.runs, sums_);
     }
     if constexpr (Family::kind != MapKind::fixed) {
       for (const SheafLearnerShape& learner : layout_.learners) {
         learners_.emplace_back(executor, view, learner, p, batch.runs, sums_);
       }
     }
-    sheaf_ = BatchSheaf<Executor, Family, S>(executor, view, batch.instances() * sheaf_count_, options_.normalisation);
+    sheaf_ =
+        BatchSheaf<Executor, Family, S>(executor, view, batch.instances() * sheaf_count_, options_.normalisation);
     for (std::size_t l = 0; l < layout_.layers.size(); ++l) {
-      layers_.emplace_back(executor, view, shape_, layout_.layers[l], p, static_cast<std::uint32_t>(l), batch, dropout,
-                           sums_);
+      layers_.emplace_back(executor, view, shape_, layout_.layers[l], p, static_cast<std::uint32_t>(l), batch,
+                           dropout, sums_);
     }
     right_ = RightTransposes<Executor, S>(executor, layout_.layers, p, options_.channels, batch.runs);
     const Index classes = options_.classes;
     const RowChunks outputs{n * batch.training_copies};
     output_sums_ = sums_.reserve(outputs.count(), (h + 1) * classes);
-    sums_.assign(p.info(layout_.output_weight).offset, h * classes, output_sums_, outputs.count(), (h + 1) * classes);
+    sums_.assign(p.info(layout_.output_weight).offset, h * classes, output_sums_, outputs.count(),
+                 (h + 1) * classes);
     sums_.assign(p.info(layout_.output_bias).offset, classes, output_sums_ + h * classes, outputs.count(),
                  (h + 1) * classes);
     if constexpr (sampled) {
@@ -135,7 +100,8 @@ class BatchNetwork {
     nll_tree_ = ColumnTree<Executor, double>(executor, batch.runs, batch.training_copies * n, 1);
     x_bar_ = array("layers", training * size);
     if (batch.training_copies > 1) embedding_bar_ = array("layers", batch.runs * size);
-    for (Array<Executor, S>* a : {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar, &scratch_.p_bar}) {
+    for (Array<Executor, S>* a :
+         {&scratch_.z_bar, &scratch_.r_bar, &scratch_.w_bar, &scratch_.y_bar, &scratch_.p_bar}) {
       *a = array("layers", training * size);
     }
     scratch_.segments = array("layers", batch.instances() * view.segments * h);
@@ -176,8 +142,8 @@ class BatchNetwork {
     }
     forward(pass, dropout);
     executor_.launch(shape_.nodes, pass.instances(),
-                     TrainingOutput<S>{targets(), runs_.data(), pass, parameter(layout_.output_bias), parameter_count_,
-                                       logits_.data(), logits_bar_.data(), nll_.data()});
+                     TrainingOutput<S>{targets(), runs_.data(), pass, parameter(layout_.output_bias),
+                                       parameter_count_, logits_.data(), logits_bar_.data(), nll_.data()});
     nll_tree_.run(executor_, nll_.data(), true);
     backward(pass, closed_form);
     if constexpr (sampled) {
@@ -195,7 +161,8 @@ class BatchNetwork {
     encode(false);
     const Index count = samples(total);
     for (Index begin = 0; begin < count;) {
-      const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false, static_cast<std::uint32_t>(begin)};
+      const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false,
+                      static_cast<std::uint32_t>(begin)};
       forward(pass, false);
       done(pass, begin == 0, begin + pass.copies >= count, count);
       begin += pass.copies;
@@ -213,15 +180,6 @@ class BatchNetwork {
   static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
   using Q = Posterior<Family>;
 
-  static NodeFeatures fitting(const Model& model, const Graph& graph, const NodeFeatures& features) {
-    require(features.rows() == graph.node_count(), "features.rows", features.rows(),
-            concat("must equal the number of nodes, ", graph.node_count()));
-    require(features.columns() == model.options().features, "features.columns", features.columns(),
-            concat("the model was built for ", model.options().features));
-    NodeFeatures r = features;
-    if (model.options().normalise_features) r.normalise_rows();
-    return r;
-  }
   [[nodiscard]] Index offset(ParameterId id) const { return offsets_of_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
@@ -233,17 +191,11 @@ class BatchNetwork {
   /// Embeddings and, for Bayesian models, the posterior.
   void encode(bool drop) {
     right_.run(executor_, parameters_.data(), parameter_count_);
-    const Index n = shape_.nodes, h = shape_.row();
     encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, drop);
     embedding_ = encoder_->output();
-    if (layout_.second_weight >= 0) {
-      executor_.multiply(Product<S>{n, h, h, batch_.runs,
-                                    {embedding_, h, n * h},
-                                    {parameter(layout_.second_weight), h, parameter_count_},
-                                    second_.data(), h, n * h});
-      executor_.launch(n * h, batch_.runs,
-                       AddBias<S>{parameter(layout_.second_bias), parameter_count_, h, n * h, second_.data()});
-      embedding_ = second_.data();
+    if (second_) {
+      second_->forward(executor_, parameters_.data(), parameter_count_, embedding_);
+      embedding_ = second_->output();
     }
     if constexpr (sampled) {
       sheaf_embedding_ = embedding_;
@@ -263,12 +215,13 @@ class BatchNetwork {
   void forward(const Pass& pass, bool drop) {
     const Index size = shape_.size(), h = shape_.row(), rows = pass.copies * shape_.nodes;
     if constexpr (sampled) {
-      const SampledMaps<Family, S> maps{graph_.view(),  runs_.data(), pass,        posterior(),
-                                        noise_.data(), sheaf_count_};
+      const SampledMaps<Family, S> maps{graph_.view(), runs_.data(),  pass,
+                                        posterior(),   noise_.data(), sheaf_count_};
       sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), maps,
                    learners_.front().edge_weight());
     } else if constexpr (Family::kind == MapKind::fixed) {
-      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr);
+      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), FixedMaps<Family, S>{},
+                   nullptr);
     }
     const S* x = embedding_;
     if (pass.copies > 1) {
@@ -290,10 +243,15 @@ class BatchNetwork {
       x = layers_[l].output();
     }
     const Index classes = options_.classes;
-    executor_.multiply(Product<S>{rows, classes, h, pass.runs,
+    executor_.multiply(Product<S>{rows,
+                                  classes,
+                                  h,
+                                  pass.runs,
                                   {x, h, rows * h},
                                   {parameter(layout_.output_weight), classes, parameter_count_},
-                                  logits_.data(), classes, rows * classes});
+                                  logits_.data(),
+                                  classes,
+                                  rows * classes});
   }
 
   /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer.
@@ -302,8 +260,8 @@ class BatchNetwork {
     if (drop && l > 0) {
       S* dropped = learner_input_[l - 1].data();
       executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                       DropFeatures<S>{runs_.data(), pass, Purpose::learner_dropout, static_cast<std::uint32_t>(l), x,
-                                       shape_.size(), dropped});
+                       DropFeatures<S>{runs_.data(), pass, Purpose::learner_dropout, static_cast<std::uint32_t>(l),
+                                       x, shape_.size(), dropped});
       z = dropped;
     }
     BatchSheafLearner<Executor, S>& learner = learners_[l];
@@ -316,13 +274,28 @@ class BatchNetwork {
 
   void backward(const Pass& pass, bool closed_form) {
     const Index h = shape_.row(), classes = options_.classes, rows = pass.copies * shape_.nodes;
-    const RowProducts<S> output{layers_.back().output(), h, h, rows * h, logits_bar_.data(), classes, classes,
-                                rows * classes, {rows}, true, arena_.data() + output_sums_, sums_.arena()};
+    const RowProducts<S> output{layers_.back().output(),
+                                h,
+                                h,
+                                rows * h,
+                                logits_bar_.data(),
+                                classes,
+                                classes,
+                                rows * classes,
+                                {rows},
+                                true,
+                                arena_.data() + output_sums_,
+                                sums_.arena()};
     executor_.launch(output.items(), batch_.runs, output);
-    executor_.multiply(Product<S>{rows, h, classes, pass.runs,
+    executor_.multiply(Product<S>{rows,
+                                  h,
+                                  classes,
+                                  pass.runs,
                                   {logits_bar_.data(), classes, rows * classes},
                                   {parameter(layout_.output_weight), classes, parameter_count_, true},
-                                  x_bar_.data(), h, rows * h});
+                                  x_bar_.data(),
+                                  h,
+                                  rows * h});
     for (std::size_t l = layers_.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool shared = layer + 1 < static_cast<Index>(layers_.size()) && layer + 1 >= sheaf_count_;
@@ -347,13 +320,14 @@ class BatchNetwork {
     BatchSheafLearner<Executor, S>& learner = learners_[l];
     sheaf_.backward_nodes(executor_, pass.instances(), one);
     executor_.launch(graph_.view().edges, batch_.runs,
-                     BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(), learner.raw(),
-                                                  learner.raw_bar(), options_.parametrisation, learner.edge_weight(),
-                                                  learner.edge_factor(), learner.edge_logit_bar()});
+                     BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(),
+                                                  learner.raw(), learner.raw_bar(), options_.parametrisation,
+                                                  learner.edge_weight(), learner.edge_factor(),
+                                                  learner.edge_logit_bar()});
     const bool dropped = l > 0 && !learner_input_.empty() && learner_z_[l] == learner_input_[l - 1].data();
     S* z_bar = dropped ? scratch_.z_bar.data() : x_bar_.data();
-    learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped, arena_.data(),
-                     sums_.arena());
+    learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped,
+                     arena_.data(), sums_.arena());
     if (dropped) {
       executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
                        AddThroughDropout<S>{runs_.data(), pass, Purpose::learner_dropout,
@@ -364,12 +338,12 @@ class BatchNetwork {
   void backward_posterior(const Pass& pass, bool closed_form, S* embedding_bar) {
     BatchSheafLearner<Executor, S>& learner = learners_.front();
     sheaf_.backward_nodes(executor_, pass.instances(), range(0, sheaf_count_));
-    executor_.launch(
-        graph_.view().edges, batch_.runs,
-        BackwardSampledEdges<Family, S>{graph_.view(), sheaf_.view(), sheaf_.gradient(), runs_.data(), pass.copies,
-                                        sheaf_count_, learner.raw(), posterior(), learner.raw_bar(),
-                                        options_.parametrisation, learner.edge_weight(), learner.edge_factor(),
-                                        learner.edge_logit_bar(), closed_form, kl_.data()});
+    executor_.launch(graph_.view().edges, batch_.runs,
+                     BackwardSampledEdges<Family, S>{graph_.view(), sheaf_.view(), sheaf_.gradient(), runs_.data(),
+                                                     pass.copies, sheaf_count_, learner.raw(), posterior(),
+                                                     learner.raw_bar(), options_.parametrisation,
+                                                     learner.edge_weight(), learner.edge_factor(),
+                                                     learner.edge_logit_bar(), closed_form, kl_.data()});
     S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar;
     learner.backward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_, z_bar, !sheaf_encoder_,
                      arena_.data(), sums_.arena());
@@ -380,18 +354,13 @@ class BatchNetwork {
   }
 
   void backward_encoder(S* bar) {
-    const Index n = shape_.nodes, h = shape_.row();
-    if (layout_.second_weight >= 0) {
-      const RowProducts<S> second{encoder_->output(), h, h, n * h, bar, h, h, n * h, {n}, true,
-                                  arena_.data() + second_sums_, sums_.arena()};
-      executor_.launch(second.items(), batch_.runs, second);
-      executor_.multiply(Product<S>{n, h, h, batch_.runs,
-                                    {bar, h, n * h},
-                                    {parameter(layout_.second_weight), h, parameter_count_, true},
-                                    scratch_.z_bar.data(), h, n * h});
+    if (second_) {
+      second_->backward(executor_, parameters_.data(), parameter_count_, encoder_->output(), bar,
+                        scratch_.z_bar.data(), arena_.data(), sums_.arena());
       bar = scratch_.z_bar.data();
     }
-    encoder_->backward(executor_, runs_.data(), bar, gradient_.data(), parameter_count_, arena_.data(), sums_.arena());
+    encoder_->backward(executor_, runs_.data(), bar, gradient_.data(), parameter_count_, arena_.data(),
+                       sums_.arena());
   }
 
   Executor& executor_;
@@ -410,8 +379,8 @@ class BatchNetwork {
   Index sheaf_count_ = 1;
   PartialSums sums_;
   std::optional<BatchEncoder<Executor, S>> encoder_, sheaf_encoder_;
-  Array<Executor, S> second_;
-  Index second_sums_ = 0, output_sums_ = 0;
+  std::optional<BatchSecondLinear<Executor, S>> second_;
+  Index output_sums_ = 0;
   std::vector<BatchSheafLearner<Executor, S>> learners_;
   BatchSheaf<Executor, Family, S> sheaf_;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;

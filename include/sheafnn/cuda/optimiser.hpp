@@ -24,7 +24,13 @@ struct AdamConstants {
 };
 
 /// What stopped a training early, other than patience.
-enum Failure : std::int32_t { no_failure, nll_not_finite, kl_not_finite, gradient_not_finite, probability_not_finite };
+enum Failure : std::int32_t {
+  no_failure,
+  nll_not_finite,
+  kl_not_finite,
+  gradient_not_finite,
+  probability_not_finite
+};
 
 /// How far a training is.
 struct Progress {
@@ -130,7 +136,8 @@ struct EndEpoch {
     nll.add(run, lane, sums);
     kl.add(run, lane, sums + kl_sum);
     evaluation.add(run, lane, sums + evaluation_sums);
-    for (Index t = lane; t < tensors; t += most_lanes) sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
+    for (Index t = lane; t < tensors; t += most_lanes)
+      sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
   }
 
   SHEAFNN_HD void finish(Index, Index run, const double* sums) const {
@@ -223,8 +230,8 @@ class BatchAdam {
 
   void step(Executor& executor, const Run* runs, const Progress* progress, const S* gradient, S* value) {
     executor.launch(parameters_, runs_,
-                    AdamStep<S>{runs, progress, tensor_.data(), group_.data(), parameters_, group_.size(), gradient,
-                                first_.data(), second_.data(), value, failed_.data()});
+                    AdamStep<S>{runs, progress, tensor_.data(), group_.data(), parameters_, group_.size(),
+                                gradient, first_.data(), second_.data(), value, failed_.data()});
   }
   [[nodiscard]] const std::int32_t* failed() const noexcept { return failed_.data(); }
   [[nodiscard]] Index tensors() const noexcept { return group_.size(); }

@@ -3,10 +3,12 @@
 /// kernels apply.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/graph.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
@@ -49,28 +51,40 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
 /// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
 struct Run {
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;        ///< of the pass that is under way; addresses its random numbers
-  std::int32_t split = 0;         ///< row of the node roles
-  DropoutRule input_dropout;      ///< of features
-  DropoutRule dropout;            ///< of hidden features
-  double training_share = 0;      ///< 1 / number of training nodes
-  double validation_nodes = 0;    ///< how many there are
-  double test_nodes = 0;          ///< how many there are
-  double kl_weight = 0;           ///< λ of this epoch
-  double learning_rate = 0;       ///< of Adam
-  double weight_decay = 0;        ///< L2, of all weights but the sheaf learner's
-  double sheaf_decay = 0;         ///< L2, of the sheaf learner's weights
-  double kl_maximum = 0;          ///< largest λ
+  std::uint32_t epoch = 0;      ///< of the pass that is under way; addresses its random numbers
+  std::int32_t split = 0;       ///< row of the node roles
+  DropoutRule input_dropout;    ///< of features
+  DropoutRule dropout;          ///< of hidden features
+  double training_share = 0;    ///< 1 / number of training nodes
+  double validation_nodes = 0;  ///< how many there are
+  double test_nodes = 0;        ///< how many there are
+  double kl_weight = 0;         ///< λ of this epoch
+  double learning_rate = 0;     ///< of Adam
+  double weight_decay = 0;      ///< L2, of all weights but the sheaf learner's
+  double sheaf_decay = 0;       ///< L2, of the sheaf learner's weights
+  double kl_maximum = 0;        ///< largest λ
   KlSchedule kl_schedule = KlSchedule::off;
-  std::int32_t by_accuracy = 0;   ///< the best epoch has the best validation accuracy, not the least loss
-  std::int64_t epochs = 0;        ///< at most so many
-  std::int64_t patience = 0;      ///< stop after so many without a better one
-  double step_rate = 0;           ///< of this step: learning_rate / (1 − β₁ᵗ)
-  double root_scale = 0;          ///< of this step: 1 / √(1 − β₂ᵗ)
+  std::int32_t by_accuracy = 0;  ///< the best epoch has the best validation accuracy, not the least loss
+  std::int64_t epochs = 0;       ///< at most so many
+  std::int64_t patience = 0;     ///< stop after so many without a better one
+  double step_rate = 0;          ///< of this step: learning_rate / (1 − β₁ᵗ)
+  double root_scale = 0;         ///< of this step: 1 / √(1 − β₂ᵗ)
 };
 
 /// Roles of a node in a split, as bits.
 enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node = 4 };
+
+namespace detail {
+
+/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
+template <class Model>
+[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
+  constexpr Index enough_work = Index{1} << 22;
+  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
+  return std::max(least, std::min(samples, enough_work / one));
+}
+
+}  // namespace detail
 
 /// How many trainings a batch has, and how many posterior samples of each have room side by side.
 struct BatchSize {

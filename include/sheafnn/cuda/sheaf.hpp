@@ -32,8 +32,8 @@ class BatchSheaf {
   }
 
   [[nodiscard]] SheafView<Family, S> view() noexcept {
-    return {graph_.nodes,          graph_.edges,  map_.data(),  arc_gram_.data(), transport_.data(),
-            degree_block_.data(), scale_.data(), eigen_.data()};
+    return {graph_.nodes,      graph_.edges,         map_.data(),   arc_gram_.data(),
+            transport_.data(), degree_block_.data(), scale_.data(), eigen_.data()};
   }
   [[nodiscard]] BlockGradient<S> gradient() noexcept {
     return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data()};
@@ -48,7 +48,8 @@ class BatchSheaf {
                     BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, copies});
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(graph_.nodes, groups, lanes,
-                          BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_, lanes});
+                          BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_,
+                                                lanes});
   }
 
   /// Completes the derivatives of D_u by those of S_u.

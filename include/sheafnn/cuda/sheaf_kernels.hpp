@@ -25,7 +25,9 @@ struct SheafRange {
 
   [[nodiscard]] SHEAFNN_HD Index instance(Index group) const noexcept { return group / count; }
   [[nodiscard]] SHEAFNN_HD Index sheaf(Index group) const noexcept { return first + group % count; }
-  [[nodiscard]] SHEAFNN_HD Index slot(Index group) const noexcept { return instance(group) * sheaves + sheaf(group); }
+  [[nodiscard]] SHEAFNN_HD Index slot(Index group) const noexcept {
+    return instance(group) * sheaves + sheaf(group);
+  }
 };
 
 /// The arrays of all sheaves; offsets by slot.

@@ -87,10 +87,15 @@ class BatchSheafLearner {
     const Index q2 = 2 * first_.columns, n = graph_.nodes, pairs = graph_.pairs();
     executor.launch(q2 * inputs_, runs_,
                     AssembleFirstLayer<S>{first_, inputs_, parameters, parameter_stride, weight_.data()});
-    executor.multiply(Product<S>{n, q2, inputs_, runs_,
+    executor.multiply(Product<S>{n,
+                                 q2,
+                                 inputs_,
+                                 runs_,
                                  {z, inputs_, n * inputs_},
                                  {weight_.data(), inputs_, q2 * inputs_, true},
-                                 projection_.data(), q2, n * q2});
+                                 projection_.data(),
+                                 q2,
+                                 n * q2});
     const bool hidden = hidden_layers_ > 0;
     executor.launch(graph_.edges, runs_,
                     ProjectPairs<S>{graph_, projection_.data(), first_.columns, first_outputs_, hidden,
@@ -100,10 +105,15 @@ class BatchSheafLearner {
       const bool last = w.input == hidden_layers_ - 1;
       S* out = last ? raw_.data() + w.column : hidden_layer(w.input + 1);
       const Index columns = last ? outputs_ : width_;
-      executor.multiply(Product<S>{pairs, w.rows, width_, runs_,
+      executor.multiply(Product<S>{pairs,
+                                   w.rows,
+                                   width_,
+                                   runs_,
                                    {hidden_layer(w.input), width_, pairs * width_},
                                    {parameters + w.parameter, width_, parameter_stride, true},
-                                   out, columns, pairs * columns});
+                                   out,
+                                   columns,
+                                   pairs * columns});
       if (!last) executor.launch(pairs * width_, runs_, EluInPlace<S>{out, pairs * width_});
     }
   }
@@ -119,18 +129,25 @@ class BatchSheafLearner {
       return;
     }
     const PairArray<S> first_bar =
-        hidden_layers_ > 0 ? backward_hidden(executor, parameters, parameter_stride, arena, arena_stride) : raw_bar();
+        hidden_layers_ > 0 ? backward_hidden(executor, parameters, parameter_stride, arena, arena_stride)
+                           : raw_bar();
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(n * q, runs_, lanes,
                           GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
                                                projection_.data(), lanes});
-    const FirstLayerProducts<S> products{z,           projection_.data(), inputs_, q, {n}, arena + first_sums_,
-                                         arena_stride};
+    const FirstLayerProducts<S> products{z,   projection_.data(),  inputs_,     q,
+                                         {n}, arena + first_sums_, arena_stride};
     executor.launch(products.items(), runs_, products);
-    executor.multiply(Product<S>{n, inputs_, 2 * q, runs_,
+    executor.multiply(Product<S>{n,
+                                 inputs_,
+                                 2 * q,
+                                 runs_,
                                  {projection_.data(), 2 * q, n * 2 * q},
                                  {weight_.data(), inputs_, 2 * q * inputs_},
-                                 z_bar, inputs_, n * inputs_, add});
+                                 z_bar,
+                                 inputs_,
+                                 n * inputs_,
+                                 add});
   }
 
  private:
@@ -158,7 +175,8 @@ class BatchSheafLearner {
                                Index arena_stride) {
     const Index pairs = graph_.pairs(), size = pairs * width_;
     int into = 0;
-    Index pending = hidden_layers_;  // hidden_bar_[into] holds the derivative of this layer's output, once it has one
+    Index pending =
+        hidden_layers_;  // hidden_bar_[into] holds the derivative of this layer's output, once it has one
     for (std::size_t k = deep_.size(); k-- > 0;) {
       const DeepWeight& w = deep_[k];
       const bool last = w.input == hidden_layers_ - 1;
@@ -167,13 +185,20 @@ class BatchSheafLearner {
       if (first_of_layer && !last) into = 1 - into;
       const Index columns = last ? outputs_ : width_;
       pending = w.input;
-      const RowProducts<S> products{out_bar, w.rows, columns, pairs * columns, hidden_layer(w.input), width_, width_,
-                                    size,    {pairs}, false,  arena + w.sums,  arena_stride};
+      const RowProducts<S> products{out_bar,        w.rows,      columns, pairs * columns, hidden_layer(w.input),
+                                    width_,         width_,      size,    {pairs},         false,
+                                    arena + w.sums, arena_stride};
       executor.launch(products.items(), runs_, products);
-      executor.multiply(Product<S>{pairs, width_, w.rows, runs_,
+      executor.multiply(Product<S>{pairs,
+                                   width_,
+                                   w.rows,
+                                   runs_,
                                    {out_bar, columns, pairs * columns},
                                    {parameters + w.parameter, width_, parameter_stride},
-                                   hidden_bar_[into].data(), width_, size, !first_of_layer});
+                                   hidden_bar_[into].data(),
+                                   width_,
+                                   size,
+                                   !first_of_layer});
       const bool complete = k == 0 || deep_[k - 1].input != w.input;
       if (complete) {
         executor.launch(size, runs_, EluSlopeInPlace<S>{hidden_layer(w.input), hidden_bar_[into].data(), size});

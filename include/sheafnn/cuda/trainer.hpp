@@ -88,7 +88,8 @@ class BatchTrainer {
         roles_(checked_roles(data, trainings)),
         first_(*trainings.front().model),
         count_(static_cast<Index>(trainings.size())),
-        network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(), any_dropout()),
+        network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(),
+                 any_dropout()),
         adam_(executor, first_.parameters(), count_),
         progress_(executor, "progress", std::span<const Progress>(std::vector<Progress>(trainings.size()))),
         history_(executor, "history", count_ * window),
@@ -162,8 +163,8 @@ class BatchTrainer {
       executor_.launch(data_.node_count(), count_,
                        EvaluationOutput<S>{network_.targets(), runs, pass,
                                            network_.parameter(first_.layout().output_bias),
-                                           network_.parameter_count(), network_.logits(), probability_.data(), first,
-                                           last, total, report_.data()});
+                                           network_.parameter_count(), network_.logits(), probability_.data(),
+                                           first, last, total, report_.data()});
     });
     report_tree_.run(executor_, report_.data(), true);
     const RowsLeft kl = Model::bayesian ? left(network_.kl(), 1) : RowsLeft{};
@@ -214,7 +215,7 @@ class BatchTrainer {
     const Index training = Network::samples(options.training_samples), samples = Network::samples(options.samples);
     return {count_, training, detail::sample_room(first_, data_.graph, count_, samples, training)};
   }
-  [[nodiscard]] bool any(double TrainOptions::*rate) const {
+  [[nodiscard]] bool any(double TrainOptions::* rate) const {
     return std::any_of(trainings_.begin(), trainings_.end(),
                        [=](const Training<Model>& t) { return t.options.*rate > 0; });
   }
@@ -320,7 +321,8 @@ class BatchTrainer {
 ///
 /// \throws std::invalid_argument  see BatchTrainer
 template <class Executor, class Model>
-std::vector<Outcome> train_batch(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings) {
+std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
+                                 std::span<const Training<Model>> trainings) {
   return BatchTrainer<Executor, Model>(executor, data, trainings).train();
 }
 

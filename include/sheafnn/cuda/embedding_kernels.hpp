@@ -1,0 +1,33 @@
+/// \file
+/// Kernels on embeddings between the parts of a network.
+#pragma once
+
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn::cuda {
+
+/// Copies features of runs to each of their copies; item: number, group: instance.
+template <class S>
+struct CopyToInstances {
+  const S* in;
+  Index size, copies;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    out[instance * size + item] = in[instance / copies * size + item];
+  }
+};
+
+/// Adds features of all copies to their run's; item: number, group: run.
+template <class S>
+struct AddCopies {
+  const S* in;
+  Index size, copies;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    S sum = S(0);
+    for (Index copy = 0; copy < copies; ++copy) sum += in[(run * copies + copy) * size + item];
+    out[run * size + item] = sum;
+  }
+};
+
+}  // namespace sheafnn::cuda
