@@ -24,6 +24,11 @@ void count_items(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(count));
 }
 
+template <int N, class Scalar>
+[[nodiscard]] CayleyDistribution<N, Scalar> some_cayley() {
+  return {some_rotation<N, Scalar>(), Scalar(0.7)};
+}
+
 /// The `Normals` normal numbers behind each rotation, stored as packs.
 template <class Scalar, int Normals>
 void normals(benchmark::State& state) {
@@ -42,9 +47,9 @@ void normals(benchmark::State& state) {
   count_items(state);
 }
 
-template <class D>
-void draw_packs(benchmark::State& state, const D& distribution) {
-  std::vector<detail::SamplePackOf<D>> out(count / static_cast<std::size_t>(lanes<typename D::Scalar>));
+/// Fills `out` with batches of samples, packs of them or matrices.
+template <class D, class Samples>
+void draw(benchmark::State& state, const D& distribution, Samples out) {
   std::uint32_t first = 0;
   for (auto _ : state) {
     sample_many(distribution, Stream{.seed = 2}, first, out);
@@ -54,25 +59,20 @@ void draw_packs(benchmark::State& state, const D& distribution) {
   }
   count_items(state);
 }
-
-template <class D>
-void draw_matrices(benchmark::State& state, const D& distribution) {
-  std::vector<detail::SampleOf<D>> out(count);
-  std::uint32_t first = 0;
-  for (auto _ : state) {
-    sample_many(distribution, Stream{.seed = 2}, first, out);
-    first += count;
-    benchmark::DoNotOptimize(out.data());
-    benchmark::ClobberMemory();
-  }
-  count_items(state);
+template <int N, class Scalar>
+[[nodiscard]] std::vector<RotationPack<N, Scalar>> packs() {
+  return std::vector<RotationPack<N, Scalar>>(count / BatchPack<Scalar>::width);
+}
+template <int N, class Scalar>
+[[nodiscard]] std::vector<SquareMatrix<Scalar, N>> matrices() {
+  return std::vector<SquareMatrix<Scalar, N>>(count);
 }
 
 template <int N, class Scalar>
 void log_density(benchmark::State& state) {
   using P = BatchPack<Scalar>;
-  const CayleyDistribution<N, Scalar> distribution(some_rotation<N, Scalar>(), Scalar(0.7));
-  std::vector<RotationPack<N, Scalar>> in(count / P::width);
+  const CayleyDistribution<N, Scalar> distribution = some_cayley<N, Scalar>();
+  std::vector<RotationPack<N, Scalar>> in = packs<N, Scalar>();
   sample_many(distribution, Stream{.seed = 2}, 0, in);
   const auto location = detail::in_all_lanes<P>(distribution.location());
   std::vector<P> out(in.size());
@@ -88,19 +88,19 @@ void log_density(benchmark::State& state) {
 
 template <int N, class Scalar>
 void uniform(benchmark::State& state) {
-  draw_packs(state, HaarDistribution<N, Scalar>());
+  draw(state, HaarDistribution<N, Scalar>(), packs<N, Scalar>());
 }
 template <int N, class Scalar>
 void uniform_matrices(benchmark::State& state) {
-  draw_matrices(state, HaarDistribution<N, Scalar>());
+  draw(state, HaarDistribution<N, Scalar>(), matrices<N, Scalar>());
 }
 template <int N, class Scalar>
 void cayley(benchmark::State& state) {
-  draw_packs(state, CayleyDistribution<N, Scalar>(some_rotation<N, Scalar>(), Scalar(0.7)));
+  draw(state, some_cayley<N, Scalar>(), packs<N, Scalar>());
 }
 template <int N, class Scalar>
 void cayley_matrices(benchmark::State& state) {
-  draw_matrices(state, CayleyDistribution<N, Scalar>(some_rotation<N, Scalar>(), Scalar(0.7)));
+  draw(state, some_cayley<N, Scalar>(), matrices<N, Scalar>());
 }
 
 }  // namespace

@@ -18,9 +18,9 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/core/transpose.hpp"
 #include "sheafnn/version.hpp"
 
 namespace {
@@ -280,29 +280,54 @@ TEST_CASE_TEMPLATE("pack: elementary functions at their limits", P, SHEAFNN_FLOA
   CHECK(everywhere(tanh(P(nan)), nan));
 }
 
-TEST_CASE_TEMPLATE("packs stored lane by lane", P, SHEAFNN_FLOAT_PACKS) {
+TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACKS) {
   using T = typename P::value_type;
-  const auto check = []<int K>(std::integral_constant<int, K>) {
+  const auto number = [](int row, int k) { return static_cast<T>(1 + 1000 * k + row); };
+  const auto check = [&]<int K>(std::integral_constant<int, K>) {
     CAPTURE(K);
     P packs[K];
     for (int k = 0; k < K; ++k) {
       T values[P::width];
-      for (int l = 0; l < P::width; ++l) values[l] = static_cast<T>(1000 * k + l);
+      for (int l = 0; l < P::width; ++l) values[l] = number(l, k);
       packs[k] = P::load(values);
     }
-    std::vector<T> out(static_cast<std::size_t>(K * P::width + 2), T(-1));
-    sheafnn::store_by_lane<K>(packs, out.data() + 1);  // no alignment
-    int wrong = out.front() != T(-1) || out.back() != T(-1);
+    for (int count = 0; count <= P::width; ++count) {
+      CAPTURE(count);
+      // A guard before the rows, so that they are not aligned, and one behind them.
+      std::vector<T> out(static_cast<std::size_t>(K * count + 2), T(-1));
+      T* const rows = out.data() + 1;
+      sheafnn::store_rows<K>(packs, count, rows);
+      int wrong = out.front() != T(-1) || out.back() != T(-1);
+      for (int l = 0; l < count; ++l) {
+        for (int k = 0; k < K; ++k) wrong += rows[l * K + k] != number(l, k);
+      }
+      P back[K];
+      sheafnn::load_rows<K>(rows, count, back);
+      for (int l = 0; l < P::width; ++l) {
+        for (int k = 0; k < K; ++k) wrong += back[k].lane(l) != (l < count ? number(l, k) : T(0));
+      }
+      CHECK(wrong == 0);
+    }
+    // Every second row, in turned order.
+    std::int32_t places[P::width];
+    for (int l = 0; l < P::width; ++l) places[l] = 2 * (P::width - 1 - l);
+    std::vector<T> scattered(static_cast<std::size_t>(2 * K * P::width), T(-1));
+    sheafnn::scatter_rows<K>(packs, places, P::width, scattered.data());
+    P gathered[K];
+    sheafnn::gather_rows<K>(scattered.data(), places, gathered);
+    int wrong = 0;
     for (int l = 0; l < P::width; ++l) {
-      for (int k = 0; k < K; ++k)
-        wrong += out[static_cast<std::size_t>(1 + l * K + k)] != static_cast<T>(1000 * k + l);
+      for (int k = 0; k < K; ++k) {
+        wrong += scattered[static_cast<std::size_t>(places[l] * K + k)] != number(l, k);
+        wrong += scattered[static_cast<std::size_t>((places[l] + 1) * K + k)] != T(-1);
+        wrong += gathered[k].lane(l) != number(l, k);
+      }
     }
     CHECK(wrong == 0);
   };
-  check(std::integral_constant<int, 1>{});
-  check(std::integral_constant<int, 4>{});
-  check(std::integral_constant<int, 9>{});
-  check(std::integral_constant<int, 16>{});
+  [&]<int... K>(std::integer_sequence<int, K...>) {
+    (check(std::integral_constant<int, K + 1>{}), ...);
+  }(std::make_integer_sequence<int, 17>{});
   check(std::integral_constant<int, 25>{});
 }
 

@@ -1,12 +1,14 @@
 /// \file
 /// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row `lane`
-/// is lane `lane` of pack k). Sixteen floats change places four packs at a time within registers where the target can;
-/// elsewhere they go through a small array.
+/// is lane `lane` of pack k). They change places within registers: sixteen floats four packs at a time where the target has
+/// AVX-512, other packs on their way to rows as squares of up to eight; what is left goes through a small array.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -19,6 +21,68 @@ namespace sheafnn {
 [[nodiscard]] constexpr int row_room(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
 
 namespace detail {
+
+#if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+#define SHEAFNN_TRANSPOSED_IN_REGISTERS 1
+
+/// Rows of a square that is transposed within registers: one register's lanes, eight at most.
+template <class S, int W>
+inline constexpr int square_rows = std::min(8, W / Pack<S, W>::chunks);
+
+/// Exchanges the quarters off the diagonal of the n × n square that a and b are rows i and i + H of.
+template <int H, class V, std::size_t... J>
+SHEAFNN_INLINE void exchange_quarters(V& a, V& b, std::index_sequence<J...>) {
+  constexpr int n = sizeof...(J);
+  constexpr auto first = [](int j) { return (j & H) != 0 ? n + j - H : j; };
+  constexpr auto second = [](int j) { return (j & H) != 0 ? n + j : j + H; };
+  const V upper = __builtin_shufflevector(a, b, first(static_cast<int>(J))...);
+  b = __builtin_shufflevector(a, b, second(static_cast<int>(J))...);
+  a = upper;
+}
+
+/// The transpose of an n × n square, n a power of two: its quarters, then theirs.
+template <int n, int H = n / 2, class V>
+SHEAFNN_INLINE void transpose_square(V (&rows)[n]) {
+  SHEAFNN_UNROLL for (int i = 0; i < n; ++i) {
+    if ((i & H) == 0) exchange_quarters<H>(rows[i], rows[i + H], std::make_index_sequence<n>{});
+  }
+  if constexpr (H > 1) transpose_square<n, H / 2>(rows);
+}
+
+/// Packs [First, Last), a multiple of square_rows of them, to entries [First, Last) of the rows at row(lane), all W of them.
+template <int First, int Last, int W, class S, class Row>
+SHEAFNN_INLINE void store_squares(const Pack<S, W>* in, const Row& row) {
+  constexpr int n = square_rows<S, W>;
+  typedef S RowPart __attribute__((vector_size(n * sizeof(S))));
+  for (int begin = First; begin < Last; begin += n) {
+    SHEAFNN_UNROLL for (int l = 0; l < W; l += n) {
+      RowPart rows[n];
+      SHEAFNN_UNROLL for (int k = 0; k < n; ++k) {
+        std::memcpy(&rows[k], reinterpret_cast<const S*>(in[begin + k].chunk) + l, sizeof(RowPart));
+      }
+      transpose_square(rows);
+      SHEAFNN_UNROLL for (int k = 0; k < n; ++k) std::memcpy(row(l + k) + begin, &rows[k], sizeof(RowPart));
+    }
+  }
+}
+#endif
+
+/// Packs [First, Last) to entries [First, Last) of the rows at row(lane), `count` of them, through an array.
+template <int First, int Last, int W, class S, class Row>
+SHEAFNN_INLINE void store_columns(const Pack<S, W>* in, int count, const Row& row) {
+  constexpr int columns = Last - First;
+  alignas(64) S buffer[columns * W];
+  SHEAFNN_UNROLL for (int k = 0; k < columns; ++k) in[First + k].store(buffer + k * W);
+  const auto put = [&](int lane) SHEAFNN_INLINE_LAMBDA {
+    S* out = row(lane) + First;
+    SHEAFNN_UNROLL for (int k = 0; k < columns; ++k) out[k] = buffer[k * W + lane];
+  };
+  if (count == W) {
+    SHEAFNN_UNROLL for (int lane = 0; lane < W; ++lane) put(lane);
+  } else {
+    for (int lane = 0; lane < count; ++lane) put(lane);
+  }
+}
 
 /// May these packs be moved in groups of four?
 template <class S, int W>
@@ -160,15 +224,17 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
     }(std::make_integer_sequence<int, quads / 4>{});
   }
 #endif
-  if constexpr (quads < K) {
-    constexpr int rest = K - quads;
-    alignas(64) S buffer[rest * W];
-    SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) in[quads + k].store(buffer + k * W);
-    for (int lane = 0; lane < count; ++lane) {
-      S* out = row(lane) + quads;
-      SHEAFNN_UNROLL for (int k = 0; k < rest; ++k) out[k] = buffer[k * W + lane];
+#if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS)
+  constexpr int n = detail::square_rows<S, W>, squares = quads + (K - quads) / n * n;
+  if constexpr (n > 1 && squares > quads) {
+    if (count == W) {
+      detail::store_squares<quads, squares>(in, row);
+      if constexpr (squares < K) detail::store_columns<squares, K>(in, W, row);
+      return;
     }
   }
+#endif
+  if constexpr (quads < K) detail::store_columns<quads, K>(in, count, row);
 }
 
 /// Reads entry k of row(lane) into lane `lane` of out[k], for the first `count` lanes; the others become 0.
@@ -182,7 +248,8 @@ SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
 #if SHEAFNN_AVX512
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
-      (detail::load_quad<std::min(4, K - 4 * q)>(count, [&](int lane) { return row(lane) + 4 * q; }, out + 4 * q),
+      (detail::load_quad<std::min(4, K - 4 * q)>(
+           count, [&](int lane) { return row(lane) + 4 * q; }, out + 4 * q),
        ...);
     }(std::make_integer_sequence<int, quads / 4>{});
   }

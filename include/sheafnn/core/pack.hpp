@@ -228,11 +228,6 @@ SHEAFNN_PACK_FUNCTION(log)
   r.chunk[0] = detail::exp16(a.chunk[0]);
   return r;
 }
-[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> log(const Pack<float, 16>& a) {
-  Pack<float, 16> r;
-  r.chunk[0] = detail::log16(a.chunk[0]);
-  return r;
-}
 #endif
 
 template <class T, int W>

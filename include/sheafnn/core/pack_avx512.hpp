@@ -1,5 +1,5 @@
 /// \file
-/// What AVX-512 has instructions for that compilers do not find: exponentials and logarithms of sixteen lanes.
+/// What AVX-512 has instructions for that compilers do not find: exponentials of sixteen lanes.
 /// Included by core/pack.hpp; empty on other targets.
 #pragma once
 
@@ -40,28 +40,6 @@ SHEAFNN_INLINE __m512 exp16(__m512 x) {
   const __m512 cube = _mm512_mul_ps(square, r);
   const __m512 line = _mm512_add_ps(r, _mm512_set1_ps(1.0F));
   return _mm512_maskz_scalef_ps(all_lanes, _mm512_fmadd_ps(_mm512_fmadd_ps(high, cube, low), square, line), q);
-}
-
-/// log x = log m + e log 2, m in [√½, √2): the polynomial of Cephes. −∞ for 0, ∞ for ∞, no number for anything negative.
-SHEAFNN_INLINE __m512 log16(__m512 x) {
-  const __m512 one = _mm512_set1_ps(1.0F);
-  const __m512 mantissa = _mm512_maskz_getmant_ps(all_lanes, x, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_nan);
-  const __mmask16 small = _mm512_cmp_ps_mask(mantissa, _mm512_set1_ps(0.707106781186547524F), _CMP_LT_OQ);
-  const __m512 floor = _mm512_maskz_getexp_ps(all_lanes, x);
-  const __m512 exponent = _mm512_mask_add_ps(floor, _mm512_knot(small), floor, one);
-  __m512 r = _mm512_sub_ps(mantissa, one);
-  r = _mm512_mask_add_ps(r, small, r, mantissa);
-  const __m512 square = _mm512_mul_ps(r, r);
-  const __m512 cube = _mm512_mul_ps(square, r);
-  __m512 a = _mm512_fmadd_ps(_mm512_set1_ps(7.0376836292e-2F), r, _mm512_set1_ps(-1.1514610310e-1F));
-  __m512 b = _mm512_fmadd_ps(_mm512_set1_ps(-1.2420140846e-1F), r, _mm512_set1_ps(1.4249322787e-1F));
-  __m512 c = _mm512_fmadd_ps(_mm512_set1_ps(2.0000714765e-1F), r, _mm512_set1_ps(-2.4999993993e-1F));
-  a = _mm512_fmadd_ps(a, r, _mm512_set1_ps(1.1676998740e-1F));
-  b = _mm512_fmadd_ps(b, r, _mm512_set1_ps(-1.6668057665e-1F));
-  c = _mm512_fmadd_ps(c, r, _mm512_set1_ps(3.3333331174e-1F));
-  a = _mm512_fmadd_ps(_mm512_fmadd_ps(a, cube, b), cube, c);
-  a = _mm512_fmadd_ps(_mm512_set1_ps(-0.5F), square, _mm512_mul_ps(a, cube));
-  return _mm512_fmadd_ps(exponent, _mm512_set1_ps(0.693147180559945309F), _mm512_add_ps(r, a));
 }
 
 }  // namespace sheafnn::detail

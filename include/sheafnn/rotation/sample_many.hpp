@@ -14,9 +14,9 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
-#include "sheafnn/core/transpose.hpp"
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
@@ -99,15 +99,7 @@ struct LaneSampler<WrappedCauchy<Scalar>> {
 template <class P, int R, int C>
 void take_lanes(const Eigen::Matrix<P, R, C>& packs, std::span<Eigen::Matrix<scalar_of_t<P>, R, C>> out) {
   static_assert(sizeof packs == P::width * sizeof out.front(), "matrices one after another are their numbers");
-  if (out.size() == P::width) {
-    store_by_lane<R * C>(packs.data(), out.front().data());
-    return;
-  }
-  scalar_of_t<P> values[R * C][P::width];
-  for (int k = 0; k < R * C; ++k) packs.data()[k].store(values[k]);
-  for (std::size_t l = 0; l < out.size(); ++l) {
-    for (int k = 0; k < R * C; ++k) out[l].data()[k] = values[k][l];
-  }
+  store_rows<R * C>(packs.data(), static_cast<int>(out.size()), out.front().data());
 }
 template <class Scalar, int W>
 void take_lanes(const Pack<Scalar, W>& pack, std::span<Scalar> out) {
