@@ -43,6 +43,16 @@ double get_lane(const T& source, int l) {
   }
 }
 
+/// Turn by `angle` in the plane of the first two axes.
+template <int N>
+sheafnn::SquareMatrix<double, N> turn(double angle) {
+  sheafnn::SquareMatrix<double, N> r = sheafnn::SquareMatrix<double, N>::Identity();
+  r(0, 0) = r(1, 1) = std::cos(angle);
+  r(1, 0) = std::sin(angle);
+  r(0, 1) = -r(1, 0);
+  return r;
+}
+
 /// Matrix of T whose lane l is entry-wise values[l].
 template <class T, int R, int C>
 Eigen::Matrix<T, R, C> from_lanes(const std::vector<Eigen::Matrix<double, R, C>>& values) {

@@ -25,16 +25,6 @@ using sheafnn::WrappedCauchy;
 
 constexpr double pi = 3.14159265358979323846;
 
-/// Turn by `angle` in the plane of the first two axes.
-template <int N>
-SquareMatrix<double, N> turn(double angle) {
-  SquareMatrix<double, N> r = SquareMatrix<double, N>::Identity();
-  r(0, 0) = r(1, 1) = std::cos(angle);
-  r(1, 0) = std::sin(angle);
-  r(0, 1) = -r(1, 0);
-  return r;
-}
-
 template <int N>
 CayleyDistribution<N> centred(double kappa) {
   return {SquareMatrix<double, N>::Identity(), kappa};

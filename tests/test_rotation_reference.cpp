@@ -54,15 +54,6 @@ int for_rows(const char* what, int dimension, const F& f) {
 double error(double value, const Row& row) { return std::abs(value - row.value) / (1 + std::abs(row.value)); }
 
 template <int N>
-SquareMatrix<double, N> turn(double angle) {
-  SquareMatrix<double, N> r = SquareMatrix<double, N>::Identity();
-  r(0, 0) = r(1, 1) = std::cos(angle);
-  r(1, 0) = std::sin(angle);
-  r(0, 1) = -r(1, 0);
-  return r;
-}
-
-template <int N>
 void check_pairs(int expected) {
   const SquareMatrix<double, N> location = sheafnn::haar_rotation<double, N>(sheafnn::Stream{.seed = 200}, 0u);
   CHECK(for_rows("kl_pair", N, [&](const Row& row) {
