@@ -258,18 +258,25 @@ TEST_CASE("synthetic: edges, homophily and classes as asked for") {
       }
     }
   }
-  // Ends in other classes are uniform over the other classes: 6 pairs of classes, m/6 edges each.
-  const Dataset data = synthetic({.nodes = 4000, .classes = 4, .degree = 12, .homophily = 0, .seed = 2});
-  Index count[4][4] = {};
-  for (const Edge& e : data.graph.edges()) {
-    const auto a = data.labels[static_cast<std::size_t>(e.u)];
-    const auto b = data.labels[static_cast<std::size_t>(e.v)];
-    ++count[std::min(a, b)][std::max(a, b)];
-  }
-  for (int a = 0; a < 4; ++a) {
-    for (int b = a + 1; b < 4; ++b) {
-      const double m = 24000;
-      CHECK(std::abs(static_cast<double>(count[a][b]) - m / 6) <= 4 * std::sqrt(m * 5 / 36));
+}
+
+TEST_CASE("synthetic: which classes the other edges join") {
+  for (const double cycle : {0.0, 0.4, 1.0}) {
+    CAPTURE(cycle);
+    const Dataset data =
+        synthetic({.nodes = 4000, .classes = 4, .degree = 12, .homophily = 0, .class_cycle = cycle, .seed = 2});
+    Index count[4][4] = {};
+    for (const Edge& e : data.graph.edges()) {
+      const auto a = data.labels[static_cast<std::size_t>(e.u)];
+      const auto b = data.labels[static_cast<std::size_t>(e.v)];
+      ++count[std::min(a, b)][std::max(a, b)];
+    }
+    for (int a = 0; a < 4; ++a) {
+      for (int b = a + 1; b < 4; ++b) {
+        // Four of the six pairs of classes are next to each other.
+        const double m = 24000, share = (1 - cycle) / 6 + (b - a == 2 ? 0 : cycle / 4);
+        CHECK(std::abs(static_cast<double>(count[a][b]) - m * share) <= 4 * std::sqrt(m * share * (1 - share)));
+      }
     }
   }
 }
@@ -341,11 +348,16 @@ TEST_CASE("synthetic: options out of range are named") {
   CHECK(message({.degree = nan}) == "degree: nan is not allowed; must be finite and not negative");
   CHECK(message({.homophily = 1.5}) == "homophily: 1.5 is not allowed; must be between 0 and 1");
   CHECK(message({.homophily = nan}) == "homophily: nan is not allowed; must be between 0 and 1");
+  CHECK(message({.class_cycle = -1}) == "class_cycle: -1 is not allowed; must be between 0 and 1");
   CHECK(message({.feature_noise = -0.1}) == "feature_noise: -0.1 is not allowed; must be between 0 and 1");
   CHECK(message({.degree_noise = 3}) == "degree_noise: 3 is not allowed; must be between 0 and 2");
   CHECK(message({.splits = 1001}) == "splits: 1001 is not allowed; must be between 0 and 1000");
   CHECK(message({.nodes = 100, .classes = 2, .degree = 30, .homophily = 1}) ==
         "degree: 30 is not allowed; with this homophily a mean degree of at most 24.5 fits these classes");
+  // 5 pairs of neighbouring classes of 20 nodes each: 2000 pairs of nodes, half of them 20 a node.
+  CHECK(message({.nodes = 100, .degree = 21, .homophily = 0, .class_cycle = 1}) ==
+        "degree: 21 is not allowed; with this homophily a mean degree of at most 20 fits these classes");
+  CHECK(synthetic({.nodes = 100, .degree = 20, .homophily = 0, .class_cycle = 1}).graph.edge_count() == 1000);
   CHECK(message({.nodes = 1000000000, .degree = 1000}) ==
         "degree: 1000 is not allowed; a graph may have at most 2^30 edges");
 }

@@ -55,6 +55,9 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
   group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
       ->capture_default_str();
+  group->add_option("--synthetic-class-cycle", synthetic.class_cycle,
+                    "share of the other edges that join a class and the next, 0 to 1")
+      ->capture_default_str();
   group->add_option("--synthetic-feature-noise", synthetic.feature_noise, "share of words of no class, 0 to 1")
       ->capture_default_str();
   group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")

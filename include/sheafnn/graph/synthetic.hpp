@@ -26,6 +26,7 @@ struct SyntheticOptions {
   Index words = 10;            ///< drawn words per node, 1 … 1000
   double degree = 6;           ///< mean degree: the graph has exactly round(n · degree / 2) edges
   double homophily = 0.3;      ///< probability, in [0, 1], that an edge joins two nodes of one class
+  double class_cycle = 0;      ///< probability, in [0, 1], that another edge joins a class and the next, c + 1 mod C
   double feature_noise = 0.5;  ///< probability, in [0, 1], that a word is drawn from the whole vocabulary
   double degree_noise = 0.5;   ///< standard deviation, in [0, 2], of the logarithm of a node's expected degree
   Index splits = 10;           ///< stratified splits of 48/32/20, 0 … 1000
@@ -43,6 +44,7 @@ inline void validate(const SyntheticOptions& o) {
           concat("must be between the number of classes, ", o.classes, ", and 10000000"));
   require(o.words >= 1 && o.words <= 1000, "words", o.words, "must be between 1 and 1000");
   require(o.homophily >= 0 && o.homophily <= 1, "homophily", o.homophily, "must be between 0 and 1");
+  require(o.class_cycle >= 0 && o.class_cycle <= 1, "class_cycle", o.class_cycle, "must be between 0 and 1");
   require(o.feature_noise >= 0 && o.feature_noise <= 1, "feature_noise", o.feature_noise,
           "must be between 0 and 1");
   require(o.degree_noise >= 0 && o.degree_noise <= 2, "degree_noise", o.degree_noise, "must be between 0 and 2");
@@ -51,9 +53,14 @@ inline void validate(const SyntheticOptions& o) {
   const double n = static_cast<double>(o.nodes);
   const double edges = n * o.degree / 2;
   require(edges <= 1073741824.0, "degree", o.degree, "a graph may have at most 2^30 edges");
-  const double same_pairs = n * (n / static_cast<double>(o.classes) - 1) / 2;
+  const double classes = static_cast<double>(o.classes);
+  const double same_pairs = n * (n / classes - 1) / 2;
   const double other_pairs = n * (n - 1) / 2 - same_pairs;
-  const double fraction = std::max(o.homophily * edges / same_pairs, (1 - o.homophily) * edges / other_pairs);
+  // Pairs of a class and the next one: all of two classes, a 2/(C − 1) of all others' otherwise.
+  const double next_share = std::min(1.0, 2 / (classes - 1));
+  const double crowding = o.class_cycle / next_share + 1 - o.class_cycle;
+  const double fraction =
+      std::max(o.homophily * edges / same_pairs, (1 - o.homophily) * crowding * edges / other_pairs);
   require(fraction <= 0.5, "degree", o.degree,
           concat("with this homophily a mean degree of at most ", o.degree * 0.5 / fraction,
                  " fits these classes"));
@@ -145,7 +152,7 @@ class PairSet {
 }
 
 /// Distinct edges: a coin with probability `homophily` decides whether an edge stays within a class; its classes
-/// are uniform, its ends are drawn by weight, again and again until the pair is new.
+/// are as synthetic() says, its ends are drawn by weight, again and again until the pair is new.
 [[nodiscard]] inline std::vector<Edge> synthetic_edges(const SyntheticOptions& o,
                                                        const std::vector<std::int32_t>& labels) {
   const Stream degrees = generator_stream(o.seed, GeneratorPart::degrees);
@@ -178,8 +185,9 @@ class PairSet {
       const PhiloxBlock<std::uint32_t> choice = stream.words(id, 2 * attempt);
       if (attempt == 0) same = uniform_from_word<double>(choice.word[0]) < o.homophily;
       const std::size_t c = below(choice.word[1], o.classes);
-      // Another class, uniformly: a shift by 1 … C − 1.
-      const std::size_t step = same ? 0 : 1 + below(choice.word[2], o.classes - 1);
+      // Another class: the next one, or a uniform one, by a shift of 1 … C − 1.
+      const bool next = uniform_from_word<double>(choice.word[3]) < o.class_cycle;
+      const std::size_t step = same ? 0 : next ? 1 : 1 + below(choice.word[2], o.classes - 1);
       const ClassSampler& first = sampler[c];
       const ClassSampler& second = sampler[(c + step) % static_cast<std::size_t>(o.classes)];
       const PhiloxBlock<std::uint32_t> ends = stream.words(id, 2 * attempt + 1);
@@ -233,8 +241,9 @@ class PairSet {
 /// Generates a node classification task in time proportional to its edges, nodes and words.
 ///
 /// Labels are balanced. A node's expected degree is `degree` times a log-normal factor of spread `degree_noise`;
-/// every edge joins two nodes of one class with probability `homophily`, and otherwise two uniformly chosen
-/// different classes. Features are counts of `words` words (sparse, not negative, every row sums to `words`).
+/// every edge joins two nodes of one class with probability `homophily`; of the other edges, a share `class_cycle` joins
+/// a uniformly chosen class and the next one, the rest two uniformly chosen different classes. Features are counts of
+/// `words` words (sparse, not negative, every row sums to `words`).
 ///
 /// \throws std::invalid_argument  an option outside its range (see SyntheticOptions)
 [[nodiscard]] inline Dataset synthetic(const SyntheticOptions& options = {}) {
