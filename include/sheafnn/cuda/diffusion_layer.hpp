@@ -114,8 +114,8 @@ class BatchDiffusionLayer {
                                           product_.data(), mixed_.data(), scaled_.data()});
     sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
     executor.launch(items, pass.instances(),
-                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
-                                              parameters + epsilon_, parameter_stride, activation_, scaled_.data(),
+                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, parameters + epsilon_,
+                                              parameter_stride, activation_, scaled_.data(),
                                               scratch.segments.data(), x, diffused_.data(), output_.data(), runs,
                                               pass, number_ + 1, next});
   }
@@ -154,7 +154,7 @@ class BatchDiffusionLayer {
                                                             right_ >= 0 ? parameters + right_ : nullptr,
                                                             left_ >= 0 ? parameters + left_ : nullptr,
                                                             parameters + epsilon_, parameter_stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar, x_bar});
+                                                            scratch.p_bar.data(), x_bar});
     // Sums of ⟨ȳ_i, (X Bᵀ)_j⟩ for A and of P̄ᵀ dropout(X) for B.
     const CoordinateProducts<S> left{y_bar, between_, run_size,           d,           f,
                                      nodes, false,    arena + left_sums_, arena_stride};

@@ -14,6 +14,12 @@
 
 namespace sheafnn::cuda {
 
+/// Dropout of the encoder's output.
+template <class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE ElementDropout<S> hidden_dropout(const Run& run) {
+  return {run.stream(Purpose::hidden_dropout), run.dropout};
+}
+
 /// item (node, c), group: run.
 template <class S>
 struct EncodeNodes {
@@ -47,12 +53,7 @@ struct EncodeNodes {
     if (activation) sum = elu(sum);
     const Index place = run * input.rows * width + item;
     activated[place] = sum;
-    if (drop) {
-      const Run& r = runs[run];
-      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
-      const bool kept = stream_keeps(stream, r.dropout.threshold, item);
-      out[place] = kept ? sum * static_cast<S>(r.dropout.scale) : S(0);
-    }
+    if (drop) out[place] = hidden_dropout<S>(runs[run])(item, sum);
   }
 };
 
@@ -69,11 +70,7 @@ struct EncodeNodesBackward {
   SHEAFNN_HD void operator()(Index item, Index run) const {
     const Index place = run * size + item;
     S value = bar[place];
-    if (dropped) {
-      const Run& r = runs[run];
-      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
-      value = stream_keeps(stream, r.dropout.threshold, item) ? value * static_cast<S>(r.dropout.scale) : S(0);
-    }
+    if (dropped) value = hidden_dropout<S>(runs[run])(item, value);
     if (activation) value *= elu_slope(activated[place]);
     bar[place] = value;
   }

@@ -148,13 +148,9 @@ struct DropEntries {
   S* out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Run& r = runs[run];
-    const S factor = static_cast<S>(r.input_dropout.scale);
-    const Stream stream{r.seed, Purpose::input_dropout, r.epoch, 0, 0};
-    const S* in = value;
+    const ElementDropout<S> dropout(runs[run].stream(Purpose::input_dropout), runs[run].input_dropout);
     S* to = out + run * entries;
-    for_dropout_block(stream, r.input_dropout.threshold, item, entries,
-                      [=](Index entry, bool kept) { to[entry] = kept ? in[entry] * factor : S(0); });
+    dropout.for_block(item, entries, value, [=](Index entry, S kept) { to[entry] = kept; });
   }
 };
 

@@ -211,6 +211,14 @@ class BatchNetwork {
     }
   }
 
+  /// Features through a layer's dropout, or, when Add, derivatives through it and added.
+  template <bool Add = false>
+  void apply_dropout(const Pass& pass, Purpose purpose, std::size_t layer, const S* in, S* out) {
+    executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
+                     ApplyDropout<S, Add>{runs_.data(), pass, purpose, static_cast<std::uint32_t>(layer), in,
+                                          shape_.size(), out});
+  }
+
   /// All layers and the logits, without bias.
   void forward(const Pass& pass, bool drop) {
     const Index size = shape_.size(), h = shape_.row(), rows = pass.copies * shape_.nodes;
@@ -228,11 +236,7 @@ class BatchNetwork {
       executor_.launch(size, pass.instances(), CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()});
       x = spread_.data();
     }
-    if (drop) {
-      executor_.launch(dropout_blocks(size), pass.instances(),
-                       DropFeatures<S>{runs_.data(), pass, Purpose::layer_dropout, 0, x, size,
-                                       layers_.front().dropped_input()});
-    }
+    if (drop) apply_dropout(pass, Purpose::layer_dropout, 0, x, layers_.front().dropped_input());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
         if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
@@ -258,11 +262,8 @@ class BatchNetwork {
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
     const S* z = x;
     if (drop && l > 0) {
-      S* dropped = learner_input_[l - 1].data();
-      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                       DropFeatures<S>{runs_.data(), pass, Purpose::learner_dropout, static_cast<std::uint32_t>(l),
-                                       x, shape_.size(), dropped});
-      z = dropped;
+      z = learner_input_[l - 1].data();
+      apply_dropout(pass, Purpose::learner_dropout, l, x, learner_input_[l - 1].data());
     }
     BatchSheafLearner<Executor, S>& learner = learners_[l];
     learner.forward(executor_, parameters_.data(), parameter_count_, z);
@@ -328,11 +329,7 @@ class BatchNetwork {
     S* z_bar = dropped ? scratch_.z_bar.data() : x_bar_.data();
     learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped,
                      arena_.data(), sums_.arena());
-    if (dropped) {
-      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                       AddThroughDropout<S>{runs_.data(), pass, Purpose::learner_dropout,
-                                            static_cast<std::uint32_t>(l), z_bar, shape_.size(), x_bar_.data()});
-    }
+    if (dropped) apply_dropout<true>(pass, Purpose::learner_dropout, l, z_bar, x_bar_.data());
   }
 
   void backward_posterior(const Pass& pass, bool closed_form, S* embedding_bar) {
