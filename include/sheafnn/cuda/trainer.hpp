@@ -126,10 +126,10 @@ class BatchTrainer {
       for (Index k = 0; k < todo; ++k) executor_.replay();
       replays += todo;
       const std::vector<Progress> progress = progress_.download();
-      const std::vector<EpochRow> rows = history_.download();
+      const std::vector<EpochReport> reports = history_.download();
       active = false;
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        take_history(i, progress[i], rows, seen[i], outcomes[i]);
+        take_history(i, progress[i], reports, seen[i], outcomes[i]);
         active = active || progress[i].active != 0;
       }
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
@@ -252,12 +252,11 @@ class BatchTrainer {
   }
 
   /// Epochs that were finished since the last look.
-  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochRow>& rows, std::int64_t& seen,
-                    Outcome& outcome) {
+  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
+                    std::int64_t& seen, Outcome& outcome) {
     for (; seen < progress.epochs; ++seen) {
-      const EpochRow& row = rows[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)];
-      outcome.result.history.push_back({static_cast<Index>(seen), row.loss, row.nll, row.kl, row.kl_weight,
-                                        row.validation_loss, row.validation_accuracy, row.test_accuracy});
+      outcome.result.history.push_back(
+          reports[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)]);
       if (trainings_[i].options.on_epoch) trainings_[i].options.on_epoch(outcome.result.history.back());
     }
     if (progress.failure != no_failure && outcome.error.empty()) {
@@ -311,7 +310,7 @@ class BatchTrainer {
   BatchNetwork<Executor, Model> network_;
   BatchAdam<Executor, S> adam_;
   Array<Executor, Progress> progress_;
-  Array<Executor, EpochRow> history_;
+  Array<Executor, EpochReport> history_;
   Array<Executor, S> best_;
   Array<Executor, double> probability_, best_probability_, report_;
   ColumnTree<Executor, double> report_tree_;
