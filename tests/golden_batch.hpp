@@ -44,14 +44,14 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   network.train_pass(false, false, sheafnn::KlEstimator::closed_form);
 
   const auto sum = [&]<class Tree>(const Tree& tree) {
-    std::vector<double> rows(static_cast<std::size_t>(tree.rows()));
-    executor.download(tree.result(), tree.rows(), rows.data());
+    std::vector<double> rows(static_cast<std::size_t>(tree.left().count));
+    executor.download(tree.left().rows, tree.left().count, rows.data());
     return std::accumulate(rows.begin(), rows.end(), 0.0);
   };
-  outcome.result.nll = sum(network.nll());
+  outcome.result.nll = sum(network.output().nll());
   if (Model::bayesian) outcome.result.kl = sum(network.kl()) / static_cast<double>(network.pairs());
   outcome.result.loss = outcome.result.nll + run.kl_weight * outcome.result.kl;
-  const std::vector<S> log_probabilities = network.log_probabilities().download();
+  const std::vector<S> log_probabilities = network.output().log_probabilities().download();
   outcome.log_probabilities.assign(log_probabilities.begin(), log_probabilities.end());
   sheafnn::Buffer<S> all(parameters.size());
   const std::vector<S> downloaded = network.gradient().download();

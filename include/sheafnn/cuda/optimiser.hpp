@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/column_sums.hpp"
 #include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/cuda/output_kernels.hpp"
 #include "sheafnn/cuda/run.hpp"
@@ -85,19 +85,6 @@ struct AdamStep {
     first_moment[i] = first;
     second_moment[i] = second;
     value[i] = x;
-  }
-};
-
-/// Rows that are left of a sum, `width` columns each.
-struct RowsLeft {
-  const double* rows = nullptr;
-  Index count = 0, stride = 0, width = 1;
-
-  /// Adds what a lane of a team finds in every column.
-  SHEAFNN_HD void add(Index run, int lane, double* sums) const {
-    for (Index k = lane; k < count; k += most_lanes) {
-      for (Index column = 0; column < width; ++column) sums[column] += rows[run * stride + k * width + column];
-    }
   }
 };
 
@@ -209,8 +196,8 @@ class BatchAdam {
       tensor.insert(tensor.end(), static_cast<std::size_t>(info.size), static_cast<std::uint16_t>(t));
       group.push_back(info.group == ParameterGroup::sheaf_learner ? 1 : 0);
     }
-    tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", std::span<const std::uint16_t>(tensor));
-    group_ = Array<Executor, std::uint8_t>(executor, "optimiser", std::span<const std::uint8_t>(group));
+    tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", tensor);
+    group_ = Array<Executor, std::uint8_t>(executor, "optimiser", group);
     failed_ = Array<Executor, std::int32_t>(executor, "optimiser", runs * group_.size());
   }
 

@@ -91,12 +91,10 @@ class BatchTrainer {
         network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(),
                  any_dropout()),
         adam_(executor, first_.parameters(), count_),
-        progress_(executor, "progress", std::span<const Progress>(std::vector<Progress>(trainings.size()))),
+        progress_(executor, "progress", std::vector<Progress>(trainings.size())),
         history_(executor, "history", count_ * window),
         best_(executor, "best parameters", count_ * first_.parameters().size()),
-        probability_(executor, "predictions", count_ * predictions()),
         best_probability_(executor, "predictions", count_ * predictions()),
-        report_(executor, "predictions", count_ * data.node_count() * evaluation_columns),
         report_tree_(executor, count_, data.node_count(), evaluation_columns) {
     std::vector<S> values;
     std::vector<Run> runs;
@@ -159,22 +157,17 @@ class BatchTrainer {
     executor_.launch(1, count_, BeginEpoch{runs, progress_.data(), Model::bayesian});
     network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator);
     adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
-    network_.evaluate(options.samples, [&](const Pass& pass, bool first, bool last, Index total) {
-      executor_.launch(data_.node_count(), count_,
-                       EvaluationOutput<S>{network_.targets(), runs, pass,
-                                           network_.parameter(first_.layout().output_bias),
-                                           network_.parameter_count(), network_.logits(), probability_.data(),
-                                           first, last, total, report_.data()});
-    });
-    report_tree_.run(executor_, report_.data(), true);
-    const RowsLeft kl = Model::bayesian ? left(network_.kl(), 1) : RowsLeft{};
+    network_.evaluate(options.samples);
+    const BatchOutput<Executor, S>& output = network_.output();
+    report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, most_lanes,
-                           EndEpoch{runs, progress_.data(), left(network_.nll(), 1), kl,
-                                    left(report_tree_, evaluation_columns), network_.pairs(), adam_.failed(),
-                                    adam_.tensors(), history_.data(), window});
+                           EndEpoch{runs, progress_.data(), output.nll().left(), network_.kl().left(),
+                                    report_tree_.left(), network_.pairs(), adam_.failed(), adam_.tensors(),
+                                    history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      KeepBest<S>{progress_.data(), network_.parameter_count(), network_.parameters().data(),
-                                 best_.data(), predictions(), probability_.data(), best_probability_.data()});
+                                 best_.data(), predictions(), output.probabilities().data(),
+                                 best_probability_.data()});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
@@ -246,11 +239,6 @@ class BatchTrainer {
     return r;
   }
 
-  template <class T>
-  [[nodiscard]] static RowsLeft left(const ColumnTree<Executor, T>& tree, Index width) {
-    return {tree.result(), tree.rows(), tree.stride(), width};
-  }
-
   /// Epochs that were finished since the last look.
   void take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
                     std::int64_t& seen, Outcome& outcome) {
@@ -312,7 +300,7 @@ class BatchTrainer {
   Array<Executor, Progress> progress_;
   Array<Executor, EpochReport> history_;
   Array<Executor, S> best_;
-  Array<Executor, double> probability_, best_probability_, report_;
+  Array<Executor, double> best_probability_;
   ColumnTree<Executor, double> report_tree_;
 };
 
