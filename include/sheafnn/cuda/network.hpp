@@ -95,11 +95,11 @@ class BatchNetwork {
     scratch_.segments = array("layers", batch.instances() * view.segments * h);
     arena_ = array("partial sums", batch.runs * sums_.arena());
     ranges_ = Array<Executor, PartialSum>(executor, "partial sums", sums_.ranges());
+    view_ = {parameters_.data(), gradient_.data(), parameter_count_, arena_.data(), sums_.arena()};
   }
   BatchNetwork(const BatchNetwork&) = delete;
   BatchNetwork& operator=(const BatchNetwork&) = delete;
 
-  [[nodiscard]] const BatchSize& batch() const noexcept { return batch_; }
   [[nodiscard]] Index parameter_count() const noexcept { return parameter_count_; }
   /// Parameters and gradients, laid out like a model's, run by run.
   [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parameters_; }
@@ -125,13 +125,13 @@ class BatchNetwork {
       if (closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     forward(pass, dropout);
-    output_->loss(executor_, runs_.data(), pass, view());
+    output_->loss(executor_, runs_.data(), pass, view_);
     backward(pass, closed_form, dropout);
     if constexpr (sampled) {
       if (!closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     executor_.launch_teams(sums_.items(), batch_.runs, most_lanes,
-                           SumGradients<S>{view(), ranges_.data(), static_cast<int>(ranges_.size())});
+                           SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())});
   }
 
   /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for, and their mean
@@ -144,7 +144,7 @@ class BatchNetwork {
       const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false,
                       static_cast<std::uint32_t>(begin)};
       forward(pass, false);
-      output_->average(executor_, runs_.data(), pass, view(), count);
+      output_->average(executor_, runs_.data(), pass, view_, count);
       after(pass);
       begin += pass.copies;
     }
@@ -160,9 +160,6 @@ class BatchNetwork {
   static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
   using Q = Posterior<Family>;
 
-  [[nodiscard]] ParameterView<S> view() noexcept {
-    return {parameters_.data(), gradient_.data(), parameter_count_, arena_.data(), sums_.arena()};
-  }
   [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
   [[nodiscard]] PairArray<S> posterior() noexcept {
@@ -172,17 +169,17 @@ class BatchNetwork {
 
   /// Embeddings and, for Bayesian models, the posterior.
   void encode(bool drop) {
-    right_.run(executor_, view());
-    encoder_->forward(executor_, runs_.data(), view(), drop);
+    right_.run(executor_, view_);
+    encoder_->forward(executor_, runs_.data(), view_, drop);
     embedding_ = encoder_->output();
     if (second_) {
-      second_->forward(executor_, view(), embedding_);
+      second_->forward(executor_, view_, embedding_);
       embedding_ = second_->output();
     }
     if constexpr (sampled) {
-      if (sheaf_encoder_) sheaf_encoder_->forward(executor_, runs_.data(), view(), false);
+      if (sheaf_encoder_) sheaf_encoder_->forward(executor_, runs_.data(), view_, false);
       BatchSheafLearner<Executor, S>& learner = learners_.front();
-      learner.forward(executor_, view(), sheaf_encoder_ ? sheaf_encoder_->output() : embedding_);
+      learner.forward(executor_, view_, sheaf_encoder_ ? sheaf_encoder_->output() : embedding_);
       executor_.launch(pairs(), batch_.runs,
                        ActivatePairs<Family, S>{learner.raw(), posterior(), options_.parametrisation, kl_.data(),
                                                 pairs()});
@@ -218,11 +215,11 @@ class BatchNetwork {
         if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
       }
       S* next = drop && l + 1 < layers_.size() ? layers_[l + 1].dropped_input() : nullptr;
-      layers_[l].forward(executor_, runs_.data(), pass, view(), right_, sheaf_, layer_range(static_cast<Index>(l)),
+      layers_[l].forward(executor_, runs_.data(), pass, view_, right_, sheaf_, layer_range(static_cast<Index>(l)),
                          x, drop, next, scratch_);
       x = layers_[l].output();
     }
-    output_->forward(executor_, pass, view(), x);
+    output_->forward(executor_, pass, view_, x);
   }
 
   /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer.
@@ -233,17 +230,17 @@ class BatchNetwork {
       apply_dropout(pass, Purpose::learner_dropout, l, x, learner_input_[l - 1].data());
     }
     BatchSheafLearner<Executor, S>& learner = learners_[l];
-    learner.forward(executor_, view(), z);
+    learner.forward(executor_, view_, z);
     sheaf_.build(executor_, pass, range(static_cast<Index>(l), 1),
                  MeanMaps<Family, S>{learner.raw(), options_.parametrisation}, learner.edge_weight());
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
-    output_->backward(executor_, pass, view(), x_bar_.data());
+    output_->backward(executor_, pass, view_, x_bar_.data());
     for (std::size_t l = layers_.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool shared = layer + 1 < static_cast<Index>(layers_.size()) && layer + 1 >= sheaf_count_;
-      layers_[l].backward(executor_, runs_.data(), pass, view(), sheaf_, layer_range(layer), shared, x_bar_.data(),
+      layers_[l].backward(executor_, runs_.data(), pass, view_, sheaf_, layer_range(layer), shared, x_bar_.data(),
                           scratch_);
       if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
         if (layer < sheaf_count_) backward_mean_sheaf(pass, l, drop && l > 0);
@@ -270,7 +267,7 @@ class BatchNetwork {
                                                   learner.edge_weight(), learner.edge_factor(),
                                                   learner.edge_logit_bar()});
     S* z_bar = drop ? scratch_.z_bar.data() : x_bar_.data();
-    learner.backward(executor_, view(), z_bar, !drop);
+    learner.backward(executor_, view_, z_bar, !drop);
     if (drop) apply_dropout<true>(pass, Purpose::learner_dropout, l, z_bar, x_bar_.data());
   }
 
@@ -284,16 +281,16 @@ class BatchNetwork {
                                                      learner.edge_weight(), learner.edge_factor(),
                                                      learner.edge_logit_bar(), closed_form, kl_.data()});
     S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar;
-    learner.backward(executor_, view(), z_bar, !sheaf_encoder_);
-    if (sheaf_encoder_) sheaf_encoder_->backward(executor_, runs_.data(), view(), z_bar);
+    learner.backward(executor_, view_, z_bar, !sheaf_encoder_);
+    if (sheaf_encoder_) sheaf_encoder_->backward(executor_, runs_.data(), view_, z_bar);
   }
 
   void backward_encoder(S* bar) {
     if (second_) {
-      second_->backward(executor_, view(), bar, scratch_.z_bar.data());
+      second_->backward(executor_, view_, bar, scratch_.z_bar.data());
       bar = scratch_.z_bar.data();
     }
-    encoder_->backward(executor_, runs_.data(), view(), bar);
+    encoder_->backward(executor_, runs_.data(), view_, bar);
   }
 
   Executor& executor_;
@@ -322,6 +319,7 @@ class BatchNetwork {
   LayerScratch<Executor, S> scratch_;
   Array<Executor, S> arena_;
   Array<Executor, PartialSum> ranges_;
+  ParameterView<S> view_;
   const S* embedding_ = nullptr;
 };
 
