@@ -15,6 +15,7 @@ namespace {
 
 using namespace sheafnn::cuda;
 using sheafnn::concat;
+using sheafnn::dropout_blocks;
 using sheafnn::Index;
 
 constexpr std::string_view common = "any";
