@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct Problem {
   std::vector<std::int32_t> labels, training;
   std::vector<std::uint8_t> roles;
 };
+inline constexpr Index columns = 90, classes = 3;
 inline Problem small_problem(bool edgeless = false) {
-  constexpr Index nodes = 83, columns = 90, classes = 3;
+  constexpr Index nodes = 83;
   Problem r;
   std::vector<sheafnn::Edge> edges;
   const std::int32_t ring = static_cast<std::int32_t>(nodes) - 1;  // the last node is isolated
@@ -50,6 +52,16 @@ inline Problem small_problem(bool edgeless = false) {
   return r;
 }
 
+/// A small model for it.
+inline sheafnn::ModelOptions small_options() {
+  sheafnn::ModelOptions r;
+  r.features = columns;
+  r.classes = classes;
+  r.channels = 5;
+  r.layers = 2;
+  return r;
+}
+
 /// What a training step is asked for.
 struct Step {
   double input_dropout = 0.5, dropout = 0.3, kl_weight = 0.7;
@@ -68,6 +80,19 @@ inline double relative(const std::vector<double>& values, const std::vector<doub
     if (!(difference <= worst_difference)) worst_difference = difference;
   }
   return largest > 0 ? worst_difference / largest : worst_difference;
+}
+
+/// The one column of a sum, added up for each of `runs` runs.
+template <class Executor, class Tree>
+std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
+  const sheafnn::cuda::RowsLeft& left = tree.left();
+  std::vector<double> rows(static_cast<std::size_t>(runs * left.stride)), total;
+  executor.download(left.rows, runs * left.stride, rows.data());
+  for (Index run = 0; run < runs; ++run) {
+    const auto first = rows.begin() + run * left.stride;
+    total.push_back(std::accumulate(first, first + left.count, 0.0));
+  }
+  return total;
 }
 
 /// A model whose parameters are at no special values.
@@ -100,7 +125,6 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
   using S = typename Model::Scalar;
   using Batch = cuda::BatchNetwork<Executor, Model>;
   const Model shape(options);
-  const Index n = problem.graph.node_count(), classes = options.classes;
   BatchOutcome r;
   r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
   Batch batch(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, r.size);
@@ -123,35 +147,16 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
   const auto numbers = [](const std::vector<S>& values) {
     return std::vector<double>(values.begin(), values.end());
   };
-  // The rows that are left of a sum, added up for each run.
-  const auto sums = [&]<class Tree>(const Tree& tree) {
-    std::vector<double> rows(static_cast<std::size_t>(batch_runs * tree.stride())), total;
-    executor.download(tree.result(), batch_runs * tree.stride(), rows.data());
-    for (Index i = 0; i < batch_runs; ++i) {
-      double sum = 0;
-      for (Index k = 0; k < tree.rows(); ++k) sum += rows[static_cast<std::size_t>(i * tree.stride() + k)];
-      total.push_back(sum);
-    }
-    return total;
-  };
   r.gradient = numbers(batch.gradient().download());
-  r.log_probabilities = numbers(batch.log_probabilities().download());
-  r.nll = sums(batch.nll());
+  r.log_probabilities = numbers(batch.output().log_probabilities().download());
+  r.nll = sums(executor, batch.output().nll(), batch_runs);
   if (Model::bayesian && Model::Family::kind != sheafnn::MapKind::fixed) {
-    r.kl = sums(batch.kl());
+    r.kl = sums(executor, batch.kl(), batch_runs);
     for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, batch.pairs()));
   }
 
-  cuda::Array<Executor, double> probability(executor, "test", batch_runs * n * classes);
-  cuda::Array<Executor, double> report(executor, "test", batch_runs * n * cuda::evaluation_columns);
-  batch.evaluate(evaluation_samples, [&](const cuda::Pass& pass, bool first, bool last, Index total) {
-    executor.launch(n, batch_runs,
-                    cuda::EvaluationOutput<S>{batch.targets(), batch.runs().data(), pass,
-                                              batch.parameter(shape.layout().output_bias), batch.parameter_count(),
-                                              batch.logits(), probability.data(), first, last, total,
-                                              report.data()});
-  });
-  r.probabilities = probability.download();
+  batch.evaluate(evaluation_samples);
+  r.probabilities = batch.output().probabilities().download();
   return r;
 }
 

@@ -2,9 +2,10 @@
 /// The golden cases (golden_case.hpp) on an executor of the CUDA room.
 #pragma once
 
-#include <numeric>
+#include <algorithm>
 #include <span>
 
+#include "batch_checks.hpp"
 #include "golden_case.hpp"
 #include "sheafnn/cuda/network.hpp"
 
@@ -16,26 +17,16 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   namespace cuda = sheafnn::cuda;
   using S = typename Model::Scalar;
   const Case given = read(name, Model::Family::kind, Model::stalk_dimension, Model::bayesian);
-  Model model(given.options);
-  auto& parameters = model.parameters();
+  const Model model = model_of<Model>(given);
+  const auto& parameters = model.parameters();
   Outcome outcome;
-  outcome.parameters = parameters.info();
-  const auto convert = [](const std::vector<double>& values) {
-    return std::vector<S>(values.begin(), values.end());
-  };
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
-    parameters.set(parameters.find(info.name), convert(given.file.at("param." + info.name).values));
-  }
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(given.graph.node_count()));
   for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = cuda::training_node;
   cuda::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles,
                                               {});
   network.parameters().upload(parameters.values().view());
   std::vector<S> noise;
-  for (Index l = 0; Model::bayesian && l < given.options.layers; ++l) {
-    const std::vector<S> layer = convert(given.file.at("noise." + std::to_string(l)).values);
-    noise.insert(noise.end(), layer.begin(), layer.end());
-  }
+  for (const std::vector<S>& layer : noise_of<Model>(given)) noise.insert(noise.end(), layer.begin(), layer.end());
   if (!noise.empty()) network.set_noise(noise);
   cuda::Run run;
   run.training_share = 1 / static_cast<double>(given.nodes.size());
@@ -43,23 +34,16 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   network.runs().upload(std::span<const cuda::Run>(&run, 1));
   network.train_pass(false, false, sheafnn::KlEstimator::closed_form);
 
-  const auto sum = [&]<class Tree>(const Tree& tree) {
-    std::vector<double> rows(static_cast<std::size_t>(tree.rows()));
-    executor.download(tree.result(), tree.rows(), rows.data());
-    return std::accumulate(rows.begin(), rows.end(), 0.0);
-  };
-  outcome.result.nll = sum(network.nll());
+  const auto sum = [&](const auto& tree) { return batch_checks::sums(executor, tree, 1).front(); };
+  outcome.result.nll = sum(network.output().nll());
   if (Model::bayesian) outcome.result.kl = sum(network.kl()) / static_cast<double>(network.pairs());
   outcome.result.loss = outcome.result.nll + run.kl_weight * outcome.result.kl;
-  const std::vector<S> log_probabilities = network.log_probabilities().download();
+  const std::vector<S> log_probabilities = network.output().log_probabilities().download();
   outcome.log_probabilities.assign(log_probabilities.begin(), log_probabilities.end());
   sheafnn::Buffer<S> all(parameters.size());
   const std::vector<S> downloaded = network.gradient().download();
   std::copy(downloaded.begin(), downloaded.end(), all.begin());
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
-    const std::vector<S> gradient = parameters.get(parameters.find(info.name), all);
-    outcome.gradient[info.name].assign(gradient.begin(), gradient.end());
-  }
+  store_gradients(parameters, all, outcome);
   compare(given, outcome, bounds);
 }
 

@@ -56,6 +56,44 @@ inline constexpr Bounds double_bounds{1e-10, 1e-8};
 inline constexpr Bounds float_bounds{64 * std::numeric_limits<float>::epsilon(),
                                      128 * std::numeric_limits<float>::epsilon()};
 
+/// Numbers of a file's array.
+template <class S>
+std::vector<S> numbers(const Case& given, const std::string& key) {
+  const std::vector<double>& values = given.file.at(key).values;
+  return {values.begin(), values.end()};
+}
+/// The model of a case, with the file's parameters.
+template <class Model>
+Model model_of(const Case& given) {
+  Model model(given.options);
+  auto& parameters = model.parameters();
+  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+    parameters.set(parameters.find(info.name), numbers<typename Model::Scalar>(given, "param." + info.name));
+  }
+  return model;
+}
+/// The file's noise, layer by layer; none for deterministic models.
+template <class Model>
+std::vector<std::vector<typename Model::Scalar>> noise_of(const Case& given) {
+  std::vector<std::vector<typename Model::Scalar>> r;
+  for (Index l = 0; Model::bayesian && l < given.options.layers; ++l) {
+    r.push_back(numbers<typename Model::Scalar>(given, "noise." + std::to_string(l)));
+  }
+  return r;
+}
+/// Parameters and gradients, for compare().
+///
+/// \param gradient  laid out like the parameters' values
+template <class S>
+void store_gradients(const sheafnn::ParameterSet<S>& parameters, const sheafnn::Buffer<S>& gradient,
+                     Outcome& outcome) {
+  outcome.parameters = parameters.info();
+  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+    const std::vector<S> own = parameters.get(parameters.find(info.name), gradient);
+    outcome.gradient[info.name].assign(own.begin(), own.end());
+  }
+}
+
 void compare(const Case& expected, const Outcome& outcome, const Bounds& bounds);
 void check_same(bool same, const std::string& name);
 
@@ -64,21 +102,11 @@ template <class Model>
 void check(const std::string& name, const Bounds& bounds) {
   using S = typename Model::Scalar;
   const Case given = read(name, Model::Family::kind, Model::stalk_dimension, Model::bayesian);
-  Model model(given.options);
-  auto& parameters = model.parameters();
+  const Model model = model_of<Model>(given);
+  const auto& parameters = model.parameters();
   Outcome outcome;
-  outcome.parameters = parameters.info();
-  const auto convert = [](const std::vector<double>& values) {
-    return std::vector<S>(values.begin(), values.end());
-  };
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
-    parameters.set(parameters.find(info.name), convert(given.file.at("param." + info.name).values));
-  }
-  std::vector<std::vector<S>> noise;
+  const std::vector<std::vector<S>> noise = noise_of<Model>(given);
   sheafnn::TrainingPass<S> pass;
-  for (Index l = 0; Model::bayesian && l < given.options.layers; ++l) {
-    noise.push_back(convert(given.file.at("noise." + std::to_string(l)).values));
-  }
   for (const std::vector<S>& layer : noise) pass.noise.push_back(layer.data());
   pass.labels = given.labels;
   pass.nodes = given.nodes;
@@ -90,10 +118,7 @@ void check(const std::string& name, const Bounds& bounds) {
     const S* row = network.log_probabilities() + u * network.class_stride();
     outcome.log_probabilities.insert(outcome.log_probabilities.end(), row, row + given.options.classes);
   }
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
-    const std::vector<S> gradient = parameters.get(parameters.find(info.name), network.gradient());
-    outcome.gradient[info.name].assign(gradient.begin(), gradient.end());
-  }
+  store_gradients(parameters, network.gradient(), outcome);
   compare(given, outcome, bounds);
 
   sheafnn::Network<Model> threaded(model, given.graph, given.features, 2);

@@ -12,19 +12,11 @@ namespace {
 using namespace sheafnn;
 using batch_checks::rate_of;
 using batch_checks::relative;
+using batch_checks::small_options;
 using batch_checks::Step;
 
 // Sums of some dozens of terms through two or three layers, in another order than on the CPU.
 constexpr double bound = 1e-11;
-
-ModelOptions options() {
-  ModelOptions r;
-  r.features = 90;
-  r.classes = 3;
-  r.channels = 5;
-  r.layers = 2;
-  return r;
-}
 
 /// Numbers of run or instance `i` of a batch, `count` each.
 std::vector<double> part(const std::vector<double>& all, Index i, Index count) {
@@ -95,12 +87,12 @@ TEST_CASE_TEMPLATE("a batch on the device's kernels agrees with the CPU: familie
                    Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
                    Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
                    Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
-  compare<Model>(options(), {}, bound);
+  compare<Model>(small_options(), {}, bound);
 }
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayesian models") {
   using Model = Bsnn<SpecialOrthogonal<2>, double>;
-  ModelOptions o = options();
+  ModelOptions o = small_options();
   SUBCASE("fixed filters, wide features") {
     o.add_lp = o.add_hp = true;
     o.channels = 17;
@@ -146,7 +138,7 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayes
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deterministic models") {
   using Model = Nsd<GeneralLinear<2>, double>;
-  ModelOptions o = options();
+  ModelOptions o = small_options();
   o.layers = 3;
   SUBCASE("one sheaf for all layers") { o.linear = true; }
   SUBCASE("fixed filter, hidden layer of the sheaf learner") {
@@ -166,15 +158,15 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deter
 }
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: stalks of one coordinate, graphs without edges") {
-  compare<Bsnn<SpecialOrthogonal<1>, double>>(options(), {}, bound);
-  compare<Nsd<GeneralLinear<1>, double>>(options(), {}, bound);
-  compare<Bsnn<Diagonal<2>, double>>(options(), {}, bound, true);
-  compare<Nsd<SpecialOrthogonal<2>, double>>(options(), {}, bound, true);
+  compare<Bsnn<SpecialOrthogonal<1>, double>>(small_options(), {}, bound);
+  compare<Nsd<GeneralLinear<1>, double>>(small_options(), {}, bound);
+  compare<Bsnn<Diagonal<2>, double>>(small_options(), {}, bound, true);
+  compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, true);
 }
 
 TEST_CASE("the order of items and groups does not matter to the device's kernels") {
   using Model = Bsnn<SpecialOrthogonal<3>, double>;
-  ModelOptions o = options();
+  ModelOptions o = small_options();
   o.add_lp = true;
   o.second_linear = true;
   o.learner_layers = 2;
@@ -191,5 +183,5 @@ TEST_CASE("the order of items and groups does not matter to the device's kernels
 
 TEST_CASE("a batch on the device's kernels agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
-  compare<Bsnn<SpecialOrthogonal<3>, float>>(options(), {}, 512 * 1.2e-7);
+  compare<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 512 * 1.2e-7);
 }

@@ -15,6 +15,7 @@ namespace {
 
 using namespace sheafnn::cuda;
 using sheafnn::concat;
+using sheafnn::dropout_blocks;
 using sheafnn::Index;
 
 constexpr std::string_view common = "any";
@@ -61,11 +62,12 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
   const auto layer_dropout = sheafnn::Purpose::layer_dropout;
   measure(2 * all, 0, [&] {
     executor.launch(dropout_blocks(dense), 1,
-                    DropFeatures<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
+                    ApplyDropout<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
   });
   measure(3 * all, 0, [&] {
     executor.launch(dropout_blocks(dense), 1,
-                    AddThroughDropout<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
+                    ApplyDropout<float, true>{runs.data(), pass, layer_dropout, 0, activated.data(), dense,
+                                              out.data()});
   });
   const RowChunks nodes{n};
   const auto sums = [&](const auto& products, double bytes) {

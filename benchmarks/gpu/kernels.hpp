@@ -198,7 +198,7 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(), segments.data()});
     executor.launch(n * f, 1,
-                    DiffuseForward<Family, float>{graph, range, sheaf.view(), shape, 1, epsilon, 0, true, w.data(),
+                    DiffuseForward<Family, float>{graph, range, sheaf.view(), shape, epsilon, 0, true, w.data(),
                                                   segments.data(), x.data(), r.data(), out.data(), runs.data(), pass,
                                                   1, nullptr});
   });
@@ -229,7 +229,7 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
   measure(numbers(4 * dense + f * f), [&] {
     executor.launch(n * f, 1,
                     MixBackward<D, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
-                                          product.data(), x_bar.data(), out.data()});
+                                          product.data(), x_bar.data()});
   });
   measure(numbers(4 * blocks + n * Sizes::eigen), [&] {
     executor.launch(n, 1,

@@ -11,16 +11,8 @@ namespace {
 
 using namespace sheafnn;
 using batch_checks::relative;
+using batch_checks::small_options;
 using batch_checks::Step;
-
-ModelOptions options() {
-  ModelOptions r;
-  r.features = 90;
-  r.classes = 3;
-  r.channels = 5;
-  r.layers = 2;
-  return r;
-}
 
 template <class Model>
 void compare(const ModelOptions& options, const Step& step) {
@@ -45,7 +37,7 @@ void compare(const ModelOptions& options, const Step& step) {
 }  // namespace
 
 TEST_CASE("batches on the GPU agree with the host: Bayesian models") {
-  ModelOptions o = options();
+  ModelOptions o = small_options();
   compare<Bsnn<Diagonal<3>, double>>(o, {});
   compare<Bsnn<GeneralLinear<2>, double>>(o, {});
   compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
@@ -57,7 +49,7 @@ TEST_CASE("batches on the GPU agree with the host: Bayesian models") {
 }
 
 TEST_CASE("batches on the GPU agree with the host: deterministic models") {
-  ModelOptions o = options();
+  ModelOptions o = small_options();
   o.layers = 3;
   compare<Nsd<SpecialOrthogonal<2>, double>>(o, {});
   compare<Nsd<GeneralLinear<3>, double>>(o, {});

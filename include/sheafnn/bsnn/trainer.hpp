@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -29,18 +30,6 @@ inline constexpr std::array<std::string_view, 2> stop_on_names = {"loss", "accur
 [[nodiscard]] constexpr std::string_view to_string(StopOn stop_on) {
   return stop_on_names[static_cast<std::size_t>(stop_on)];
 }
-
-/// What one epoch of training showed.
-struct EpochReport {
-  Index epoch = 0;                 ///< 0, 1, …
-  double loss = 0;                 ///< training loss, nll + λ · kl
-  double nll = 0;                  ///< mean negative log-likelihood of the training nodes, with dropout
-  double kl = 0;                   ///< KL term per incident pair
-  double kl_weight = 0;            ///< λ
-  double validation_loss = 0;      ///< mean NLL of the validation nodes
-  double validation_accuracy = 0;  ///< in [0, 1]
-  double test_accuracy = 0;        ///< in [0, 1]; looked at only in the best epoch
-};
 
 struct TrainOptions {
   Index epochs = 500;    ///< at most so many, ≥ 1

@@ -110,7 +110,6 @@ struct DiffuseForward {
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
-  Index copies;
   const S* epsilon;
   Index parameter_stride;
   bool activation;
@@ -129,7 +128,7 @@ struct DiffuseForward {
     constexpr int most = Family::stalk_dimension + 2;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index place = instance * shape.size() + u * shape.row() + c;
-    const S* eps = epsilon + instance / copies * parameter_stride;
+    const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
     S diffused[most], value[most];
     diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
                        partial + instance * graph.segments * shape.row() + c, diffused, value);
@@ -143,14 +142,9 @@ struct DiffuseForward {
       }
     }
     if (dropped == nullptr) return;
-    const Run& run = runs[pass.run_of(instance)];
-    const Stream stream = pass.stream(run, Purpose::layer_dropout, next_layer, instance);
-    const S factor = static_cast<S>(run.dropout.scale);
+    const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance);
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      if (i < d) {
-        const bool kept = stream_keeps(stream, run.dropout.threshold, u * shape.row() + i * f + c);
-        dropped[place + i * f] = kept ? value[i] * factor : S(0);
-      }
+      if (i < d) dropped[place + i * f] = dropout(u * shape.row() + i * f + c, value[i]);
     }
   }
 };

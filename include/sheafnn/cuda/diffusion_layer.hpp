@@ -35,10 +35,10 @@ class RightTransposes {
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
   }
 
-  void run(Executor& executor, const S* parameters, Index parameter_stride) {
+  void run(Executor& executor, const ParameterView<S>& parameters) {
     if (values_.size() == 0) return;
-    transpose_.parameters = parameters;
-    transpose_.parameter_stride = parameter_stride;
+    transpose_.parameters = parameters.value;
+    transpose_.parameter_stride = parameters.stride;
     transpose_.out = values_.data();
     executor.launch(run_stride(), runs_, transpose_);
   }
@@ -98,7 +98,7 @@ class BatchDiffusionLayer {
   /// \param x     n × d' × f per instance; stays in place until backward()
   /// \param drop  dropped_input() holds dropout(x)
   /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
-  void forward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
+  void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
                const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch) {
     const Index items = shape_.nodes * shape_.channels;
@@ -110,12 +110,12 @@ class BatchDiffusionLayer {
     executor.launch(items, pass.instances(),
                     MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
-                                          left_ >= 0 ? parameters + left_ : nullptr, parameter_stride, before_,
-                                          product_.data(), mixed_.data(), scaled_.data()});
+                                          left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
+                                          before_, product_.data(), mixed_.data(), scaled_.data()});
     sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
     executor.launch(items, pass.instances(),
-                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
-                                              parameters + epsilon_, parameter_stride, activation_, scaled_.data(),
+                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, parameters.value + epsilon_,
+                                              parameters.stride, activation_, scaled_.data(),
                                               scratch.segments.data(), x, diffused_.data(), output_.data(), runs,
                                               pass, number_ + 1, next});
   }
@@ -124,15 +124,15 @@ class BatchDiffusionLayer {
   /// arena, derivatives of the sheaf's blocks to the sheaf.
   ///
   /// \param add  add to the sheaf's derivatives instead of setting them
-  void backward(Executor& executor, const Run* runs, const Pass& pass, const S* parameters, Index parameter_stride,
+  void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                 BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
-                LayerScratch<Executor, S>& scratch, S* arena, Index arena_stride) {
+                LayerScratch<Executor, S>& scratch) {
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.nodes * f;
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
-    const CoordinateProducts<S> gains{input_,      x_bar, run_size, d, f, nodes, true, arena + epsilon_sums_,
-                                      arena_stride};
+    const CoordinateProducts<S> gains{
+        input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     launch_both(executor, gains.items(), pass.runs, gains, items, instances,
                 ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
                                               x_bar, z_bar, r_bar});
@@ -151,16 +151,26 @@ class BatchDiffusionLayer {
     }
     executor.launch(items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
-                                                            right_ >= 0 ? parameters + right_ : nullptr,
-                                                            left_ >= 0 ? parameters + left_ : nullptr,
-                                                            parameters + epsilon_, parameter_stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar, x_bar});
+                                                            right_ >= 0 ? parameters.value + right_ : nullptr,
+                                                            left_ >= 0 ? parameters.value + left_ : nullptr,
+                                                            parameters.value + epsilon_, parameters.stride, y_bar,
+                                                            scratch.p_bar.data(), x_bar});
     // Sums of ⟨ȳ_i, (X Bᵀ)_j⟩ for A and of P̄ᵀ dropout(X) for B.
-    const CoordinateProducts<S> left{y_bar, between_, run_size,           d,           f,
-                                     nodes, false,    arena + left_sums_, arena_stride};
+    const CoordinateProducts<S> left{
+        y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
-    const RowProducts<S> right{
-        p_bar, f, f, run_size, before_, f, f, run_size, rows, false, arena + right_sums_, arena_stride};
+    const RowProducts<S> right{p_bar,
+                               f,
+                               f,
+                               run_size,
+                               before_,
+                               f,
+                               f,
+                               run_size,
+                               rows,
+                               false,
+                               parameters.arena + right_sums_,
+                               parameters.arena_stride};
     launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0,
                 pass.runs, right);
   }

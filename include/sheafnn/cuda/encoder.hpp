@@ -14,6 +14,12 @@
 
 namespace sheafnn::cuda {
 
+/// Dropout of the encoder's output.
+template <class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE ElementDropout<S> hidden_dropout(const Run& run) {
+  return {run.stream(Purpose::hidden_dropout), run.dropout};
+}
+
 /// item (node, c), group: run.
 template <class S>
 struct EncodeNodes {
@@ -47,12 +53,7 @@ struct EncodeNodes {
     if (activation) sum = elu(sum);
     const Index place = run * input.rows * width + item;
     activated[place] = sum;
-    if (drop) {
-      const Run& r = runs[run];
-      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
-      const bool kept = stream_keeps(stream, r.dropout.threshold, item);
-      out[place] = kept ? sum * static_cast<S>(r.dropout.scale) : S(0);
-    }
+    if (drop) out[place] = hidden_dropout<S>(runs[run])(item, sum);
   }
 };
 
@@ -69,11 +70,7 @@ struct EncodeNodesBackward {
   SHEAFNN_HD void operator()(Index item, Index run) const {
     const Index place = run * size + item;
     S value = bar[place];
-    if (dropped) {
-      const Run& r = runs[run];
-      const Stream stream{r.seed, Purpose::hidden_dropout, r.epoch, 0, 0};
-      value = stream_keeps(stream, r.dropout.threshold, item) ? value * static_cast<S>(r.dropout.scale) : S(0);
-    }
+    if (dropped) value = hidden_dropout<S>(runs[run])(item, value);
     if (activation) value *= elu_slope(activated[place]);
     bar[place] = value;
   }
@@ -116,7 +113,7 @@ class BatchEncoder {
   [[nodiscard]] const S* output() const noexcept { return dropped_ ? output_.data() : activated_.data(); }
 
   /// \param drop  apply the runs' dropout rules
-  void forward(Executor& executor, const Run* runs, const S* parameters, Index parameter_stride, bool drop) {
+  void forward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, bool drop) {
     const InputView<S> view = input_->view();
     dropped_ = drop && dropout_;
     if (dropped_) {
@@ -126,29 +123,39 @@ class BatchEncoder {
     value_ = dropped_ ? entry_.data() : view.value;
     value_run_ = dropped_ ? view.entries : 0;
     executor.launch(view.row_segments * shape_.width, runs_,
-                    RowSegments<S>{view, value_, value_run_, parameters + weight_, parameter_stride, shape_.width,
-                                   partial_.data()});
+                    RowSegments<S>{view, value_, value_run_, parameters.value + weight_, parameters.stride,
+                                   shape_.width, partial_.data()});
     executor.launch(view.rows * shape_.width, runs_,
-                    EncodeNodes<S>{view, runs, value_, value_run_, parameters + weight_, parameters + bias_,
-                                   parameter_stride, degree_, shape_.width, shape_.activation, dropped_,
-                                   partial_.data(), activated_.data(), output_.data()});
+                    EncodeNodes<S>{view, runs, value_, value_run_, parameters.value + weight_,
+                                   parameters.value + bias_, parameters.stride, degree_, shape_.width,
+                                   shape_.activation, dropped_, partial_.data(), activated_.data(),
+                                   output_.data()});
   }
 
   /// Weight gradients from the derivative of output(), which is overwritten.
-  void backward(Executor& executor, const Run* runs, S* bar, S* gradient, Index parameter_stride, S* arena,
-                Index arena_stride) {
+  void backward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, S* bar) {
     const InputView<S> view = input_->view();
     const Index width = shape_.width, size = view.rows * width;
     executor.launch(size, runs_,
                     EncodeNodesBackward<S>{runs, activated_.data(), shape_.activation, dropped_, size, bar});
-    const RowProducts<S> rows{
-        degree_,     degree_ != nullptr ? 1 : 0, 1, 0, bar, width, width, size, {view.rows}, true, arena + sums_,
-        arena_stride};
+    const RowProducts<S> rows{degree_,
+                              degree_ != nullptr ? 1 : 0,
+                              1,
+                              0,
+                              bar,
+                              width,
+                              width,
+                              size,
+                              {view.rows},
+                              true,
+                              parameters.arena + sums_,
+                              parameters.arena_stride};
     launch_both(executor, view.segments * width, runs_,
                 SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_,
                 rows);
     executor.launch(view.columns * width, runs_,
-                    SegmentSums<S>{view, partial_.data(), width, gradient + weight_, parameter_stride});
+                    SegmentSums<S>{view, partial_.data(), width, parameters.gradient + weight_,
+                                   parameters.stride});
   }
 
  private:

@@ -49,45 +49,22 @@ SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
 }
 
-/// Features after dropout; item: a Philox block, group: instance.
-template <class S>
-struct DropFeatures {
+/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance.
+template <class S, bool Add = false>
+struct ApplyDropout {
   const Run* runs;
   Pass pass;
   Purpose purpose;
   std::uint32_t layer;
   const S* in;
-  Index size;
+  Index size;  ///< of an instance
   S* out;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Run& r = runs[pass.run_of(instance)];
-    const S factor = static_cast<S>(r.dropout.scale);
-    const S* from = in + instance * size;
     S* to = out + instance * size;
-    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
-                      [=](Index i, bool kept) { to[i] = kept ? from[i] * factor : S(0); });
-  }
-};
-
-/// x_bar += dropout(bar); item: a Philox block, group: instance.
-template <class S>
-struct AddThroughDropout {
-  const Run* runs;
-  Pass pass;
-  Purpose purpose;
-  std::uint32_t layer;
-  const S* bar;
-  Index size;
-  S* x_bar;
-
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Run& r = runs[pass.run_of(instance)];
-    const S factor = static_cast<S>(r.dropout.scale);
-    const S* in = bar + instance * size;
-    S* out = x_bar + instance * size;
-    for_dropout_block(pass.stream(r, purpose, layer, instance), r.dropout.threshold, item, size,
-                      [=](Index i, bool kept) { out[i] += kept ? in[i] * factor : S(0); });
+    pass.dropout<S>(runs, purpose, layer, instance)
+        .for_block(item, size, in + instance * size,
+                   [=](Index i, S value) { to[i] = Add ? to[i] + value : value; });
   }
 };
 
@@ -180,8 +157,7 @@ struct MixBackward {
   Index parameter_stride;
   const S* y_bar;
   S* p_bar;  ///< not written where A is null: it is Ȳ
-  const S* x_bar;
-  S* x_bar_out;  ///< may be x_bar
+  S* x_bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     using std::tanh;
@@ -220,18 +196,12 @@ struct MixBackward {
         if (i < d) p_bar[place + i * f] = turned[i];
       }
     }
-    const Run& r = runs[run];
-    const Stream stream = pass.stream(r, Purpose::layer_dropout, layer, instance);
-    const S factor = static_cast<S>(r.dropout.scale);
+    const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, layer, instance);
     const S* eps = epsilon + run * parameter_stride;
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
       if (i < d) {
-        S through = bar[i];
-        if (dropped) {
-          const bool kept = stream_keeps(stream, r.dropout.threshold, u * shape.row() + i * f + c);
-          through = kept ? through * factor : S(0);
-        }
-        x_bar_out[place + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
+        const S through = dropped ? dropout(u * shape.row() + i * f + c, bar[i]) : bar[i];
+        x_bar[place + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
       }
     }
   }

@@ -5,15 +5,11 @@
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/array.hpp"
 #include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::cuda {
 
@@ -64,22 +60,30 @@ class PartialSums {
   std::vector<PartialSum> ranges_;
 };
 
+/// What the parts of a network need of its parameters and their gradients: arrays of the first run, and the distance to the
+/// next run's.
+template <class S>
+struct ParameterView {
+  const S* value = nullptr;
+  S* gradient = nullptr;
+  Index stride = 0;    ///< of values and gradients
+  S* arena = nullptr;  ///< partial sums
+  Index arena_stride = 0;
+};
+
 /// Adds up partial sums: a team of most_lanes per parameter that has them; group: run.
 template <class S>
 struct SumGradients {
   using Scalar = S;
   static constexpr int outputs = 1;
+  ParameterView<S> parameters;
   const PartialSum* ranges;
   int range_count;
-  const S* arena;
-  Index arena_stride;
-  const S* parameters;
-  S* gradient;
-  Index parameter_stride;
 
   SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
     const PartialSum& range = range_of(item);
-    const S* in = arena + run * arena_stride + range.offset + (item - range.first_item) * range.inner;
+    const S* in =
+        parameters.arena + run * parameters.arena_stride + range.offset + (item - range.first_item) * range.inner;
     const Index inner = range.inner;
     for (Index k = lane; k < range.chunks * inner; k += most_lanes) {
       sums[0] += in[k / inner * range.chunk_stride + k % inner];
@@ -88,9 +92,9 @@ struct SumGradients {
   SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
     using std::tanh;
     const PartialSum& range = range_of(item);
-    const Index place = run * parameter_stride + range.parameter + item - range.first_item;
-    const S tangent = range.tanh_slope ? tanh(parameters[place]) : S(0);
-    gradient[place] = sums[0] * (S(1) - tangent * tangent);
+    const Index place = run * parameters.stride + range.parameter + item - range.first_item;
+    const S tangent = range.tanh_slope ? tanh(parameters.value[place]) : S(0);
+    parameters.gradient[place] = sums[0] * (S(1) - tangent * tangent);
   }
 
  private:
@@ -165,84 +169,6 @@ struct CoordinateProducts {
     for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
     out[run * out_run + item] = sum;
   }
-};
-
-/// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The rows of a
-/// sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
-/// Applied again and again until few rows are left.
-template <class T>
-struct ColumnSums {
-  static constexpr Index chunk = 64;
-  const T* in;
-  Index rows, width, in_run;
-  double* out;
-  Index out_run, out_rows;
-
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index column = item % width;
-    double sum = 0;
-    for (Index row = item / width; row < rows; row += out_rows) {
-      sum += static_cast<double>(in[run * in_run + row * width + column]);
-    }
-    out[run * out_run + item] = sum;
-  }
-};
-
-/// A tree of ColumnSums: `rows` × `width` numbers per run become at most most_rows rows, which a team adds up.
-template <class Executor, class T>
-class ColumnTree {
- public:
-  static constexpr Index most_rows = 512;
-
-  ColumnTree() = default;
-  ColumnTree(Executor& executor, Index runs, Index rows, Index width)
-      : rows_(rows), width_(width), runs_(runs), stride_(shrunk(rows) * width) {
-    for (Array<Executor, double>& level : level_)
-      level = Array<Executor, double>(executor, "sums", runs * stride_);
-  }
-
-  /// \param values  rows × width per run
-  /// \param stay    the values stay as they are as long as result() is read: few of them need no sum
-  void run(Executor& executor, const T* values, bool stay) {
-    last_stride_ = stride_;
-    if constexpr (std::is_same_v<T, double>) {
-      if (stay && rows_ <= most_rows) {
-        last_ = values;
-        last_rows_ = rows_;
-        last_stride_ = rows_ * width_;
-        return;
-      }
-    }
-    Index rows = shrunk(rows_);
-    executor.launch(rows * width_, runs_,
-                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows});
-    int from = 0;
-    while (rows > most_rows) {
-      const Index next = shrunk(rows);
-      executor.launch(next * width_, runs_,
-                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(),
-                                         stride_, next});
-      from = 1 - from;
-      rows = next;
-    }
-    last_ = level_[from].data();
-    last_rows_ = rows;
-  }
-
-  /// What is left after run(): rows() × width per run, a run every stride() numbers.
-  [[nodiscard]] const double* result() const noexcept { return last_; }
-  [[nodiscard]] Index rows() const noexcept { return last_rows_; }
-  [[nodiscard]] Index stride() const noexcept { return last_stride_; }
-
- private:
-  [[nodiscard]] static Index shrunk(Index rows) noexcept {
-    return (rows + ColumnSums<T>::chunk - 1) / ColumnSums<T>::chunk;
-  }
-
-  Index rows_ = 0, width_ = 0, runs_ = 0, stride_ = 0;
-  Array<Executor, double> level_[2];
-  const double* last_ = nullptr;
-  Index last_rows_ = 0, last_stride_ = 0;
 };
 
 }  // namespace sheafnn::cuda

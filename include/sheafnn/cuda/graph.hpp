@@ -80,7 +80,7 @@ class DeviceGraph {
       node_segment.push_back(static_cast<std::int32_t>(segment_arc.size()));
     }
     const auto put = [&]<class T>(const std::vector<T>& values) {
-      return Array<Executor, T>(executor, "graph", std::span<const T>(values));
+      return Array<Executor, T>(executor, "graph", values);
     };
     arc_pair_ = put(arc_pair);
     edge_node_ = put(edge_node);

@@ -67,7 +67,7 @@ class InputFeatures {
         row_offset_(executor, "features", features.offsets()),
         column_(executor, "features", features.column_of()) {
     const std::vector<S> values(features.values().begin(), features.values().end());
-    value_ = Array<Executor, S>(executor, "features", std::span<const S>(values));
+    value_ = Array<Executor, S>(executor, "features", values);
     std::vector<Index> offset(static_cast<std::size_t>(columns_) + 1);
     for (const std::int32_t j : features.column_of()) ++offset[static_cast<std::size_t>(j) + 1];
     for (std::size_t j = 1; j < offset.size(); ++j) offset[j] += offset[j - 1];
@@ -100,14 +100,13 @@ class InputFeatures {
       }
       of_row.push_back(static_cast<std::int32_t>(row_entry.size()));
     }
-    row_segment_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_entry));
-    row_segment_end_ = Array<Executor, Index>(executor, "features", std::span<const Index>(row_end));
-    row_segment_offset_ =
-        Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(of_row));
-    column_entry_ = Array<Executor, Index>(executor, "features", std::span<const Index>(entry));
-    column_row_ = Array<Executor, std::int32_t>(executor, "features", std::span<const std::int32_t>(row));
-    segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(segments));
-    column_segment_offset_ = Array<Executor, Index>(executor, "features", std::span<const Index>(of_column));
+    row_segment_entry_ = Array<Executor, Index>(executor, "features", row_entry);
+    row_segment_end_ = Array<Executor, Index>(executor, "features", row_end);
+    row_segment_offset_ = Array<Executor, std::int32_t>(executor, "features", of_row);
+    column_entry_ = Array<Executor, Index>(executor, "features", entry);
+    column_row_ = Array<Executor, std::int32_t>(executor, "features", row);
+    segment_offset_ = Array<Executor, Index>(executor, "features", segments);
+    column_segment_offset_ = Array<Executor, Index>(executor, "features", of_column);
   }
 
   [[nodiscard]] InputView<S> view() const noexcept {
@@ -148,13 +147,9 @@ struct DropEntries {
   S* out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Run& r = runs[run];
-    const S factor = static_cast<S>(r.input_dropout.scale);
-    const Stream stream{r.seed, Purpose::input_dropout, r.epoch, 0, 0};
-    const S* in = value;
+    const ElementDropout<S> dropout(runs[run].stream(Purpose::input_dropout), runs[run].input_dropout);
     S* to = out + run * entries;
-    for_dropout_block(stream, r.input_dropout.threshold, item, entries,
-                      [=](Index entry, bool kept) { to[entry] = kept ? in[entry] * factor : S(0); });
+    dropout.for_block(item, entries, value, [=](Index entry, S kept) { to[entry] = kept; });
   }
 };
 

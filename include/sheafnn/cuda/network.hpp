@@ -15,7 +15,7 @@
 #include "sheafnn/cuda/diffusion_layer.hpp"
 #include "sheafnn/cuda/embedding_kernels.hpp"
 #include "sheafnn/cuda/encoder.hpp"
-#include "sheafnn/cuda/output_kernels.hpp"
+#include "sheafnn/cuda/output.hpp"
 #include "sheafnn/cuda/second_linear.hpp"
 #include "sheafnn/cuda/sheaf_learner.hpp"
 
@@ -45,11 +45,8 @@ class BatchNetwork {
         input_(executor, detail::fitting_features(model, graph, features)),
         parameters_(executor, "parameters", batch.runs * parameter_count_),
         gradient_(executor, "gradients", batch.runs * parameter_count_),
-        runs_(executor, "runs", batch.runs),
-        label_(executor, "labels", labels),
-        role_(executor, "labels", roles) {
+        runs_(executor, "runs", batch.runs) {
     const ParameterSet<S>& p = model.parameters();
-    for (const ParameterInfo& info : p.info()) offsets_of_.push_back(info.offset);
     const GraphView<S> view = graph_.view();
     shape_ = {graph.node_count(), model.coordinates(), options_.channels, {}};
     int filter = 0;
@@ -77,13 +74,8 @@ class BatchNetwork {
                            dropout, sums_);
     }
     right_ = RightTransposes<Executor, S>(executor, layout_.layers, p, options_.channels, batch.runs);
-    const Index classes = options_.classes;
-    const RowChunks outputs{n * batch.training_copies};
-    output_sums_ = sums_.reserve(outputs.count(), (h + 1) * classes);
-    sums_.assign(p.info(layout_.output_weight).offset, h * classes, output_sums_, outputs.count(),
-                 (h + 1) * classes);
-    sums_.assign(p.info(layout_.output_bias).offset, classes, output_sums_ + h * classes, outputs.count(),
-                 (h + 1) * classes);
+    output_.emplace(executor, layout_.output_weight, layout_.output_bias, p, labels, roles, n, h, options_.classes,
+                    batch, sums_);
     if constexpr (sampled) {
       posterior_ = array("posterior", batch.runs * view.pairs() * Q::parameter_size);
       kl_ = array("posterior", batch.runs * view.pairs());
@@ -93,11 +85,7 @@ class BatchNetwork {
     if (!Model::bayesian && dropout) {
       for (Index s = 1; s < sheaf_count_; ++s) learner_input_.push_back(array("embeddings", batch.runs * size));
     }
-    logits_ = array("outputs", batch.instances() * n * classes);
     const Index training = batch.training_instances();
-    logits_bar_ = array("outputs", training * n * classes);
-    nll_ = Array<Executor, double>(executor, "outputs", training * n);
-    nll_tree_ = ColumnTree<Executor, double>(executor, batch.runs, batch.training_copies * n, 1);
     x_bar_ = array("layers", training * size);
     if (batch.training_copies > 1) embedding_bar_ = array("layers", batch.runs * size);
     for (Array<Executor, S>* a :
@@ -106,24 +94,20 @@ class BatchNetwork {
     }
     scratch_.segments = array("layers", batch.instances() * view.segments * h);
     arena_ = array("partial sums", batch.runs * sums_.arena());
-    ranges_ = Array<Executor, PartialSum>(executor, "partial sums", std::span<const PartialSum>(sums_.ranges()));
+    ranges_ = Array<Executor, PartialSum>(executor, "partial sums", sums_.ranges());
+    view_ = {parameters_.data(), gradient_.data(), parameter_count_, arena_.data(), sums_.arena()};
   }
   BatchNetwork(const BatchNetwork&) = delete;
   BatchNetwork& operator=(const BatchNetwork&) = delete;
 
-  [[nodiscard]] const BatchSize& batch() const noexcept { return batch_; }
   [[nodiscard]] Index parameter_count() const noexcept { return parameter_count_; }
   /// Parameters and gradients, laid out like a model's, run by run.
   [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parameters_; }
   [[nodiscard]] Array<Executor, S>& gradient() noexcept { return gradient_; }
   [[nodiscard]] Array<Executor, Run>& runs() noexcept { return runs_; }
-  [[nodiscard]] NodeTargets targets() const noexcept {
-    return {shape_.nodes, options_.classes, label_.data(), role_.data()};
-  }
-  /// Log-probabilities of the last pass, n × C per instance.
-  [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
-  /// Sums behind the loss: mean negative log-likelihood of the training nodes, and KL over all incident pairs.
-  [[nodiscard]] const ColumnTree<Executor, double>& nll() const noexcept { return nll_tree_; }
+  /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
+  [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *output_; }
+  /// KL over all incident pairs; nothing is left of it for models without.
   [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return kl_tree_; }
   [[nodiscard]] Index pairs() const noexcept { return graph_.view().pairs(); }
 
@@ -141,46 +125,41 @@ class BatchNetwork {
       if (closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     forward(pass, dropout);
-    executor_.launch(shape_.nodes, pass.instances(),
-                     TrainingOutput<S>{targets(), runs_.data(), pass, parameter(layout_.output_bias),
-                                       parameter_count_, logits_.data(), logits_bar_.data(), nll_.data()});
-    nll_tree_.run(executor_, nll_.data(), true);
-    backward(pass, closed_form);
+    output_->loss(executor_, runs_.data(), pass, view_);
+    backward(pass, closed_form, dropout);
     if constexpr (sampled) {
       if (!closed_form) kl_tree_.run(executor_, kl_.data(), false);
     }
     executor_.launch_teams(sums_.items(), batch_.runs, most_lanes,
-                           SumGradients<S>{ranges_.data(), static_cast<int>(ranges_.size()), arena_.data(),
-                                           sums_.arena(), parameters_.data(), gradient_.data(), parameter_count_});
+                           SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())});
   }
 
-  /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for. After each
-  /// batch of them, done(pass, first, last) enqueues what is made of the logits (bias not yet added).
-  template <class Done>
-  void evaluate(Index total, const Done& done) {
+  /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for, and their mean
+  /// probabilities. After each of the passes comes after(pass).
+  template <class After>
+  void evaluate(Index total, const After& after) {
     encode(false);
     const Index count = samples(total);
     for (Index begin = 0; begin < count;) {
       const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false,
                       static_cast<std::uint32_t>(begin)};
       forward(pass, false);
-      done(pass, begin == 0, begin + pass.copies >= count, count);
+      output_->average(executor_, runs_.data(), pass, view_, count);
+      after(pass);
       begin += pass.copies;
     }
+  }
+  void evaluate(Index total) {
+    evaluate(total, [](const Pass&) {});
   }
 
   /// Posterior samples that make sense: one when nothing is random.
   [[nodiscard]] static constexpr Index samples(Index asked) noexcept { return sampled ? asked : 1; }
 
-  /// Offset of a parameter in the first run's.
-  [[nodiscard]] const S* parameter(ParameterId id) const { return parameters_.data() + offset(id); }
-  [[nodiscard]] S* logits() noexcept { return logits_.data(); }
-
  private:
   static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
   using Q = Posterior<Family>;
 
-  [[nodiscard]] Index offset(ParameterId id) const { return offsets_of_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
   [[nodiscard]] PairArray<S> posterior() noexcept {
@@ -190,119 +169,81 @@ class BatchNetwork {
 
   /// Embeddings and, for Bayesian models, the posterior.
   void encode(bool drop) {
-    right_.run(executor_, parameters_.data(), parameter_count_);
-    encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, drop);
+    right_.run(executor_, view_);
+    encoder_->forward(executor_, runs_.data(), view_, drop);
     embedding_ = encoder_->output();
     if (second_) {
-      second_->forward(executor_, parameters_.data(), parameter_count_, embedding_);
+      second_->forward(executor_, view_, embedding_);
       embedding_ = second_->output();
     }
     if constexpr (sampled) {
-      sheaf_embedding_ = embedding_;
-      if (sheaf_encoder_) {
-        sheaf_encoder_->forward(executor_, runs_.data(), parameters_.data(), parameter_count_, false);
-        sheaf_embedding_ = sheaf_encoder_->output();
-      }
+      if (sheaf_encoder_) sheaf_encoder_->forward(executor_, runs_.data(), view_, false);
       BatchSheafLearner<Executor, S>& learner = learners_.front();
-      learner.forward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_);
+      learner.forward(executor_, view_, sheaf_encoder_ ? sheaf_encoder_->output() : embedding_);
       executor_.launch(pairs(), batch_.runs,
                        ActivatePairs<Family, S>{learner.raw(), posterior(), options_.parametrisation, kl_.data(),
                                                 pairs()});
     }
   }
 
+  /// Features through a layer's dropout, or, when Add, derivatives through it and added.
+  template <bool Add = false>
+  void apply_dropout(const Pass& pass, Purpose purpose, std::size_t layer, const S* in, S* out) {
+    executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
+                     ApplyDropout<S, Add>{runs_.data(), pass, purpose, static_cast<std::uint32_t>(layer), in,
+                                          shape_.size(), out});
+  }
+
   /// All layers and the logits, without bias.
   void forward(const Pass& pass, bool drop) {
-    const Index size = shape_.size(), h = shape_.row(), rows = pass.copies * shape_.nodes;
+    const Index size = shape_.size();
     if constexpr (sampled) {
       const SampledMaps<Family, S> maps{graph_.view(), runs_.data(),  pass,
                                         posterior(),   noise_.data(), sheaf_count_};
-      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), maps,
-                   learners_.front().edge_weight());
+      sheaf_.build(executor_, pass, range(0, sheaf_count_), maps, learners_.front().edge_weight());
     } else if constexpr (Family::kind == MapKind::fixed) {
-      sheaf_.build(executor_, pass.instances(), pass.copies, range(0, sheaf_count_), FixedMaps<Family, S>{},
-                   nullptr);
+      sheaf_.build(executor_, pass, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr);
     }
     const S* x = embedding_;
     if (pass.copies > 1) {
       executor_.launch(size, pass.instances(), CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()});
       x = spread_.data();
     }
-    if (drop) {
-      executor_.launch(dropout_blocks(size), pass.instances(),
-                       DropFeatures<S>{runs_.data(), pass, Purpose::layer_dropout, 0, x, size,
-                                       layers_.front().dropped_input()});
-    }
+    if (drop) apply_dropout(pass, Purpose::layer_dropout, 0, x, layers_.front().dropped_input());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
         if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
       }
       S* next = drop && l + 1 < layers_.size() ? layers_[l + 1].dropped_input() : nullptr;
-      layers_[l].forward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, right_, sheaf_,
-                         layer_range(static_cast<Index>(l)), x, drop, next, scratch_);
+      layers_[l].forward(executor_, runs_.data(), pass, view_, right_, sheaf_, layer_range(static_cast<Index>(l)),
+                         x, drop, next, scratch_);
       x = layers_[l].output();
     }
-    const Index classes = options_.classes;
-    executor_.multiply(Product<S>{rows,
-                                  classes,
-                                  h,
-                                  pass.runs,
-                                  {x, h, rows * h},
-                                  {parameter(layout_.output_weight), classes, parameter_count_},
-                                  logits_.data(),
-                                  classes,
-                                  rows * classes});
+    output_->forward(executor_, pass, view_, x);
   }
 
   /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
     const S* z = x;
     if (drop && l > 0) {
-      S* dropped = learner_input_[l - 1].data();
-      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                       DropFeatures<S>{runs_.data(), pass, Purpose::learner_dropout, static_cast<std::uint32_t>(l),
-                                       x, shape_.size(), dropped});
-      z = dropped;
+      z = learner_input_[l - 1].data();
+      apply_dropout(pass, Purpose::learner_dropout, l, x, learner_input_[l - 1].data());
     }
     BatchSheafLearner<Executor, S>& learner = learners_[l];
-    learner.forward(executor_, parameters_.data(), parameter_count_, z);
-    learner_z_.resize(layers_.size());
-    learner_z_[l] = z;
-    sheaf_.build(executor_, pass.instances(), pass.copies, range(static_cast<Index>(l), 1),
+    learner.forward(executor_, view_, z);
+    sheaf_.build(executor_, pass, range(static_cast<Index>(l), 1),
                  MeanMaps<Family, S>{learner.raw(), options_.parametrisation}, learner.edge_weight());
   }
 
-  void backward(const Pass& pass, bool closed_form) {
-    const Index h = shape_.row(), classes = options_.classes, rows = pass.copies * shape_.nodes;
-    const RowProducts<S> output{layers_.back().output(),
-                                h,
-                                h,
-                                rows * h,
-                                logits_bar_.data(),
-                                classes,
-                                classes,
-                                rows * classes,
-                                {rows},
-                                true,
-                                arena_.data() + output_sums_,
-                                sums_.arena()};
-    executor_.launch(output.items(), batch_.runs, output);
-    executor_.multiply(Product<S>{rows,
-                                  h,
-                                  classes,
-                                  pass.runs,
-                                  {logits_bar_.data(), classes, rows * classes},
-                                  {parameter(layout_.output_weight), classes, parameter_count_, true},
-                                  x_bar_.data(),
-                                  h,
-                                  rows * h});
+  void backward(const Pass& pass, bool closed_form, bool drop) {
+    output_->backward(executor_, pass, view_, x_bar_.data());
     for (std::size_t l = layers_.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool shared = layer + 1 < static_cast<Index>(layers_.size()) && layer + 1 >= sheaf_count_;
-      layers_[l].backward(executor_, runs_.data(), pass, parameters_.data(), parameter_count_, sheaf_,
-                          layer_range(layer), shared, x_bar_.data(), scratch_, arena_.data(), sums_.arena());
+      layers_[l].backward(executor_, runs_.data(), pass, view_, sheaf_, layer_range(layer), shared, x_bar_.data(),
+                          scratch_);
       if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
-        if (layer < sheaf_count_) backward_mean_sheaf(pass, l);
+        if (layer < sheaf_count_) backward_mean_sheaf(pass, l, drop && l > 0);
       }
     }
     S* embedding_bar = x_bar_.data();
@@ -315,29 +256,24 @@ class BatchNetwork {
     backward_encoder(embedding_bar);
   }
 
-  void backward_mean_sheaf(const Pass& pass, std::size_t l) {
+  /// \param drop  what the learner read had gone through its dropout
+  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop) {
     const SheafRange one = range(static_cast<Index>(l), 1);
     BatchSheafLearner<Executor, S>& learner = learners_[l];
-    sheaf_.backward_nodes(executor_, pass.instances(), one);
+    sheaf_.backward_nodes(executor_, pass, one);
     executor_.launch(graph_.view().edges, batch_.runs,
                      BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(),
                                                   learner.raw(), learner.raw_bar(), options_.parametrisation,
                                                   learner.edge_weight(), learner.edge_factor(),
                                                   learner.edge_logit_bar()});
-    const bool dropped = l > 0 && !learner_input_.empty() && learner_z_[l] == learner_input_[l - 1].data();
-    S* z_bar = dropped ? scratch_.z_bar.data() : x_bar_.data();
-    learner.backward(executor_, parameters_.data(), parameter_count_, learner_z_[l], z_bar, !dropped,
-                     arena_.data(), sums_.arena());
-    if (dropped) {
-      executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                       AddThroughDropout<S>{runs_.data(), pass, Purpose::learner_dropout,
-                                            static_cast<std::uint32_t>(l), z_bar, shape_.size(), x_bar_.data()});
-    }
+    S* z_bar = drop ? scratch_.z_bar.data() : x_bar_.data();
+    learner.backward(executor_, view_, z_bar, !drop);
+    if (drop) apply_dropout<true>(pass, Purpose::learner_dropout, l, z_bar, x_bar_.data());
   }
 
   void backward_posterior(const Pass& pass, bool closed_form, S* embedding_bar) {
     BatchSheafLearner<Executor, S>& learner = learners_.front();
-    sheaf_.backward_nodes(executor_, pass.instances(), range(0, sheaf_count_));
+    sheaf_.backward_nodes(executor_, pass, range(0, sheaf_count_));
     executor_.launch(graph_.view().edges, batch_.runs,
                      BackwardSampledEdges<Family, S>{graph_.view(), sheaf_.view(), sheaf_.gradient(), runs_.data(),
                                                      pass.copies, sheaf_count_, learner.raw(), posterior(),
@@ -345,22 +281,16 @@ class BatchNetwork {
                                                      learner.edge_weight(), learner.edge_factor(),
                                                      learner.edge_logit_bar(), closed_form, kl_.data()});
     S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar;
-    learner.backward(executor_, parameters_.data(), parameter_count_, sheaf_embedding_, z_bar, !sheaf_encoder_,
-                     arena_.data(), sums_.arena());
-    if (sheaf_encoder_) {
-      sheaf_encoder_->backward(executor_, runs_.data(), z_bar, gradient_.data(), parameter_count_, arena_.data(),
-                               sums_.arena());
-    }
+    learner.backward(executor_, view_, z_bar, !sheaf_encoder_);
+    if (sheaf_encoder_) sheaf_encoder_->backward(executor_, runs_.data(), view_, z_bar);
   }
 
   void backward_encoder(S* bar) {
     if (second_) {
-      second_->backward(executor_, parameters_.data(), parameter_count_, encoder_->output(), bar,
-                        scratch_.z_bar.data(), arena_.data(), sums_.arena());
+      second_->backward(executor_, view_, bar, scratch_.z_bar.data());
       bar = scratch_.z_bar.data();
     }
-    encoder_->backward(executor_, runs_.data(), bar, gradient_.data(), parameter_count_, arena_.data(),
-                       sums_.arena());
+    encoder_->backward(executor_, runs_.data(), view_, bar);
   }
 
   Executor& executor_;
@@ -372,31 +302,25 @@ class BatchNetwork {
   InputFeatures<Executor, S> input_;
   Array<Executor, S> parameters_, gradient_;
   Array<Executor, Run> runs_;
-  Array<Executor, std::int32_t> label_;
-  Array<Executor, std::uint8_t> role_;
-  std::vector<Index> offsets_of_;
   FeatureShape<S> shape_;
   Index sheaf_count_ = 1;
   PartialSums sums_;
   std::optional<BatchEncoder<Executor, S>> encoder_, sheaf_encoder_;
   std::optional<BatchSecondLinear<Executor, S>> second_;
-  Index output_sums_ = 0;
+  std::optional<BatchOutput<Executor, S>> output_;
   std::vector<BatchSheafLearner<Executor, S>> learners_;
   BatchSheaf<Executor, Family, S> sheaf_;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;
   RightTransposes<Executor, S> right_;
   Array<Executor, S> posterior_, kl_, noise_, spread_;
   std::vector<Array<Executor, S>> learner_input_;  ///< of layers 1, 2, … after dropout
-  std::vector<const S*> learner_z_;                ///< what each layer's learner read
-  Array<Executor, S> logits_, logits_bar_, x_bar_, embedding_bar_;
-  Array<Executor, double> nll_;
-  ColumnTree<Executor, double> nll_tree_;
+  Array<Executor, S> x_bar_, embedding_bar_;
   ColumnTree<Executor, S> kl_tree_;
   LayerScratch<Executor, S> scratch_;
   Array<Executor, S> arena_;
   Array<Executor, PartialSum> ranges_;
+  ParameterView<S> view_;
   const S* embedding_ = nullptr;
-  const S* sheaf_embedding_ = nullptr;
 };
 
 }  // namespace sheafnn::cuda

@@ -3,25 +3,21 @@
 /// epoch, and the end of a training, all in the memory of the executor (on the host nn/adam.hpp and bsnn/trainer.hpp).
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
+#include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/column_sums.hpp"
 #include "sheafnn/cuda/execution.hpp"
 #include "sheafnn/cuda/output_kernels.hpp"
 #include "sheafnn/cuda/run.hpp"
+#include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::cuda {
-
-/// Adam's constants (math: "The model").
-struct AdamConstants {
-  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-};
 
 /// What stopped a training early, other than patience.
 enum Failure : std::int32_t {
@@ -44,12 +40,6 @@ struct Progress {
   double best_loss = std::numeric_limits<double>::infinity();
 };
 
-/// What one epoch showed, as EpochReport.
-struct EpochRow {
-  double loss = 0, nll = 0, kl = 0, kl_weight = 0;
-  double validation_loss = 0, validation_accuracy = 0, test_accuracy = 0;
-};
-
 /// λ and Adam's step sizes of the coming epoch; one item, group: run.
 struct BeginEpoch {
   Run* runs;
@@ -57,15 +47,13 @@ struct BeginEpoch {
   bool bayesian;
 
   SHEAFNN_HD void operator()(Index, Index run) const {
-    using std::pow;
-    using std::sqrt;
     Run& r = runs[run];
     const Index epoch = progress[run].epochs;
     const double step = static_cast<double>(epoch + 1);
     r.epoch = static_cast<std::uint32_t>(epoch);
     r.kl_weight = bayesian ? kl_weight(r.kl_schedule, r.kl_maximum, epoch) : 0.0;
-    r.step_rate = r.learning_rate / (1 - pow(AdamConstants::beta1, step));
-    r.root_scale = 1 / sqrt(1 - pow(AdamConstants::beta2, step));
+    r.step_rate = AdamConstants::step_rate(r.learning_rate, step);
+    r.root_scale = AdamConstants::root_scale(step);
   }
 };
 
@@ -85,7 +73,6 @@ struct AdamStep {
   std::int32_t* failed;  ///< per run and tensor: set where the gradient is not finite
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    using std::sqrt;
     if (progress[run].active == 0) return;
     const Run& r = runs[run];
     const Index i = run * parameters + item;
@@ -93,26 +80,11 @@ struct AdamStep {
     const S raw = gradient[i];
     if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;
     const S decay = static_cast<S>(sheaf_learner[t] != 0 ? r.sheaf_decay : r.weight_decay);
-    const S g = raw + decay * value[i];
-    const S first = S(AdamConstants::beta1) * first_moment[i] + S(1 - AdamConstants::beta1) * g;
-    const S second = S(AdamConstants::beta2) * second_moment[i] + S(1 - AdamConstants::beta2) * g * g;
+    S first = first_moment[i], second = second_moment[i], x = value[i];
+    adam_step<S>(raw + decay * x, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
     first_moment[i] = first;
     second_moment[i] = second;
-    value[i] -= static_cast<S>(r.step_rate) * first /
-                (sqrt(second) * static_cast<S>(r.root_scale) + S(AdamConstants::epsilon));
-  }
-};
-
-/// Rows that are left of a sum, `width` columns each.
-struct RowsLeft {
-  const double* rows = nullptr;
-  Index count = 0, stride = 0, width = 1;
-
-  /// Adds what a lane of a team finds in every column.
-  SHEAFNN_HD void add(Index run, int lane, double* sums) const {
-    for (Index k = lane; k < count; k += most_lanes) {
-      for (Index column = 0; column < width; ++column) sums[column] += rows[run * stride + k * width + column];
-    }
+    value[i] = x;
   }
 };
 
@@ -129,7 +101,7 @@ struct EndEpoch {
   Index pairs;  ///< 2m
   const std::int32_t* failed;
   Index tensors;
-  EpochRow* history;  ///< `window` rows per run: that of epoch t at t mod window
+  EpochReport* history;  ///< `window` per run: that of epoch t at t mod window
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
@@ -146,24 +118,25 @@ struct EndEpoch {
     if (p.active == 0) return;
     const Run& r = runs[run];
     const double* columns = sums + evaluation_sums;
-    EpochRow row;
-    row.nll = sums[0];
-    row.kl = pairs > 0 ? sums[kl_sum] / static_cast<double>(pairs) : 0.0;
-    row.kl_weight = r.kl_weight;
-    row.loss = row.nll + r.kl_weight * row.kl;
-    row.validation_loss = columns[validation_nll] / r.validation_nodes;
-    row.validation_accuracy = columns[validation_correct] / r.validation_nodes;
-    row.test_accuracy = columns[test_correct] / r.test_nodes;
-    history[run * window + p.epochs % window] = row;
-    p.failure = failure(run, row, sums, p);
+    EpochReport report;
+    report.epoch = p.epochs;
+    report.nll = sums[0];
+    report.kl = pairs > 0 ? sums[kl_sum] / static_cast<double>(pairs) : 0.0;
+    report.kl_weight = r.kl_weight;
+    report.loss = report.nll + r.kl_weight * report.kl;
+    report.validation_loss = columns[validation_nll] / r.validation_nodes;
+    report.validation_accuracy = columns[validation_correct] / r.validation_nodes;
+    report.test_accuracy = columns[test_correct] / r.test_nodes;
+    history[run * window + p.epochs % window] = report;
+    p.failure = failure(run, report, sums, p);
     if (p.failure != no_failure) {
       p.active = 0;
       return;
     }
-    const double score = r.by_accuracy != 0 ? -row.validation_accuracy : row.validation_loss;
-    if (score < p.best || (score == p.best && row.validation_loss < p.best_loss)) {
+    const double score = r.by_accuracy != 0 ? -report.validation_accuracy : report.validation_loss;
+    if (score < p.best || (score == p.best && report.validation_loss < p.best_loss)) {
       p.best = score;
-      p.best_loss = row.validation_loss;
+      p.best_loss = report.validation_loss;
       p.best_epoch = p.epochs;
       p.improved = 1;
     }
@@ -172,9 +145,9 @@ struct EndEpoch {
   }
 
  private:
-  SHEAFNN_HD std::int32_t failure(Index run, const EpochRow& row, const double* sums, Progress& p) const {
-    if (!(row.nll - row.nll == 0)) return nll_not_finite;
-    if (!(row.kl - row.kl == 0)) return kl_not_finite;
+  SHEAFNN_HD std::int32_t failure(Index run, const EpochReport& report, const double* sums, Progress& p) const {
+    if (!(report.nll - report.nll == 0)) return nll_not_finite;
+    if (!(report.kl - report.kl == 0)) return kl_not_finite;
     if (sums[failed_sum] > 0) {
       Index t = 0;
       while (failed[run * tensors + t] == 0) ++t;
@@ -223,8 +196,8 @@ class BatchAdam {
       tensor.insert(tensor.end(), static_cast<std::size_t>(info.size), static_cast<std::uint16_t>(t));
       group.push_back(info.group == ParameterGroup::sheaf_learner ? 1 : 0);
     }
-    tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", std::span<const std::uint16_t>(tensor));
-    group_ = Array<Executor, std::uint8_t>(executor, "optimiser", std::span<const std::uint8_t>(group));
+    tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", tensor);
+    group_ = Array<Executor, std::uint8_t>(executor, "optimiser", group);
     failed_ = Array<Executor, std::int32_t>(executor, "optimiser", runs * group_.size());
   }
 

@@ -76,7 +76,6 @@ struct EvaluationOutput {
   Index parameter_stride;
   S* logits;
   double* probability;  ///< n × C per run
-  bool first, last;     ///< samples of the evaluation
   Index total;
   double* report;  ///< n × evaluation_columns per run
 
@@ -84,7 +83,8 @@ struct EvaluationOutput {
     using std::exp;
     const Index classes = targets.classes;
     double* mean = probability + (run * targets.nodes + u) * classes;
-    if (first) {
+    const Index first_sample = static_cast<Index>(pass.first_sample);
+    if (first_sample == 0) {
       for (Index c = 0; c < classes; ++c) mean[c] = 0;
     }
     for (Index copy = 0; copy < pass.copies; ++copy) {
@@ -92,7 +92,7 @@ struct EvaluationOutput {
       log_softmax_in_place(row, bias + run * parameter_stride, classes);
       for (Index c = 0; c < classes; ++c) mean[c] += static_cast<double>(exp(row[c]));
     }
-    if (last) finish(u, run, mean);
+    if (first_sample + pass.copies == total) finish(u, run, mean);
   }
 
  private:

@@ -35,15 +35,9 @@ template <class Executor, class Model>
   run.seed = options.seed;
   run.epoch = options.epoch;
   network.runs().upload(std::span<const Run>(&run, 1));
-  Array<Executor, double> probability(executor, "predictions", n * classes);
-  Array<Executor, double> report(executor, "predictions", n * evaluation_columns);
   SampledPredictionBuilder builder(n, classes);
-  network.evaluate(options.samples, [&](const Pass& pass, bool first, bool last, Index total) {
-    executor.launch(n, 1,
-                    EvaluationOutput<S>{network.targets(), network.runs().data(), pass,
-                                        network.parameter(model.layout().output_bias), network.parameter_count(),
-                                        network.logits(), probability.data(), first, last, total, report.data()});
-    std::vector<S> drawn = network.log_probabilities().download();
+  network.evaluate(options.samples, [&](const Pass& pass) {
+    std::vector<S> drawn = network.output().log_probabilities().download();
     for (S& value : drawn) value = std::exp(value);
     for (Index copy = 0; copy < pass.copies; ++copy) builder.add(drawn.data() + copy * n * classes);
   });

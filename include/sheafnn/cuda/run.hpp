@@ -1,6 +1,6 @@
 /// \file
-/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and the dropout rule that
-/// kernels apply.
+/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and dropout as kernels
+/// apply it.
 #pragma once
 
 #include <algorithm>
@@ -28,25 +28,31 @@ struct DropoutRule {
   }
 };
 
-/// Calls use(element, kept) for the eight elements below `count` that Philox block `id` decides (see Dropout).
-template <class Use>
-SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,
-                                                 Index count, const Use& use) {
-  const std::uint64_t wide = static_cast<std::uint64_t>(id);
-  const PhiloxBlock<std::uint32_t> words =
-      stream.words(static_cast<std::uint32_t>(wide), 0, static_cast<std::uint32_t>(wide >> 32));
-  const Index first = id / 16 * Dropout::block + id % 16;
-  for (int half = 0; half < 8; ++half) {
-    const Index element = first + 16 * half;
-    const std::uint32_t word = words.word[half / 2];
-    const std::uint32_t bits = half % 2 == 0 ? word & 0xffffU : word >> 16;
-    if (element < count) use(element, bits < threshold);
+/// A dropout rule on the elements of one stream; S = float or double.
+template <class S>
+class ElementDropout {
+ public:
+  SHEAFNN_HD ElementDropout(const Stream& stream, const DropoutRule& rule)
+      : stream_(stream), threshold_(rule.threshold), scale_(static_cast<S>(rule.scale)) {}
+
+  /// What becomes of an element's value.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) const {
+    return stream_keeps(stream_, threshold_, element) ? value * scale_ : S(0);
   }
-}
-/// Philox blocks for `count` elements.
-[[nodiscard]] constexpr Index dropout_blocks(Index count) noexcept {
-  return (count + Dropout::block - 1) / Dropout::block * 16;
-}
+  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides; `values` are
+  /// those of all elements.
+  template <class Use>
+  SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
+    for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {
+      use(element, kept ? values[element] * scale : S(0));
+    });
+  }
+
+ private:
+  Stream stream_;
+  std::uint32_t threshold_;
+  S scale_;
+};
 
 /// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
 struct Run {
@@ -69,6 +75,12 @@ struct Run {
   std::int64_t patience = 0;     ///< stop after so many without a better one
   double step_rate = 0;          ///< of this step: learning_rate / (1 − β₁ᵗ)
   double root_scale = 0;         ///< of this step: 1 / √(1 − β₂ᵗ)
+
+  /// Address of random numbers of the pass that is under way.
+  [[nodiscard]] SHEAFNN_HD Stream stream(Purpose purpose, std::uint32_t layer = 0,
+                                         std::uint32_t sample = 0) const noexcept {
+    return Stream{seed, purpose, epoch, layer, sample};
+  }
 };
 
 /// Roles of a node in a split, as bits.
@@ -112,7 +124,14 @@ struct Pass {
   }
   [[nodiscard]] SHEAFNN_HD Stream stream(const Run& run, Purpose purpose, std::uint32_t layer,
                                          Index instance) const noexcept {
-    return Stream{run.seed, purpose, run.epoch, layer, sample_of(instance)};
+    return run.stream(purpose, layer, sample_of(instance));
+  }
+  /// Dropout of hidden features of an instance.
+  template <class S>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE ElementDropout<S> dropout(const Run* runs, Purpose purpose,
+                                                                    std::uint32_t layer, Index instance) const {
+    const Run& run = runs[run_of(instance)];
+    return {stream(run, purpose, layer, instance), run.dropout};
   }
 };
 

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/cuda/linear.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::cuda {
@@ -20,64 +19,39 @@ struct AddBias {
   }
 };
 
-/// Buffers and passes of the layer for all runs; h × h, stored transposed.
+/// Output and passes of the layer for all runs; h × h.
 template <class Executor, class S>
 class BatchSecondLinear {
  public:
   BatchSecondLinear(Executor& executor, ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters,
                     Index nodes, Index width, Index runs, PartialSums& sums)
-      : weight_(parameters.info(weight).offset),
-        bias_(parameters.info(bias).offset),
+      : linear_(weight, bias, parameters, runs, nodes, width, width, sums),
         nodes_(nodes),
         width_(width),
         runs_(runs),
-        output_(executor, "embeddings", runs * nodes * width) {
-    const RowChunks rows{nodes};
-    const Index stride = (width + 1) * width;
-    sums_ = sums.reserve(rows.count(), stride);
-    sums.assign(weight_, width * width, sums_, rows.count(), stride);
-    sums.assign(bias_, width, sums_ + width * width, rows.count(), stride);
-  }
+        output_(executor, "embeddings", runs * nodes * width) {}
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
-  /// \param x  n × h per run
-  void forward(Executor& executor, const S* parameters, Index parameter_stride, const S* x) {
+  /// \param x  n × h per run; stays in place until backward()
+  void forward(Executor& executor, const ParameterView<S>& parameters, const S* x) {
+    input_ = x;
+    linear_.forward(executor, parameters, nodes_, x, output_.data());
     const Index size = nodes_ * width_;
-    executor.multiply(Product<S>{nodes_,
-                                 width_,
-                                 width_,
-                                 runs_,
-                                 {x, width_, size},
-                                 {parameters + weight_, width_, parameter_stride},
-                                 output_.data(),
-                                 width_,
-                                 size});
-    executor.launch(size, runs_, AddBias<S>{parameters + bias_, parameter_stride, width_, size, output_.data()});
+    executor.launch(size, runs_,
+                    AddBias<S>{linear_.bias(parameters), parameters.stride, width_, size, output_.data()});
   }
 
   /// Partial sums of the gradients, and the derivative of x, from that of output().
-  void backward(Executor& executor, const S* parameters, Index parameter_stride, const S* x, const S* bar,
-                S* x_bar, S* arena, Index arena_stride) const {
-    const Index size = nodes_ * width_;
-    const RowProducts<S> products{x,      width_, width_,   size, bar,           width_,
-                                  width_, size,   {nodes_}, true, arena + sums_, arena_stride};
-    executor.launch(products.items(), runs_, products);
-    executor.multiply(Product<S>{nodes_,
-                                 width_,
-                                 width_,
-                                 runs_,
-                                 {bar, width_, size},
-                                 {parameters + weight_, width_, parameter_stride, true},
-                                 x_bar,
-                                 width_,
-                                 size});
+  void backward(Executor& executor, const ParameterView<S>& parameters, const S* bar, S* x_bar) const {
+    linear_.backward(executor, parameters, nodes_, input_, bar, x_bar);
   }
 
  private:
-  Index weight_, bias_, nodes_, width_, runs_;
-  Index sums_ = 0;
+  BatchLinear<S> linear_;
+  Index nodes_, width_, runs_;
   Array<Executor, S> output_;
+  const S* input_ = nullptr;
 };
 
 }  // namespace sheafnn::cuda

@@ -39,22 +39,22 @@ class BatchSheaf {
     return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data()};
   }
 
-  /// Builds the sheaves `range` of `instances` instances from maps.
+  /// Builds the sheaves `range` of a pass from maps.
   template <class Maps>
-  void build(Executor& executor, Index instances, Index copies, const SheafRange& range, const Maps& maps,
+  void build(Executor& executor, const Pass& pass, const SheafRange& range, const Maps& maps,
              const S* edge_weight) {
-    const Index groups = instances * range.count;
+    const Index groups = pass.instances() * range.count;
     executor.launch(graph_.edges, groups,
-                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, copies});
+                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, pass.copies});
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(graph_.nodes, groups, lanes,
-                          BuildNodes<Family, S>{graph_, range, view(), edge_weight, copies, normalisation_,
+                          BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,
                                                 lanes});
   }
 
   /// Completes the derivatives of D_u by those of S_u.
-  void backward_nodes(Executor& executor, Index instances, const SheafRange& range) {
-    executor.launch(graph_.nodes, instances * range.count,
+  void backward_nodes(Executor& executor, const Pass& pass, const SheafRange& range) {
+    executor.launch(graph_.nodes, pass.instances() * range.count,
                     BackwardNodes<Family, S>{range, view(), gradient(), normalisation_});
   }
 

@@ -81,12 +81,13 @@ class BatchSheafLearner {
   [[nodiscard]] const S* edge_factor() const noexcept { return edge_factor_.data(); }
   [[nodiscard]] S* edge_logit_bar() noexcept { return edge_logit_bar_.data(); }
 
-  /// Raw outputs and edge weights from embeddings z (n × h per run).
-  void forward(Executor& executor, const S* parameters, Index parameter_stride, const S* z) {
+  /// Raw outputs and edge weights from embeddings z (n × h per run), which stay in place until backward().
+  void forward(Executor& executor, const ParameterView<S>& parameters, const S* z) {
+    input_ = z;
     if (first_.columns == 0) return;
     const Index q2 = 2 * first_.columns, n = graph_.nodes, pairs = graph_.pairs();
     executor.launch(q2 * inputs_, runs_,
-                    AssembleFirstLayer<S>{first_, inputs_, parameters, parameter_stride, weight_.data()});
+                    AssembleFirstLayer<S>{first_, inputs_, parameters.value, parameters.stride, weight_.data()});
     executor.multiply(Product<S>{n,
                                  q2,
                                  inputs_,
@@ -110,7 +111,7 @@ class BatchSheafLearner {
                                    width_,
                                    runs_,
                                    {hidden_layer(w.input), width_, pairs * width_},
-                                   {parameters + w.parameter, width_, parameter_stride, true},
+                                   {parameters.value + w.parameter, width_, parameters.stride, true},
                                    out,
                                    columns,
                                    pairs * columns});
@@ -121,22 +122,19 @@ class BatchSheafLearner {
   /// From raw_bar() and edge_logit_bar() to weight gradients and the embeddings' derivative.
   ///
   /// \param z_bar  n × h per run; overwritten, or added to when `add`
-  void backward(Executor& executor, const S* parameters, Index parameter_stride, const S* z, S* z_bar, bool add,
-                S* arena, Index arena_stride) {
+  void backward(Executor& executor, const ParameterView<S>& parameters, S* z_bar, bool add) {
     const Index n = graph_.nodes, q = first_.columns;
     if (q == 0) {
       if (!add) executor.zero(z_bar, runs_ * n * inputs_);
       return;
     }
-    const PairArray<S> first_bar =
-        hidden_layers_ > 0 ? backward_hidden(executor, parameters, parameter_stride, arena, arena_stride)
-                           : raw_bar();
+    const PairArray<S> first_bar = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(n * q, runs_, lanes,
                           GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
                                                projection_.data(), lanes});
-    const FirstLayerProducts<S> products{z,   projection_.data(),  inputs_,     q,
-                                         {n}, arena + first_sums_, arena_stride};
+    const FirstLayerProducts<S> products{
+        input_, projection_.data(), inputs_, q, {n}, parameters.arena + first_sums_, parameters.arena_stride};
     executor.launch(products.items(), runs_, products);
     executor.multiply(Product<S>{n,
                                  inputs_,
@@ -171,12 +169,11 @@ class BatchSheafLearner {
   }
 
   /// Through the layers behind the first; returns the derivative of the first layer before activation.
-  PairArray<S> backward_hidden(Executor& executor, const S* parameters, Index parameter_stride, S* arena,
-                               Index arena_stride) {
+  PairArray<S> backward_hidden(Executor& executor, const ParameterView<S>& parameters) {
     const Index pairs = graph_.pairs(), size = pairs * width_;
     int into = 0;
-    Index pending =
-        hidden_layers_;  // hidden_bar_[into] holds the derivative of this layer's output, once it has one
+    // hidden_bar_[into] holds the derivative of this layer's output, once it has one.
+    Index pending = hidden_layers_;
     for (std::size_t k = deep_.size(); k-- > 0;) {
       const DeepWeight& w = deep_[k];
       const bool last = w.input == hidden_layers_ - 1;
@@ -185,16 +182,16 @@ class BatchSheafLearner {
       if (first_of_layer && !last) into = 1 - into;
       const Index columns = last ? outputs_ : width_;
       pending = w.input;
-      const RowProducts<S> products{out_bar,        w.rows,      columns, pairs * columns, hidden_layer(w.input),
-                                    width_,         width_,      size,    {pairs},         false,
-                                    arena + w.sums, arena_stride};
+      const RowProducts<S> products{
+          out_bar, w.rows, columns, pairs * columns, hidden_layer(w.input),     width_,
+          width_,  size,   {pairs}, false,           parameters.arena + w.sums, parameters.arena_stride};
       executor.launch(products.items(), runs_, products);
       executor.multiply(Product<S>{pairs,
                                    width_,
                                    w.rows,
                                    runs_,
                                    {out_bar, columns, pairs * columns},
-                                   {parameters + w.parameter, width_, parameter_stride},
+                                   {parameters.value + w.parameter, width_, parameters.stride},
                                    hidden_bar_[into].data(),
                                    width_,
                                    size,
@@ -211,6 +208,7 @@ class BatchSheafLearner {
   Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0;
   FirstWeights first_;
   Index first_sums_ = 0;
+  const S* input_ = nullptr;
   std::vector<DeepWeight> deep_;
   Array<Executor, S> weight_, projection_, raw_, raw_bar_, hidden_, hidden_bar_[2];
   Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;

@@ -91,12 +91,10 @@ class BatchTrainer {
         network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(),
                  any_dropout()),
         adam_(executor, first_.parameters(), count_),
-        progress_(executor, "progress", std::span<const Progress>(std::vector<Progress>(trainings.size()))),
+        progress_(executor, "progress", std::vector<Progress>(trainings.size())),
         history_(executor, "history", count_ * window),
         best_(executor, "best parameters", count_ * first_.parameters().size()),
-        probability_(executor, "predictions", count_ * predictions()),
         best_probability_(executor, "predictions", count_ * predictions()),
-        report_(executor, "predictions", count_ * data.node_count() * evaluation_columns),
         report_tree_(executor, count_, data.node_count(), evaluation_columns) {
     std::vector<S> values;
     std::vector<Run> runs;
@@ -126,10 +124,10 @@ class BatchTrainer {
       for (Index k = 0; k < todo; ++k) executor_.replay();
       replays += todo;
       const std::vector<Progress> progress = progress_.download();
-      const std::vector<EpochRow> rows = history_.download();
+      const std::vector<EpochReport> reports = history_.download();
       active = false;
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        take_history(i, progress[i], rows, seen[i], outcomes[i]);
+        take_history(i, progress[i], reports, seen[i], outcomes[i]);
         active = active || progress[i].active != 0;
       }
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
@@ -159,22 +157,17 @@ class BatchTrainer {
     executor_.launch(1, count_, BeginEpoch{runs, progress_.data(), Model::bayesian});
     network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator);
     adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
-    network_.evaluate(options.samples, [&](const Pass& pass, bool first, bool last, Index total) {
-      executor_.launch(data_.node_count(), count_,
-                       EvaluationOutput<S>{network_.targets(), runs, pass,
-                                           network_.parameter(first_.layout().output_bias),
-                                           network_.parameter_count(), network_.logits(), probability_.data(),
-                                           first, last, total, report_.data()});
-    });
-    report_tree_.run(executor_, report_.data(), true);
-    const RowsLeft kl = Model::bayesian ? left(network_.kl(), 1) : RowsLeft{};
+    network_.evaluate(options.samples);
+    const BatchOutput<Executor, S>& output = network_.output();
+    report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, most_lanes,
-                           EndEpoch{runs, progress_.data(), left(network_.nll(), 1), kl,
-                                    left(report_tree_, evaluation_columns), network_.pairs(), adam_.failed(),
-                                    adam_.tensors(), history_.data(), window});
+                           EndEpoch{runs, progress_.data(), output.nll().left(), network_.kl().left(),
+                                    report_tree_.left(), network_.pairs(), adam_.failed(), adam_.tensors(),
+                                    history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      KeepBest<S>{progress_.data(), network_.parameter_count(), network_.parameters().data(),
-                                 best_.data(), predictions(), probability_.data(), best_probability_.data()});
+                                 best_.data(), predictions(), output.probabilities().data(),
+                                 best_probability_.data()});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
@@ -246,18 +239,12 @@ class BatchTrainer {
     return r;
   }
 
-  template <class T>
-  [[nodiscard]] static RowsLeft left(const ColumnTree<Executor, T>& tree, Index width) {
-    return {tree.result(), tree.rows(), tree.stride(), width};
-  }
-
   /// Epochs that were finished since the last look.
-  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochRow>& rows, std::int64_t& seen,
-                    Outcome& outcome) {
+  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
+                    std::int64_t& seen, Outcome& outcome) {
     for (; seen < progress.epochs; ++seen) {
-      const EpochRow& row = rows[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)];
-      outcome.result.history.push_back({static_cast<Index>(seen), row.loss, row.nll, row.kl, row.kl_weight,
-                                        row.validation_loss, row.validation_accuracy, row.test_accuracy});
+      outcome.result.history.push_back(
+          reports[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)]);
       if (trainings_[i].options.on_epoch) trainings_[i].options.on_epoch(outcome.result.history.back());
     }
     if (progress.failure != no_failure && outcome.error.empty()) {
@@ -311,9 +298,9 @@ class BatchTrainer {
   BatchNetwork<Executor, Model> network_;
   BatchAdam<Executor, S> adam_;
   Array<Executor, Progress> progress_;
-  Array<Executor, EpochRow> history_;
+  Array<Executor, EpochReport> history_;
   Array<Executor, S> best_;
-  Array<Executor, double> probability_, best_probability_, report_;
+  Array<Executor, double> best_probability_;
   ColumnTree<Executor, double> report_tree_;
 };
 

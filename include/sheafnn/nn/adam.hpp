@@ -12,13 +12,43 @@
 
 namespace sheafnn {
 
+/// Adam's constants (math: "The model").
+struct AdamConstants {
+  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+
+  /// Factors of the two moments' means in step 1, 2, …: rate / (1 − β₁ᵗ) and 1 / √(1 − β₂ᵗ).
+  [[nodiscard]] SHEAFNN_HD static double step_rate(double rate, double step) {
+    using std::pow;
+    return rate / (1 - pow(beta1, step));
+  }
+  [[nodiscard]] SHEAFNN_HD static double root_scale(double step) {
+    using std::pow;
+    using std::sqrt;
+    return 1 / sqrt(1 - pow(beta2, step));
+  }
+};
+
+/// One step for one parameter, or a pack of them.
+///
+/// \param g           gradient, weight decay included
+/// \param rate        AdamConstants::step_rate
+/// \param root_scale  AdamConstants::root_scale
+SHEAFNN_ANY_SIDE
+template <class T>
+SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar_of_t<T> root_scale, T& first,
+                                         T& second, T& value) {
+  using std::sqrt;
+  using S = scalar_of_t<T>;
+  using C = AdamConstants;
+  first = T(S(C::beta1)) * first + T(S(1 - C::beta1)) * g;
+  second = T(S(C::beta2)) * second + T(S(1 - C::beta2)) * g * g;
+  value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
+}
+
 /// Moments of every parameter, and the number of steps taken.
 template <class S>
 struct Adam {
   double learning_rate = 0.01;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
   Index step_count = 0;
   Buffer<S> first_moment;
   Buffer<S> second_moment;
@@ -32,22 +62,18 @@ struct Adam {
   /// Updates parameters [begin, end) of `value` by their gradient plus weight_decay · value.
   void update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
     const double t = static_cast<double>(step_count);
-    const S rate = static_cast<S>(learning_rate / (1 - std::pow(beta1, t)));
-    const S root_scale = static_cast<S>(1 / std::sqrt(1 - std::pow(beta2, t)));
-    const S decay = static_cast<S>(weight_decay), eps = static_cast<S>(epsilon);
-    const S keep1 = static_cast<S>(beta1), keep2 = static_cast<S>(beta2);
-    const S take1 = static_cast<S>(1 - beta1), take2 = static_cast<S>(1 - beta2);
+    const S rate = static_cast<S>(AdamConstants::step_rate(learning_rate, t));
+    const S root_scale = static_cast<S>(AdamConstants::root_scale(t));
+    const S decay = static_cast<S>(weight_decay);
     S* m = first_moment.data();
     S* v = second_moment.data();
     parallel_for(threads, end - begin, 16384, [=](Index from, Index to) {
       for_tiles<S>(begin + from, begin + to, [=]<class T>(Index i) {
-        using std::sqrt;
-        const T g = load<T>(gradient + i) + T(decay) * load<T>(value + i);
-        const T first = T(keep1) * load<T>(m + i) + T(take1) * g;
-        const T second = T(keep2) * load<T>(v + i) + T(take2) * g * g;
+        T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
+        adam_step<T>(load<T>(gradient + i) + T(decay) * x, rate, root_scale, first, second, x);
         store(m + i, first);
         store(v + i, second);
-        store(value + i, load<T>(value + i) - T(rate) * first / (sqrt(second) * T(root_scale) + T(eps)));
+        store(value + i, x);
       });
     });
   }

@@ -15,18 +15,6 @@
 
 namespace sheafnn {
 
-/// Is element e kept by the rule below? The form for devices.
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool stream_keeps(const Stream& stream, std::uint32_t threshold,
-                                                          Index element) {
-  constexpr Index block = 128;
-  const Index within = element % block;
-  const std::uint64_t id = static_cast<std::uint64_t>(element / block * 16 + within % 16);
-  const PhiloxBlock<std::uint32_t> words =
-      stream.words(static_cast<std::uint32_t>(id), 0, static_cast<std::uint32_t>(id >> 32));
-  const std::uint32_t word = words.word[within / 32];
-  return (within / 16 % 2 == 0 ? word & 0xffffU : word >> 16) < threshold;
-}
-
 /// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one) of word
 /// w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
 ///
@@ -46,7 +34,7 @@ struct Dropout {
   [[nodiscard]] double scale() const noexcept { return active() ? 65536.0 / threshold() : 1.0; }
 
   /// Is element e kept? The reference for fill_mask.
-  [[nodiscard]] bool keeps(Index element) const { return stream_keeps(stream, threshold(), element); }
+  [[nodiscard]] bool keeps(Index element) const;
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
   SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {
@@ -79,6 +67,47 @@ struct Dropout {
     return (count + block - 1) / block * (block / 8) + 8;
   }
 };
+
+namespace detail {
+
+/// The random words of a Philox block: two elements each.
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<std::uint32_t> dropout_words(const Stream& stream, Index id) {
+  const std::uint64_t wide = static_cast<std::uint64_t>(id);
+  return stream.words(static_cast<std::uint32_t>(wide), 0, static_cast<std::uint32_t>(wide >> 32));
+}
+/// Is the element kept that half 0 … 7 of the words decides, counted from the low one of word 0?
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool half_keeps(const PhiloxBlock<std::uint32_t>& words, int half,
+                                                        std::uint32_t threshold) {
+  const std::uint32_t word = words.word[half / 2];
+  return (half % 2 == 0 ? word & 0xffffU : word >> 16) < threshold;
+}
+
+}  // namespace detail
+
+/// Is an element kept? The form for devices.
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool stream_keeps(const Stream& stream, std::uint32_t threshold,
+                                                          Index element) {
+  const Index within = element % Dropout::block;
+  return detail::half_keeps(detail::dropout_words(stream, element / Dropout::block * 16 + within % 16),
+                            static_cast<int>(within / 16), threshold);
+}
+inline bool Dropout::keeps(Index element) const { return stream_keeps(stream, threshold(), element); }
+
+/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For devices.
+template <class Use>
+SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,
+                                                 Index count, const Use& use) {
+  const PhiloxBlock<std::uint32_t> words = detail::dropout_words(stream, id);
+  const Index first = id / 16 * Dropout::block + id % 16;
+  for (int half = 0; half < 8; ++half) {
+    const Index element = first + 16 * half;
+    if (element < count) use(element, detail::half_keeps(words, half, threshold));
+  }
+}
+/// Philox blocks for `count` elements.
+[[nodiscard]] constexpr Index dropout_blocks(Index count) noexcept {
+  return (count + Dropout::block - 1) / Dropout::block * 16;
+}
 
 /// The bits of elements [element, element + 32) of a mask.
 [[nodiscard]] SHEAFNN_INLINE std::uint32_t kept_bits(const std::uint8_t* mask, Index element) {

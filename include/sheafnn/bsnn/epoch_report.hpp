@@ -1,0 +1,21 @@
+/// \file
+/// EpochReport: what one epoch of training showed. Kernels fill it in, too (cuda/optimiser.hpp).
+#pragma once
+
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn {
+
+/// What one epoch of training showed.
+struct EpochReport {
+  Index epoch = 0;                 ///< 0, 1, …
+  double loss = 0;                 ///< training loss, nll + λ · kl
+  double nll = 0;                  ///< mean negative log-likelihood of the training nodes, with dropout
+  double kl = 0;                   ///< KL term per incident pair
+  double kl_weight = 0;            ///< λ
+  double validation_loss = 0;      ///< mean NLL of the validation nodes
+  double validation_accuracy = 0;  ///< in [0, 1]
+  double test_accuracy = 0;        ///< in [0, 1]; looked at only in the best epoch
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,85 @@
+/// \file
+/// A linear layer X W + b of the networks on the device, for a batch of runs: its products with X and with derivatives.
+#pragma once
+
+#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/nn/parameters.hpp"
+
+namespace sheafnn::cuda {
+
+/// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and is added
+/// by the kernel that goes on with the product.
+template <class S>
+class BatchLinear {
+ public:
+  /// \param rows  of X per run in a training pass
+  BatchLinear(ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters, Index runs, Index rows,
+              Index inputs, Index outputs, PartialSums& sums)
+      : weight_(parameters.info(weight).offset),
+        bias_(parameters.info(bias).offset),
+        runs_(runs),
+        inputs_(inputs),
+        outputs_(outputs) {
+    const RowChunks chunks{rows};
+    const Index stride = (inputs + 1) * outputs;
+    sums_ = sums.reserve(chunks.count(), stride);
+    sums.assign(weight_, inputs * outputs, sums_, chunks.count(), stride);
+    sums.assign(bias_, outputs, sums_ + inputs * outputs, chunks.count(), stride);
+  }
+
+  /// The first run's b.
+  [[nodiscard]] const S* bias(const ParameterView<S>& parameters) const noexcept {
+    return parameters.value + bias_;
+  }
+
+  /// out = X W, rows × outputs per run.
+  ///
+  /// \param x  rows × inputs per run
+  template <class Executor>
+  void forward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* x, S* out) const {
+    executor.multiply(Product<S>{rows,
+                                 outputs_,
+                                 inputs_,
+                                 runs_,
+                                 {x, inputs_, rows * inputs_},
+                                 {parameters.value + weight_, outputs_, parameters.stride},
+                                 out,
+                                 outputs_,
+                                 rows * outputs_});
+  }
+
+  /// Partial sums of the gradients, and the derivative of X, from `bar`, that of X W + b.
+  template <class Executor>
+  void backward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* x, const S* bar,
+                S* x_bar) const {
+    const RowProducts<S> products{x,
+                                  inputs_,
+                                  inputs_,
+                                  rows * inputs_,
+                                  bar,
+                                  outputs_,
+                                  outputs_,
+                                  rows * outputs_,
+                                  {rows},
+                                  true,
+                                  parameters.arena + sums_,
+                                  parameters.arena_stride};
+    executor.launch(products.items(), runs_, products);
+    executor.multiply(Product<S>{rows,
+                                 inputs_,
+                                 outputs_,
+                                 runs_,
+                                 {bar, outputs_, rows * outputs_},
+                                 {parameters.value + weight_, outputs_, parameters.stride, true},
+                                 x_bar,
+                                 inputs_,
+                                 rows * inputs_});
+  }
+
+ private:
+  Index weight_, bias_, runs_, inputs_, outputs_;
+  Index sums_ = 0;
+};
+
+}  // namespace sheafnn::cuda

@@ -1,0 +1,89 @@
+/// \file
+/// The network's output on the device, for a batch of runs: logits X W + b, log-probabilities, the loss of the training
+/// nodes, and class probabilities averaged over posterior samples (math: "The model"; on the host nn/softmax.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/column_sums.hpp"
+#include "sheafnn/cuda/linear.hpp"
+#include "sheafnn/cuda/output_kernels.hpp"
+#include "sheafnn/cuda/run.hpp"
+
+namespace sheafnn::cuda {
+
+/// Buffers and passes of the output of all instances. W is h × C.
+template <class Executor, class S>
+class BatchOutput {
+ public:
+  /// \param labels  of all nodes
+  /// \param roles   roles of the nodes, one row per split (NodeRole bits)
+  BatchOutput(Executor& executor, ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters,
+              std::span<const std::int32_t> labels, std::span<const std::uint8_t> roles, Index nodes, Index width,
+              Index classes, const BatchSize& batch, PartialSums& sums)
+      : linear_(weight, bias, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
+        nodes_(nodes),
+        classes_(classes),
+        label_(executor, "labels", labels),
+        role_(executor, "labels", roles),
+        logits_(executor, "outputs", batch.instances() * nodes * classes),
+        logits_bar_(executor, "outputs", batch.training_instances() * nodes * classes),
+        nll_(executor, "outputs", batch.training_instances() * nodes),
+        nll_tree_(executor, batch.runs, batch.training_copies * nodes, 1),
+        probability_(executor, "predictions", batch.runs * nodes * classes),
+        report_(executor, "predictions", batch.runs * nodes * evaluation_columns) {}
+
+  /// Of the last pass, n × C per instance.
+  [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
+  /// Mean negative log-likelihood of the training nodes.
+  [[nodiscard]] const ColumnTree<Executor, double>& nll() const noexcept { return nll_tree_; }
+  /// Of the last evaluation: mean probabilities, n × C per run, and n × evaluation_columns per run.
+  [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
+  [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
+
+  /// Logits without bias, for loss() or average() to go on with.
+  ///
+  /// \param x  n × h per instance; stays in place until backward()
+  void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
+    input_ = x;
+    linear_.forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
+  }
+
+  /// Log-probabilities, the loss and the derivatives of the logits.
+  void loss(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
+    executor.launch(nodes_, pass.instances(),
+                    TrainingOutput<S>{targets(), runs, pass, linear_.bias(parameters), parameters.stride,
+                                      logits_.data(), logits_bar_.data(), nll_.data()});
+    nll_tree_.run(executor, nll_.data(), true);
+  }
+
+  /// After loss(): partial sums of the gradients, and the derivative of x.
+  void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) const {
+    linear_.backward(executor, parameters, pass.copies * nodes_, input_, logits_bar_.data(), x_bar);
+  }
+
+  /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
+  void average(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
+               Index total) {
+    executor.launch(nodes_, pass.runs,
+                    EvaluationOutput<S>{targets(), runs, pass, linear_.bias(parameters), parameters.stride,
+                                        logits_.data(), probability_.data(), total, report_.data()});
+  }
+
+ private:
+  [[nodiscard]] NodeTargets targets() const noexcept { return {nodes_, classes_, label_.data(), role_.data()}; }
+
+  BatchLinear<S> linear_;
+  Index nodes_, classes_;
+  Array<Executor, std::int32_t> label_;
+  Array<Executor, std::uint8_t> role_;
+  Array<Executor, S> logits_, logits_bar_;
+  Array<Executor, double> nll_;
+  ColumnTree<Executor, double> nll_tree_;
+  Array<Executor, double> probability_, report_;
+  const S* input_ = nullptr;
+};
+
+}  // namespace sheafnn::cuda
