@@ -156,13 +156,15 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
         T r[D], z[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
         detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
-        // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows are scattered; one
-        // that is soon due is fetched while another is multiplied.
+        // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows and
+        // blocks are scattered; those that are soon due are fetched while others are multiplied.
         const Index first = offset[u], last = offset[u + 1];
         Index arc = first;
         const auto add_neighbour = [&]<bool Transposed>() {
-          const S* ahead = x + target[std::min(arc + 6, last_arc)] * row;
+          const Index soon = std::min(arc + 6, last_arc);
+          const S* ahead = x + target[soon] * row;
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
+          SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
           detail::add_block_times<D, Sizes::transport, Transposed, true, T>(
               sheaf.transport_block(graph.edge_of(arc)), x + target[arc] * row, channels, r);
         };
