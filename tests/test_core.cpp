@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -459,6 +460,29 @@ TEST_CASE("parallel_for: counts beyond 32 bits, and loops inside loops") {
   for (const std::atomic<int>& visit : visits) wrong += visit != 1;
   CHECK(wrong == 0);
   CHECK(sheafnn::hardware_threads() >= 1);
+}
+
+TEST_CASE("parallel_for: other threads take part, also after they slept or the caller did their work") {
+  const std::thread::id caller = std::this_thread::get_id();
+  for (const int threads : {2, 4}) {
+    CAPTURE(threads);
+    int shared = 0;
+    for (int round = 0; round < 50; ++round) {
+      // Loops that are over before another thread wakes, …
+      for (int k = 0; k < 5; ++k) sheafnn::parallel_for(threads, 4, 1, [](Index, Index) {});
+      // … and one in which there is time for it.
+      std::atomic<int> elsewhere = 0;
+      sheafnn::parallel_for(threads, 4, 1, [&](Index, Index) {
+        if (std::this_thread::get_id() != caller) {
+          ++elsewhere;
+        } else {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      });
+      shared += elsewhere > 0;
+    }
+    CHECK(shared > 0);
+  }
 }
 
 TEST_CASE("errors name the argument, its value and the limit") {

@@ -116,7 +116,7 @@ template <class Family, class S>
 void scale_features(int threads, const Graph& graph, const DiffusionShape<S>& shape,
                     const NetworkSheaf<Family, S>& sheaf, const S* y, S* w) {
   const Index row = shape.row();
-  parallel_for(threads, graph.node_count(), 128, [&](Index begin, Index end) {
+  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
     scale_rows<Family>(shape, sheaf, begin, end - begin, y + begin * row, w + begin * row);
   });
 }
@@ -145,7 +145,7 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
+  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const Use use_here = use;
       const std::int32_t* target = graph.targets().data();
@@ -227,7 +227,7 @@ void add_off_diagonal_gradient(int threads, const Graph& graph, const DiffusionS
   constexpr int D = Family::stalk_dimension;
   constexpr int size = BlockSizes<Family>::transport;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.edge_count(), 128, [&](Index begin, Index end) {
+  parallel_for(threads, graph.edge_count(), 32, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const Edge* edges = graph.edges().data();
       const Index last_edge = graph.edge_count() - 1;
@@ -268,7 +268,7 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
   constexpr bool learned = Family::kind != MapKind::fixed;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.node_count(), 64, [&](Index begin, Index end) {
+  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();

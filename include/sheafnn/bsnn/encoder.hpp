@@ -66,7 +66,7 @@ class Encoder {
     factor_ = static_cast<S>(dropout.scale());
     if (dropout.active()) dropout.fill_mask(threads, n * width, mask_.data());
     const S* degree_weight = parameters.data(shape_.weight) + input_->columns() * width;
-    parallel_for(threads, n, 128, [&](Index begin, Index end) {
+    parallel_for(threads, n, 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         for_tiles<S>(0, width, [&]<class T>(Index c) {
           const Index place = u * width + c;
@@ -83,7 +83,7 @@ class Encoder {
   /// Adds the weights' derivatives to `gradient`; `output_bar` (n × h) is overwritten.
   void backward(int threads, const ParameterSet<S>& parameters, S* output_bar, Buffer<S>& gradient) {
     const Index width = shape_.width, n = input_->rows();
-    parallel_for(threads, n * width, 8192, [&](Index begin, Index end) {
+    parallel_for(threads, n * width, 2048, [&](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         T bar = load<T>(output_bar + i);
         if (!output_is_activated_) bar = dropped(bar, mask_.data(), i, factor_);

@@ -56,7 +56,7 @@ class FeatureMixing {
         mixed_(nodes * coordinates * channels),
         right_transposed_(right >= 0 ? channels * channels : 0) {
     const Index partial = gradient_size();
-    chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 256, nodes * coordinates / channels), 1, 64)};
+    chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
     partial_.resize(chunks_.count * partial);
   }
 
@@ -77,14 +77,14 @@ class FeatureMixing {
     if (dropped_) dropout.fill_mask(threads, chunks_.nodes * row, mask_.data());
     output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
     if (output_ == x) {
-      parallel_for(threads, chunks_.nodes, 64, [&](Index begin, Index end) {
+      parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
         for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), x + u * row);
       });
       return;
     }
     if (right_ >= 0) transpose_into(f, f, parameters.data(right_), right_transposed_.data(), f);
     const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
-    parallel_for(threads, chunks_.nodes, 64, [&](Index begin, Index end) {
+    parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
       S source[scratch_size], product[scratch_size], near[scratch_size];
       for (Index u = begin; u < end; u += group_) {
         const Index nodes = std::min(group_, end - u), size = nodes * row;
@@ -112,10 +112,10 @@ class FeatureMixing {
     const Index f = channels_, d = coordinates_, row = d * f;
     const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
     const S* right = right_ >= 0 ? parameters.data(right_) : nullptr;
-    partial_.fill(S(0));
     chunks_.for_each(threads, [&](Index chunk, Index begin, Index end) {
       S source[scratch_size], product[scratch_size], product_bar[scratch_size];
       S* left_bar = partial_.data() + chunk * gradient_size();
+      std::fill_n(left_bar, gradient_size(), S(0));
       S* right_bar = left_bar + (left != nullptr ? d * d : 0);
       for (Index u = begin; u < end; u += group_) {
         const Index nodes = std::min(group_, end - u), size = nodes * row;

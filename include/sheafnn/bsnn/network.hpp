@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/diffusion_layer.hpp"
@@ -14,12 +15,12 @@
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/output_layer.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
 #include "sheafnn/bsnn/training_pass.hpp"
 #include "sheafnn/bsnn/variational_sheaf.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
-#include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn {
@@ -45,6 +46,7 @@ class Network {
         blocks_(graph),
         shape_(graph, Family::stalk_dimension, options_.add_lp, options_.add_hp, options_.channels),
         encoder_(input_, graph, layout_.encoder),
+        output_(graph.node_count(), shape_.row(), options_.classes, layout_.output_weight, layout_.output_bias),
         sheaf_gradient_(graph, blocks_, false),
         posterior_(blocks_, options_.parametrisation) {
     const Index n = graph.node_count(), h = shape_.row(), size = n * h;
@@ -63,12 +65,6 @@ class Network {
       learner_inputs_.resize(sheaves_.size());
       learner_masks_.resize(sheaves_.size());
     }
-    class_stride_ = (options_.classes + 7) / 8 * 8;
-    output_weight_.resize(h * class_stride_);
-    output_weight_bar_.resize(h * class_stride_);
-    output_transposed_.resize(options_.classes * h);
-    logits_.resize(n * class_stride_);
-    logits_bar_.resize(n * class_stride_);
     for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1]}) {
       buffer->resize(size);
     }
@@ -82,8 +78,8 @@ class Network {
   /// Derivatives of the last training pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
   /// Log-probabilities of the last forward pass: node u, class c at [u · class_stride() + c].
-  [[nodiscard]] const S* log_probabilities() const noexcept { return logits_.data(); }
-  [[nodiscard]] Index class_stride() const noexcept { return class_stride_; }
+  [[nodiscard]] const S* log_probabilities() const noexcept { return output_.log_probabilities(); }
+  [[nodiscard]] Index class_stride() const noexcept { return output_.stride(); }
 
   /// Computes the loss and, in gradient(), its derivative with respect to every parameter.
   PassResult train_pass(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
@@ -92,24 +88,27 @@ class Network {
     const bool closed_form = pass.kl_estimator == KlEstimator::closed_form;
     const double pair_share = share / static_cast<double>(sheaves_.size());
     PassResult result;
-    gradient_.fill(S(0));
+    clear_array(threads_, gradient_.size(), gradient_.data());
     encode(parameters, pass);
     if constexpr (Model::bayesian) {
       if (closed_form) result.kl = posterior_.mean_kl(threads_);
       posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
       sheaf_gradient_.weight_bar.fill(S(0));
     }
-    embedding_bar_.fill(S(0));
     for (Index k = 0; k < samples; ++k) {
       forward_sample(parameters, pass, static_cast<std::uint32_t>(k), k, true);
-      result.nll += share * mean_negative_log_likelihood(logits_.data(), class_stride_, pass.labels, pass.nodes);
+      result.nll += share * output_.loss(pass.labels, pass.nodes);
       if constexpr (Model::bayesian) {
         if (!closed_form) {
           for (const auto& sheaf : sheaves_) result.kl += pair_share * posterior_.monte_carlo_kl(threads_, sheaf);
         }
       }
       backward_sample(parameters, pass, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
-      add_array(threads_, x_bar_.size(), x_bar_.data(), embedding_bar_.data());
+      if (k == 0) {
+        std::swap(x_bar_, embedding_bar_);
+      } else {
+        add_array(threads_, x_bar_.size(), x_bar_.data(), embedding_bar_.data());
+      }
     }
     if constexpr (Model::bayesian) backward_posterior(parameters);
     backward_encoder(parameters);
@@ -207,16 +206,7 @@ class Network {
       }
       x = layers_[l].output();
     }
-    const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
-    const S* weight = parameters.data(layout_.output_weight);
-    for (Index i = 0; i < h; ++i)
-      std::copy_n(weight + i * classes, classes, output_weight_.data() + i * class_stride_);
-    for (Index u = 0; u < n; ++u) {
-      std::copy_n(parameters.data(layout_.output_bias), classes, logits_.data() + u * class_stride_);
-    }
-    multiply_dense<S>(threads_, n, class_stride_, h, {x, h, 1}, output_weight_.data(), class_stride_,
-                      logits_.data(), class_stride_, true);
-    log_softmax_rows(threads_, n, classes, logits_.data(), class_stride_);
+    output_.forward(threads_, parameters, x);
   }
 
   [[nodiscard]] NetworkSheaf<Family, S>& sheaf_of(std::size_t layer) {
@@ -285,22 +275,11 @@ class Network {
   /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
   void backward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, double share,
                        double monte_carlo_weight) {
-    const Index n = graph_.node_count(), h = shape_.row(), classes = options_.classes;
-    const S* x = layers_.back().output();
-    negative_log_likelihood_backward<S>(n, classes, logits_.data(), class_stride_, pass.labels, pass.nodes,
-                                        static_cast<S>(share), logits_bar_.data());
-    multiply_dense<S>(threads_, h, class_stride_, n, {x, 1, h}, logits_bar_.data(), class_stride_,
-                      output_weight_bar_.data(), class_stride_, false);
-    add_rows(h, classes, output_weight_bar_.data(), class_stride_,
-             gradient_.data() + parameters.info(layout_.output_weight).offset);
-    add_column_sums(n, classes, logits_bar_.data(), class_stride_,
-                    gradient_.data() + parameters.info(layout_.output_bias).offset);
-    transpose_into(h, classes, parameters.data(layout_.output_weight), output_transposed_.data(), h);
-    multiply_dense<S>(threads_, n, h, classes, {logits_bar_.data(), class_stride_, 1}, output_transposed_.data(),
-                      h, x_bar_.data(), h, false);
+    output_.backward(threads_, parameters, layers_.back().output(), pass.labels, pass.nodes, share, x_bar_.data(),
+                     gradient_);
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || l + 1 < sheaves_.size()) {
-        sheaf_gradient_.clear();
+        sheaf_gradient_.clear(threads_);
       }
       layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_[0].data(),
                           scratch_[1].data(), gradient_);
@@ -380,6 +359,7 @@ class Network {
   DiffusionShape<S> shape_;
   Encoder<S> encoder_;
   Encoder<S> sheaf_encoder_;
+  OutputLayer<S> output_;
   NetworkSheafGradient<Family, S> sheaf_gradient_;
   VariationalSheaf<Family, S> posterior_;
   Buffer<S> second_, second_transposed_;
@@ -388,8 +368,6 @@ class Network {
   std::vector<DiffusionLayer<Family, S>> layers_;
   std::vector<LearnerInput<S>> learner_inputs_;
   std::vector<LearnerMask<S>> learner_masks_;
-  Index class_stride_ = 0;
-  Buffer<S> output_weight_, output_weight_bar_, output_transposed_, logits_, logits_bar_;
   Buffer<S> x_bar_, embedding_bar_, scratch_[2];
   Buffer<S> gradient_;
   const S* embedding_ = nullptr;

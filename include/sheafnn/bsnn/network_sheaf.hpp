@@ -14,6 +14,7 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/dense.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
@@ -50,10 +51,10 @@ struct NetworkSheafGradient {
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
 
   /// Zeros the derivatives that layers add to.
-  void clear() {
-    off_diagonal_bar.fill(S(0));
-    degree_bar.fill(S(0));
-    scale_bar.fill(S(0));
+  void clear(int threads) {
+    for (Buffer<S>* buffer : {&off_diagonal_bar, &degree_bar, &scale_bar}) {
+      clear_array(threads, buffer->size(), buffer->data());
+    }
   }
 
   Buffer<S> off_diagonal_bar;  ///< per edge {u, v}, u < v: derivative of L_uv = −Q_e (input)
@@ -122,7 +123,7 @@ class NetworkSheaf {
   template <class Fill>
   void build(int threads, const S* weight, bool keep_maps, const Fill& fill) {
     S* arc_grams = arc_grams_->data();
-    parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
+    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         Map map[2];
         fill(block, map);
@@ -169,7 +170,7 @@ class NetworkSheaf {
   template <class Use>
   void backward(int threads, const S* weight, Gradient& gradient, const Use& use) const {
     for_node_blocks(threads, [&](Index first, int count) { backward_scaling(first, count, gradient); });
-    parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
+    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
     });
   }
@@ -184,7 +185,7 @@ class NetworkSheaf {
   /// body(first node, count) for blocks of W nodes.
   template <class Body>
   void for_node_blocks(int threads, const Body& body) const {
-    parallel_for(threads, graph_->node_count(), 4 * W, [&](Index begin, Index end) {
+    parallel_for(threads, graph_->node_count(), W, [&](Index begin, Index end) {
       for (Index first = begin; first < end; first += W) {
         body(first, static_cast<int>(std::min<Index>(W, end - first)));
       }

@@ -65,7 +65,7 @@ class SheafLearner {
         edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
         edge_weight_bar_(edge_weight_.size()),
         arc_bar_(graph.arc_count() * half_),
-        chunks_(std::clamp<Index>(blocks.block_count() / 16, 1, 32)),
+        chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
         partial_(shape_.hidden.empty() ? 0 : chunks_ * deep_weights()),
         scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
 
@@ -88,7 +88,7 @@ class SheafLearner {
     assemble(parameters);
     multiply_dense<S>(threads, graph_->node_count(), stride_, shape_.inputs, {z, shape_.inputs, 1}, weight_.data(),
                       stride_, projection_.data(), stride_, false);
-    parallel_for(threads, blocks_->block_count(), 16, [&](Index begin, Index end) {
+    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         for (int side = 0; side < 2; ++side) forward_block(parameters, block, side);
         if (has_edge_weights()) {
@@ -350,7 +350,7 @@ class SheafLearner {
 
   /// projection_ becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
   void gather_projection_bar(int threads) {
-    parallel_for(threads, graph_->node_count(), 64, [&](Index begin, Index end) {
+    parallel_for(threads, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
         // The second half overwrites what filled up the first.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -17,9 +18,11 @@
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/nn/adam.hpp"
+#include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
 namespace sheafnn {
@@ -109,14 +112,18 @@ void mean_probabilities(Network<Model>& network, const ParameterSet<typename Mod
 
 /// Is every number finite? 0 · x is 0 for finite x and not a number otherwise, and so is the sum.
 template <class S>
-[[nodiscard]] bool all_finite(Index count, const S* values) {
-  using P = Pack<S, lanes<S>>;
-  P total = P(S(0));
-  Index i = 0;
-  for (; i + P::width <= count; i += P::width) total += P(S(0)) * P::load(values + i);
-  S sum = reduce_add(total);
-  for (; i < count; ++i) sum += S(0) * values[i];
-  return sum == S(0);
+[[nodiscard]] bool all_finite(int threads, Index count, const S* values) {
+  std::atomic<bool> finite = true;
+  parallel_for(threads, count, 4096, [&](Index begin, Index end) {
+    using P = Pack<S, lanes<S>>;
+    P total = P(S(0));
+    Index i = begin;
+    for (; i + P::width <= end; i += P::width) total += P(S(0)) * P::load(values + i);
+    S sum = reduce_add(total);
+    for (; i < end; ++i) sum += S(0) * values[i];
+    if (sum != S(0)) finite = false;
+  });
+  return finite;
 }
 
 /// Stops a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
@@ -125,7 +132,7 @@ void check_finite(const Model& model, const Network<Model>& network, const PassR
   if (!std::isfinite(pass.nll)) throw_diverged(epoch, "the negative log-likelihood", pass.nll);
   if (!std::isfinite(pass.kl)) throw_diverged(epoch, "the KL term", pass.kl);
   const auto& all = network.gradient();
-  if (all_finite(all.size(), all.data())) return;
+  if (all_finite(network.threads(), all.size(), all.data())) return;
   for (const ParameterInfo& info : model.parameters().info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       const double value = static_cast<double>(all[i]);

@@ -15,12 +15,12 @@
 
 namespace sheafnn {
 
-/// Threads worth using for one network, when the caller leaves the choice open: one for each quarter of a million of
-/// features that a layer moves along nodes and arcs, at most what the machine has. A small graph is done sooner by one
-/// thread than two threads agree to begin.
+/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 of the features that a
+/// layer moves along nodes and arcs, at most what the machine has. With fewer, a loop is sooner done by one thread than
+/// offered to another.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
-  constexpr Index worth_a_thread = 250'000;
+  constexpr Index worth_a_thread = 16'000;
   const Index moved = (graph.node_count() + graph.arc_count()) * model.hidden_width();
   return static_cast<int>(std::clamp<Index>(moved / worth_a_thread, 1, hardware_threads()));
 }

@@ -161,7 +161,7 @@ class VariationalSheaf {
 
   template <class Body>
   void for_incident_pairs(int threads, const Body& body) const {
-    parallel_for(threads, blocks_->block_count(), 8, [&](Index begin, Index end) {
+    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         body(block, 0);
         body(block, 1);
@@ -170,7 +170,7 @@ class VariationalSheaf {
   }
   template <class Body>
   [[nodiscard]] double mean_over_pairs(int threads, const Body& body) {
-    parallel_for(threads, blocks_->block_count(), 8, [&](Index begin, Index end) {
+    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         double sum = 0;
         for (int side = 0; side < 2; ++side) {

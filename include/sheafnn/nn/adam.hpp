@@ -67,7 +67,7 @@ struct Adam {
     const S decay = static_cast<S>(weight_decay);
     S* m = first_moment.data();
     S* v = second_moment.data();
-    parallel_for(threads, end - begin, 16384, [=](Index from, Index to) {
+    parallel_for(threads, end - begin, 4096, [=](Index from, Index to) {
       for_tiles<S>(begin + from, begin + to, [=]<class T>(Index i) {
         T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
         adam_step<T>(load<T>(gradient + i) + T(decay) * x, rate, root_scale, first, second, x);

@@ -75,7 +75,7 @@ template <class S>
 void multiply_dense(int threads, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
                     Index b_stride, S* c, Index c_stride, bool accumulate) {
   const Index row_work = std::max<Index>(1, columns * depth);
-  const Index grain = std::max<Index>(8, 65536 / row_work / 8 * 8);
+  const Index grain = std::max<Index>(8, 16384 / row_work / 8 * 8);
   parallel_for(threads, rows, grain, [&](Index begin, Index end) {
     multiply_block<S>(end - begin, columns, depth, {a.data + begin * a.row_stride, a.row_stride, a.column_stride},
                       b, b_stride, c + begin * c_stride, c_stride, accumulate);
@@ -108,9 +108,15 @@ void add_rows(Index rows, Index columns, const S* m, Index stride, S* out) {
 /// out += in, for long arrays.
 template <class S>
 void add_array(int threads, Index count, const S* in, S* out) {
-  parallel_for(threads, count, 8192, [=](Index begin, Index end) {
+  parallel_for(threads, count, 2048, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) out[i] += in[i];
   });
+}
+
+/// Sets a long array to 0.
+template <class S>
+void clear_array(int threads, Index count, S* out) {
+  parallel_for(threads, count, 2048, [=](Index begin, Index end) { std::fill(out + begin, out + end, S(0)); });
 }
 
 /// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.

@@ -44,7 +44,7 @@ struct Dropout {
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
-    parallel_for(threads, blocks, 64, [&](Index begin, Index end) {
+    parallel_for(threads, blocks, 16, [&](Index begin, Index end) {
       for (Index b = begin; b < end; ++b) {
         const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
         const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
@@ -136,7 +136,7 @@ template <bool Add = false, class S>
 SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
                                     S* out) {
   const S factor = static_cast<S>(scale);
-  parallel_for(threads, count, 8192, [=](Index begin, Index end) {
+  parallel_for(threads, count, 2048, [=](Index begin, Index end) {
     for_tiles<S>(begin, end, [=]<class T>(Index i) {
       const T value = dropped(load<T>(in + i), mask, i, factor);
       store(out + i, Add ? load<T>(out + i) + value : value);

@@ -43,7 +43,7 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
 template <class S>
 void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index stride) {
   constexpr Index W = lanes<S>;
-  parallel_for(threads, rows, 1024, [=](Index begin, Index end) {
+  parallel_for(threads, rows, 64, [=](Index begin, Index end) {
     if (stride % 4 == 0) {
       for (Index u = begin; u < end; u += W) {
         detail::log_softmax_block(static_cast<int>(std::min(W, end - u)), classes, logits + u * stride, stride);
@@ -65,7 +65,7 @@ void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index s
 template <class S>
 void add_probabilities(int threads, Index rows, Index classes, const S* log_probabilities, Index stride,
                        double* sum) {
-  parallel_for(threads, rows, 1024, [=](Index begin, Index end) {
+  parallel_for(threads, rows, 64, [=](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
       S value[64];
       for (Index from = 0; from < classes; from += 64) {

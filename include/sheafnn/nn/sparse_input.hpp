@@ -51,7 +51,7 @@ class SparseInput {
   /// \param values  entries of X in stored order (values(), or a copy with dropout applied)
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
   void forward(int threads, const S* values, const S* weight, const S* bias, Index width, S* out) const {
-    parallel_for(threads, rows_, 64, [&](Index begin, Index end) {
+    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
       const std::int32_t* column = column_.data();
       for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
         for (Index u = begin; u < end; ++u) {
