@@ -71,7 +71,7 @@ class ThreadTeam {
     done_.store(0, std::memory_order_relaxed);
     const int seated = std::min(count - 1, static_cast<int>(seats_.size()));
     const auto start = Clock::now();
-    for (int i = 0; i < seated; ++i) seats_[static_cast<std::size_t>(i)].offer();
+    for (int i = 0; i < seated; ++i) seats_[static_cast<std::size_t>(i)].offer(start);
     work(0);
     for (int rank = seated + 1; rank < count; ++rank) work(rank);
     int begun = 0;
@@ -82,7 +82,7 @@ class ThreadTeam {
         ++begun;
       }
     }
-    if (begun > 0) wait_for(begun, start);
+    if (begun > 0) wait_for(seated, begun, start);
     inside_ = false;
   }
 
@@ -92,31 +92,29 @@ class ThreadTeam {
   /// Where one thread is offered work.
   class alignas(64) Seat {
    public:
-    /// Offers work, unless experience is against it: waking a thread costs more than a short loop, so that one that was
-    /// woken in vain is left asleep for a while; and one that was slow is offered nothing for a while.
-    void offer() noexcept {
-      const bool sleeps = asleep_.load();
-      offered_ = rest_ == 0 && (!sleeps || sleep_ == 0);
-      if (offered_) {
-        woken_ = sleeps;
-        call();
-      } else {
-        --(rest_ > 0 ? rest_ : sleep_);
-      }
+    /// Offers work, unless that cost more than it gave a moment ago.
+    void offer(Clock::time_point now) noexcept {
+      offered_ = now >= rest_until_;
+      if (!offered_) return;
+      now_ = now;
+      woken_ = asleep_.load();
+      call();
     }
     /// After offer(), by the same thread: is the work still to be done, and nobody else's any more?
     [[nodiscard]] bool withdraw() noexcept {
       if (!offered_) return true;
       offered_ = !take();
-      sleep_ = !offered_ && woken_ ? 64 : 0;
+      if (!offered_ && woken_) avoid(now_, std::chrono::microseconds(5));  // what waking costs
       return !offered_;
     }
-    /// After the loop, by the same thread: was the caller kept waiting, by this thread if it worked? Loops without an offer
-    /// double each time, and halve each time that all was well.
-    void judge(bool slow) noexcept {
+    /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0: all was well.
+    void judge(Clock::time_point now, Clock::duration lost) noexcept {
       if (!offered_) return;
-      penalty_ = slow ? std::clamp(2 * penalty_, 64, 8192) : penalty_ / 2;
-      if (slow) rest_ = penalty_;
+      if (lost > Clock::duration::zero()) {
+        avoid(now, lost);
+      } else {
+        patience_ = std::max(1, patience_ / 2);
+      }
     }
     /// Opens an offer and wakes the thread if it sleeps.
     void call() noexcept {
@@ -137,25 +135,34 @@ class ThreadTeam {
     }
 
    private:
+    /// Offers nothing for a multiple of the time that was lost, twice that of the time before: so little is lost in all.
+    void avoid(Clock::time_point now, Clock::duration lost) noexcept {
+      patience_ = std::min(2 * patience_, 64);
+      rest_until_ = now + patience_ * lost;
+    }
+
     std::atomic<std::uint32_t> moves_{0};  ///< offers made and ended: odd while one is open
     std::atomic<bool> asleep_{false};
     // Of the thread that offers.
     bool offered_ = false;  ///< was there an offer in this loop, that the thread took or may take …
     bool woken_ = false;    ///< … and did it sleep?
-    int sleep_ = 0;         ///< loops for which it is left asleep
-    int rest_ = 0;          ///< loops for which it is offered nothing
-    int penalty_ = 0;       ///< their number next time
+    int patience_ = 1;
+    Clock::time_point now_{}, rest_until_{};
   };
 
-  /// Waits until the threads that began are done. They have as much to do as the caller had: who takes much longer was
-  /// robbed of its processor, or shares the caller's.
-  void wait_for(int begun, Clock::time_point start) {
+  /// Waits until `begun` threads of the first `seated` seats are done. They have as much to do as the caller had: who takes much longer was
+  /// robbed of its processor.
+  void wait_for(int seated, int begun, Clock::time_point start) {
     const auto own = Clock::now() - start;
     const auto done = [this, begun] { return done_.load(std::memory_order_acquire) == begun; };
     while (!wait_briefly(done, 1 << 20)) {
     }
-    const bool slow = Clock::now() - start > 2 * own + std::chrono::microseconds(10);
-    for (Seat& seat : seats_) seat.judge(slow);
+    const auto now = Clock::now();
+    const auto waited = now - start - own;
+    const bool slow = waited > own + std::chrono::microseconds(10);
+    for (int i = 0; i < seated; ++i) {
+      seats_[static_cast<std::size_t>(i)].judge(now, slow ? waited : Clock::duration::zero());
+    }
   }
 
   ThreadTeam() = default;
