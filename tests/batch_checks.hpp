@@ -12,6 +12,7 @@
 
 #include "sheafnn/cuda/network.hpp"
 #include "tiny_task.hpp"
+#include "worst.hpp"
 
 namespace batch_checks {
 
@@ -76,8 +77,7 @@ inline double relative(const std::vector<double>& values, const std::vector<doub
   double largest = scale, worst_difference = 0;
   for (const double x : expected) largest = std::max(largest, std::abs(x));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double difference = std::abs(values[i] - expected[i]);
-    if (!(difference <= worst_difference)) worst_difference = difference;
+    worst_difference = test::worse(worst_difference, std::abs(values[i] - expected[i]));
   }
   return largest > 0 ? worst_difference / largest : worst_difference;
 }
