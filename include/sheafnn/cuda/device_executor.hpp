@@ -232,11 +232,16 @@ class DeviceExecutor {
           device_);
     synchronise();
   }
+  /// Ignores errors: there is nothing left to do about them.
   void close() noexcept {
+    int before = device_;
+    static_cast<void>(cudaGetDevice(&before));
+    static_cast<void>(cudaSetDevice(device_));  // cuBLAS wants the device of its handle
     forget();
     if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
     if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));
     if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+    static_cast<void>(cudaSetDevice(before));
   }
 
   int device_ = 0;
