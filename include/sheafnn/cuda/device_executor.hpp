@@ -23,9 +23,20 @@ namespace sheafnn::cuda {
 
 namespace detail {
 
+/// Programmatic dependent launch, devices of compute capability 9.0 and later: lets the next kernel's blocks be placed
+/// while this one runs, and waits for the previous kernel, all of it, with its results. Every kernel does so before
+/// anything else, in all threads; as a kernel ends after the one before it, what an earlier one wrote is there as well.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+}
+
 /// One thread per item; groups beyond the grid's limit are taken in turn.
 template <class Kernel>
 static __global__ void run_items(Index items, Index groups, Kernel kernel) {
+  wait_for_previous();
   const Index item = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (item >= items) return;
   for (Index group = blockIdx.y; group < groups; group += gridDim.y) kernel(item, group);
@@ -34,6 +45,7 @@ static __global__ void run_items(Index items, Index groups, Kernel kernel) {
 /// `lanes` threads of a warp per item. Threads behind the last item take part in the exchange, with zeros.
 template <class Kernel>
 static __global__ void run_teams(Index items, Index groups, int lanes, Kernel kernel) {
+  wait_for_previous();
   using S = typename Kernel::Scalar;
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   const Index item = thread / lanes;
@@ -79,6 +91,7 @@ class DeviceExecutor {
     require(device >= 0 && device < devices.count, "device", device,
             concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
+    early_ = can_start_early(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     try {
       check(cublasCreate(&blas_), "cublasCreate", device);
@@ -141,17 +154,13 @@ class DeviceExecutor {
   void launch(Index items, Index groups, const Kernel& kernel) {
     static_assert(std::is_trivially_copyable_v<Kernel>);
     if (items <= 0 || groups <= 0) return;
-    const CurrentDevice current(device_);
-    detail::run_items<Kernel><<<grid(items, groups), threads, 0, stream_>>>(items, groups, kernel);
-    check(cudaGetLastError(), "a kernel launch", device_);
+    start(detail::run_items<Kernel>, grid(items, groups), items, groups, kernel);
   }
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
     static_assert(std::is_trivially_copyable_v<Kernel>);
     if (items <= 0 || groups <= 0) return;
-    const CurrentDevice current(device_);
-    detail::run_teams<Kernel><<<grid(items * lanes, groups), threads, 0, stream_>>>(items, groups, lanes, kernel);
-    check(cudaGetLastError(), "a kernel launch", device_);
+    start(detail::run_teams<Kernel>, grid(items * lanes, groups), items, groups, lanes, kernel);
   }
 
   /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
@@ -221,6 +230,34 @@ class DeviceExecutor {
     return {static_cast<unsigned>((items + threads - 1) / threads),
             static_cast<unsigned>(std::min<Index>(groups, 65535)), 1};
   }
+  /// Can kernels be placed before the previous one has ended, in recordings too?
+  [[nodiscard]] static bool can_start_early(int device) {
+    int major = 0, driver = 0;
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute",
+          device);
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
+    return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
+  }
+  /// Enqueues a kernel; its blocks may be placed early if its code waits for the previous kernel. The code may be made
+  /// for an older device than this one.
+  template <class... Parameters>
+  void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
+    const CurrentDevice current(device_);
+    cudaLaunchAttribute early{};
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.stream = stream_;
+    if (early_) {
+      cudaFuncAttributes code{};
+      check(cudaFuncGetAttributes(&code, kernel), "cudaFuncGetAttributes", device_);
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+      config.attrs = &early;
+      config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+    }
+    check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
+  }
   [[nodiscard]] static double mebibytes(std::size_t bytes) {
     return static_cast<double>(bytes / 104858) / 10;  // one decimal
   }
@@ -245,6 +282,7 @@ class DeviceExecutor {
   }
 
   int device_ = 0;
+  bool early_ = false;
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
