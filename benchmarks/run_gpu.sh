@@ -316,7 +316,7 @@ if has_step sanitizer; then
     own_kernels=()
     for option in --kernel-regex --kernel-name --filter; do  # what it is called depends on the version
       if "$sanitizer" --help 2>&1 | grep -q -e "$option "; then
-        own_kernels=("$option" kns=run_items "$option" kns=run_teams)
+        own_kernels=("$option" kns=run_parts)
         break
       fi
     done

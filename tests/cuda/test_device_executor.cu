@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "sheafnn/cuda/array.hpp"
@@ -126,6 +127,33 @@ TEST_CASE("teams sum as the host does") {
       CHECK(worst <= 1e-14);
     }
   }
+}
+
+TEST_CASE("kernels that share a launch do what they do alone") {
+  DeviceExecutor device;
+  HostExecutor host;
+  const auto together = [](auto& executor) {
+    using Executor = std::remove_reference_t<decltype(executor)>;
+    const std::vector<double> values = sequence<double>(101);
+    Array<Executor, double> in(executor, "test", std::span<const double>(values));
+    Array<Executor, double> first(executor, "test", 300 * 3), second(executor, "test", 77 * 5 * 2),
+        third(executor, "test", 1);
+    executor.launch_together(cuda::Items{300, 3, Numbers{300, first.data()}},
+                             cuda::Items{0, 9, Numbers{0, nullptr}}, cuda::Items{7, 0, Numbers{7, nullptr}},
+                             cuda::Teams{77, 5, 8, Sums<double>{in.data(), 21, 8, 77, second.data()}},
+                             cuda::Items{1, 1, Numbers{1, third.data()}});
+    std::vector<double> all = first.download();
+    for (const auto* part : {&second, &third}) {
+      const std::vector<double> rest = part->download();
+      all.insert(all.end(), rest.begin(), rest.end());
+    }
+    return all;
+  };
+  const std::vector<double> own = together(device), other = together(host);
+  double worst = 0;
+  REQUIRE(own.size() == other.size());
+  for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+  CHECK(worst <= 1e-14);
 }
 
 TEST_CASE("products of all shapes agree with the host") {

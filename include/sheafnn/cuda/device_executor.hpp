@@ -33,32 +33,60 @@ __device__ inline void wait_for_previous() {
 #endif
 }
 
-/// One thread per item; groups beyond the grid's limit are taken in turn.
+/// Threads of a block.
+inline constexpr Index block_threads = 128;
+
+/// Blocks of a part in the grid's first dimension; groups are its second.
 template <class Kernel>
-static __global__ void run_items(Index items, Index groups, Kernel kernel) {
-  wait_for_previous();
-  const Index item = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (item >= items) return;
-  for (Index group = blockIdx.y; group < groups; group += gridDim.y) kernel(item, group);
+[[nodiscard]] __host__ __device__ Index blocks_of(const Items<Kernel>& part) {
+  return part.groups > 0 ? (part.items + block_threads - 1) / block_threads : 0;
+}
+template <class Kernel>
+[[nodiscard]] __host__ __device__ Index blocks_of(const Teams<Kernel>& part) {
+  return part.groups > 0 ? (part.items * part.lanes + block_threads - 1) / block_threads : 0;
 }
 
+/// A block of a part: one thread per item. Groups beyond the grid's limit are taken in turn.
+template <class Kernel>
+__device__ void run_block(const Items<Kernel>& part, Index block) {
+  const Index item = block * block_threads + threadIdx.x;
+  if (item >= part.items) return;
+  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) part.kernel(item, group);
+}
 /// `lanes` threads of a warp per item. Threads behind the last item take part in the exchange, with zeros.
 template <class Kernel>
-static __global__ void run_teams(Index items, Index groups, int lanes, Kernel kernel) {
-  wait_for_previous();
+__device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
-  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const Index item = thread / lanes;
-  const int lane = static_cast<int>(thread % lanes);
-  for (Index group = blockIdx.y; group < groups; group += gridDim.y) {
+  const Index thread = block * block_threads + threadIdx.x;
+  const Index item = thread / part.lanes;
+  const int lane = static_cast<int>(thread % part.lanes);
+  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) {
     S sums[Kernel::outputs];
     for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
-    if (item < items) kernel.part(item, group, lane, sums);
-    for (int half = lanes / 2; half > 0; half /= 2) {
-      for (int k = 0; k < Kernel::outputs; ++k) sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
+    if (item < part.items) part.kernel.part(item, group, lane, sums);
+    for (int half = part.lanes / 2; half > 0; half /= 2) {
+      for (int k = 0; k < Kernel::outputs; ++k)
+        sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
     }
-    if (lane == 0 && item < items) kernel.finish(item, group, sums);
+    if (lane == 0 && item < part.items) part.kernel.finish(item, group, sums);
   }
+}
+
+/// The parts' blocks one after another.
+template <class... Parts>
+static __global__ void run_parts(Parts... parts) {
+  wait_for_previous();
+  Index block = blockIdx.x;
+  const auto run = [&](const auto& part) {
+    const Index count = blocks_of(part);
+    if (block >= count) {
+      block -= count;
+      return false;
+    }
+    run_block(part, block);
+    return true;
+  };
+  static_cast<void>((run(parts) || ...));
 }
 
 }  // namespace detail
@@ -150,17 +178,21 @@ class DeviceExecutor {
           device_);
   }
 
+  template <class... Parts>
+  void launch_together(const Parts&... parts) {
+    static_assert((std::is_trivially_copyable_v<Parts> && ...));
+    const Index blocks = (detail::blocks_of(parts) + ...), groups = std::max({parts.groups...});
+    if (blocks <= 0) return;
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
+    start(detail::run_parts<Parts...>, grid, parts...);
+  }
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {
-    static_assert(std::is_trivially_copyable_v<Kernel>);
-    if (items <= 0 || groups <= 0) return;
-    start(detail::run_items<Kernel>, grid(items, groups), items, groups, kernel);
+    launch_together(Items{items, groups, kernel});
   }
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    static_assert(std::is_trivially_copyable_v<Kernel>);
-    if (items <= 0 || groups <= 0) return;
-    start(detail::run_teams<Kernel>, grid(items * lanes, groups), items, groups, lanes, kernel);
+    launch_together(Teams{items, groups, lanes, kernel});
   }
 
   /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
@@ -223,13 +255,8 @@ class DeviceExecutor {
   void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
 
  private:
-  static constexpr unsigned threads = 128;
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-  [[nodiscard]] static dim3 grid(Index items, Index groups) {
-    return {static_cast<unsigned>((items + threads - 1) / threads),
-            static_cast<unsigned>(std::min<Index>(groups, 65535)), 1};
-  }
   /// Can kernels be placed before the previous one has ended, in recordings too?
   [[nodiscard]] static bool can_start_early(int device) {
     int major = 0, driver = 0;
@@ -246,7 +273,7 @@ class DeviceExecutor {
     cudaLaunchAttribute early{};
     cudaLaunchConfig_t config{};
     config.gridDim = blocks;
-    config.blockDim = threads;
+    config.blockDim = static_cast<unsigned>(detail::block_threads);
     config.stream = stream_;
     if (early_) {
       cudaFuncAttributes code{};

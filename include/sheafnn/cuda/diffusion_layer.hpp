@@ -133,9 +133,10 @@ class BatchDiffusionLayer {
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
     const CoordinateProducts<S> gains{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
-    launch_both(executor, gains.items(), pass.runs, gains, items, instances,
-                ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
-                                              x_bar, z_bar, r_bar});
+    executor.launch_together(Items{gains.items(), pass.runs, gains},
+                             Items{items, instances,
+                                   ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
+                                                                 diffused_.data(), x_bar, z_bar, r_bar}});
     sum_segments(executor, instances, sheaf, range, r_bar, scratch);
     executor.launch(items, instances,
                     DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.segments.data(),
@@ -171,8 +172,8 @@ class BatchDiffusionLayer {
                                false,
                                parameters.arena + right_sums_,
                                parameters.arena_stride};
-    launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0,
-                pass.runs, right);
+    executor.launch_together(Items{left_ >= 0 ? left.items() : 0, pass.runs, left},
+                             Items{right_ >= 0 ? right.items() : 0, pass.runs, right});
   }
 
  private:

@@ -150,9 +150,9 @@ class BatchEncoder {
                               true,
                               parameters.arena + sums_,
                               parameters.arena_stride};
-    launch_both(executor, view.segments * width, runs_,
-                SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_,
-                rows);
+    executor.launch_together(Items{view.segments * width, runs_,
+                                   SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}},
+                             Items{rows.items(), runs_, rows});
     executor.launch(view.columns * width, runs_,
                     SegmentSums<S>{view, partial_.data(), width, parameters.gradient + weight_,
                                    parameters.stride});
