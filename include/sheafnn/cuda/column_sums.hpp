@@ -67,9 +67,17 @@ class ColumnTree {
         return;
       }
     }
+    executor.launch_together(begin(values));
+    finish(executor);
+  }
+
+  /// The first of the launches of run() by itself, to be followed by finish().
+  [[nodiscard]] Items<ColumnSums<T>> begin(const T* values) {
+    const Index rows = shrunk(rows_);
+    return {rows * width_, runs_, {values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows}};
+  }
+  void finish(Executor& executor) {
     Index rows = shrunk(rows_);
-    executor.launch(rows * width_, runs_,
-                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows});
     int from = 0;
     while (rows > most_rows) {
       const Index next = shrunk(rows);

@@ -8,6 +8,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/cuda/feature_kernels.hpp"
+#include "sheafnn/cuda/sheaf_backward_kernels.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::cuda {

@@ -59,9 +59,12 @@ class BatchOutput {
     nll_tree_.run(executor, nll_.data(), true);
   }
 
-  /// After loss(): partial sums of the gradients, and the derivative of x.
+  /// After loss(): the derivative of x, and partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) const {
-    linear_.backward(executor, parameters, pass.copies * nodes_, input_, logits_bar_.data(), x_bar);
+    linear_.backward(executor, parameters, pass.copies * nodes_, logits_bar_.data(), x_bar);
+  }
+  [[nodiscard]] Items<RowProducts<S>> weight_products(const Pass& pass, const ParameterView<S>& parameters) const {
+    return linear_.weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
   }
 
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
