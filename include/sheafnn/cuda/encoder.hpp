@@ -48,7 +48,7 @@ struct EncodeNodes {
       sum += sum_entries(input, values, w, width, input.row_offset[u], input.row_offset[u + 1]);
     }
     const S* parts = partial + run * input.row_segments * width + c;
-    for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
+    SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
     if (activation) sum = elu(sum);
     const Index place = run * input.rows * width + item;

@@ -116,10 +116,12 @@ class BatchNetwork {
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
-  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
+  /// \param beside  parts that share the first launch: they may read parameters and what the last pass gave
+  template <class... Beside>
+  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Beside&... beside) {
     const bool closed_form = estimator == KlEstimator::closed_form;
     Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
-    encode(input_dropout || dropout);
+    encode(input_dropout || dropout, beside...);
     forward(pass, dropout, closed_form);
     output_->loss(executor_, runs_.data(), pass, view_);
     backward(pass, closed_form, dropout);
@@ -156,7 +158,10 @@ class BatchNetwork {
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
 
   /// Embeddings and, for Bayesian models, the posterior.
-  void encode(bool drop) {
+  ///
+  /// \param beside  parts that share the first launch
+  template <class... Beside>
+  void encode(bool drop, const Beside&... beside) {
     const Run* runs = runs_.data();
     encoder_->begin(drop);
     const auto transposes = right_.transpose(view_);
@@ -169,15 +174,15 @@ class BatchNetwork {
         // It has no dropout, and is one launch ahead of the other encoder.
         sheaf_encoder_->begin(false);
         executor_.launch_together(transposes, learner.assemble(view_), entries,
-                                  sheaf_encoder_->row_segments(view_));
+                                  sheaf_encoder_->row_segments(view_), beside...);
         executor_.launch_together(segments, sheaf_encoder_->nodes(runs, view_));
         posterior_.infer(executor_, view_, learner, sheaf_encoder_->output(), nodes);
         embed();
         return;
       }
-      executor_.launch_together(transposes, learner.assemble(view_), entries);
+      executor_.launch_together(transposes, learner.assemble(view_), entries, beside...);
     } else {
-      executor_.launch_together(transposes, entries);
+      executor_.launch_together(transposes, entries, beside...);
     }
     executor_.launch_together(segments);
     executor_.launch_together(nodes);
