@@ -203,15 +203,17 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
                     MixForward<Family, float>{graph, range, sheaf.view(), shape, 1, right, 0, left, 0, x.data(),
                                               product.data(), y.data(), w.data()});
   });
+  const auto diffusion = [&](const FloatArray& features) {
+    return Diffusion<Family, float>{graph, range, sheaf.view(), shape, features.data(), segments.data()};
+  };
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(),
                                                      segments.data()});
     executor.launch(n * f, 1,
-                    DiffuseForward<Family, float>{graph, range, sheaf.view(), shape, epsilon, 0, true, w.data(),
-                                                  segments.data(), x.data(), r.data(), out.data(), runs.data(),
-                                                  pass, 1, nullptr});
+                    DiffuseForward<Family, float>{diffusion(w), epsilon, 0, true, x.data(), r.data(), out.data(),
+                                                  runs.data(), pass, 1, nullptr, 1});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(n * f, 1,
@@ -222,9 +224,7 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
                                                      segments.data()});
-    executor.launch(n * f, 1,
-                    DiffuseBackward<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
-                                                   segments.data(), w_bar.data(), y_bar.data()});
+    executor.launch(n * f, 1, DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data(), 1});
   });
   const int lanes = team_lanes(f);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {

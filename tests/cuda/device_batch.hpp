@@ -13,10 +13,10 @@ namespace batch_checks {
 
 /// Losses, gradients and predictions of both executors, and of the GPU once more, to the bit.
 template <class Model>
-void compare_executors(const sheafnn::ModelOptions& options, const Step& step) {
+void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
+                       const Problem& problem = small_problem()) {
   // As on the host: sums of some dozens of terms through two or three layers.
   constexpr double bound = 1e-11;
-  const Problem problem = small_problem();
   sheafnn::cuda::HostExecutor host;
   sheafnn::cuda::DeviceExecutor device;
   const BatchOutcome expected = run_batch<Model>(host, problem, options, step);

@@ -119,12 +119,12 @@ class BatchDiffusionLayer {
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
                                           before_, product_.data(), mixed_.data(), scaled_.data()});
-    sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
-    executor.launch(items, pass.instances(),
-                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, parameters.value + epsilon_,
-                                              parameters.stride, activation_, scaled_.data(),
-                                              scratch.segments.data(), x, diffused_.data(), output_.data(), runs,
-                                              pass, number_ + 1, next});
+    const Diffusion<Family, S> diffusion =
+        begin_diffusion(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
+    diffuse(executor, pass.instances(),
+            DiffuseForward<Family, S>{diffusion, parameters.value + epsilon_, parameters.stride, activation_, x,
+                                      diffused_.data(), output_.data(), runs, pass, number_ + 1, next,
+                                      graph_.gather_lanes});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena (for A
@@ -146,10 +146,9 @@ class BatchDiffusionLayer {
                              Items{items, instances,
                                    ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
                                                                  diffused_.data(), x_bar, z_bar, r_bar}});
-    sum_segments(executor, instances, sheaf, range, r_bar, scratch);
-    executor.launch(items, instances,
-                    DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.segments.data(),
-                                               scratch.w_bar.data(), y_bar});
+    const Diffusion<Family, S> diffusion = begin_diffusion(executor, instances, sheaf, range, r_bar, scratch);
+    diffuse(executor, instances,
+            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
     const Items mix{items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
                                                             right_ >= 0 ? parameters.value + right_ : nullptr,
@@ -196,12 +195,24 @@ class BatchDiffusionLayer {
   }
 
  private:
-  /// Sums over the arcs of crowded nodes, in segments, for the diffusion of `features` that follows.
-  void sum_segments(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
-                    const SheafRange& range, const S* features, LayerScratch<Executor, S>& scratch) const {
+  /// The diffusion of `features`, after sums over the arcs of crowded nodes in segments.
+  Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
+                                       const SheafRange& range, const S* features,
+                                       LayerScratch<Executor, S>& scratch) const {
     executor.launch(graph_.segments * shape_.channels, instances,
                     SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
                                                  scratch.segments.data()});
+    return {graph_, range, sheaf.view(), shape_, features, scratch.segments.data()};
+  }
+  /// DiffuseForward or DiffuseBackward, by threads or teams.
+  template <class Kernel>
+  void diffuse(Executor& executor, Index instances, const Kernel& kernel) const {
+    const Index items = shape_.nodes * shape_.channels;
+    if (kernel.lanes > 1) {
+      executor.launch_teams(items, instances, kernel.lanes, kernel);
+    } else {
+      executor.launch(items, instances, kernel);
+    }
   }
 
   GraphView<S> graph_{};
