@@ -1,16 +1,19 @@
 /// \file
-/// Memory of executors, and how many launches an epoch is.
+/// Memory of executors, small products, and how many launches an epoch is.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/cuda/array.hpp"
 #include "sheafnn/cuda/host_executor.hpp"
 #include "sheafnn/cuda/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "worst.hpp"
 
 namespace {
 
@@ -89,6 +92,44 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   const Dataset data = synthetic(options);
   CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "48 kernels, 6 products");
   CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 15 products");
+}
+
+TEST_CASE("small products by the device's kernel are those of the host") {
+  cuda::HostExecutor executor;
+  constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;
+  for (int kind = 0; kind < 8; ++kind) {
+    for (const Index inner : {Index{0}, Index{7}, Index{50}}) {
+      CAPTURE(kind);
+      CAPTURE(inner);
+      const bool left = (kind & 1) != 0, right = (kind & 2) != 0, add = (kind & 4) != 0;
+      const Index a_stride = (left ? rows : inner) + pad, b_stride = (right ? inner : columns) + pad;
+      const Index a_size = (left ? inner : rows) * a_stride, b_size = (right ? columns : inner) * b_stride;
+      const auto numbers = [](Index count) {
+        std::vector<double> r;
+        for (Index i = 0; i < count; ++i) r.push_back(std::sin(static_cast<double>(3 * i + 1)));
+        return r;
+      };
+      const std::vector<double> a = numbers(a_size * batches + 1), b = numbers(b_size * batches + 1);
+      std::vector<double> own = numbers(rows * (columns + pad) * batches), other = own;
+      cuda::Product<double> product{rows,
+                                    columns,
+                                    inner,
+                                    batches,
+                                    {a.data(), a_stride, a_size, left},
+                                    {b.data(), b_stride, b_size, right},
+                                    other.data(),
+                                    columns + pad,
+                                    rows * (columns + pad),
+                                    add};
+      executor.multiply(product);
+      product.c = own.data();
+      const cuda::SmallProduct<double> kernel(product);
+      executor.launch_teams(kernel.items(), batches, kernel.lanes, kernel);
+      double worst = 0;
+      for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+      CHECK(worst <= 1e-15 * static_cast<double>(inner + 1));  // a rounding per term
+    }
+  }
 }
 
 TEST_CASE("an array that cannot be zeroed leaves nothing allocated") {

@@ -78,8 +78,9 @@ std::vector<S> sums(Executor& executor, Index items, Index groups, int lanes) {
 }
 
 template <class S, class Executor>
-std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed, bool add, Index inner) {
-  constexpr Index rows = 5, columns = 3, batches = 4, pad = 2;
+std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed, bool add, Index inner,
+                       Index rows = 5) {
+  constexpr Index columns = 3, batches = 4, pad = 2;
   const Index a_stride = (a_transposed ? rows : inner) + pad, b_stride = (b_transposed ? inner : columns) + pad;
   const Index a_size = (a_transposed ? inner : rows) * a_stride,
               b_size = (b_transposed ? columns : inner) * b_stride;
@@ -175,6 +176,23 @@ TEST_CASE("products of all shapes agree with the host") {
       for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(single[i] - other[i]));
       CHECK(worst <= 1e-6 * static_cast<double>(inner + 1));
     }
+  }
+}
+
+TEST_CASE("products that are left to cuBLAS agree with the host") {
+  DeviceExecutor device;
+  HostExecutor host;
+  constexpr Index inner = 400, rows = 300;
+  static_assert(rows * 3 * inner * 4 > DeviceExecutor::small_product);
+  for (int kind = 0; kind < 8; ++kind) {
+    CAPTURE(kind);
+    const bool a = (kind & 1) != 0, b = (kind & 2) != 0, add = (kind & 4) != 0;
+    const std::vector<double> own = product<double>(device, a, b, add, inner, rows);
+    const std::vector<double> other = product<double>(host, a, b, add, inner, rows);
+    REQUIRE(own.size() == other.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+    CHECK(worst <= 1e-14 * static_cast<double>(inner));
   }
 }
 

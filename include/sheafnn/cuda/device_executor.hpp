@@ -195,10 +195,17 @@ class DeviceExecutor {
     launch_together(Teams{items, groups, lanes, kernel});
   }
 
+  /// By a kernel of our own, which is placed early, up to so many products of two numbers; by cuBLAS beyond.
+  static constexpr Index small_product = Index{1} << 20;
+
   /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
   template <class S>
   void multiply(const Product<S>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
+    if (p.rows * p.columns * p.inner * p.batches <= small_product) {
+      const SmallProduct<S> kernel(p);
+      return launch_teams(kernel.items(), p.batches, kernel.lanes, kernel);
+    }
     const CurrentDevice current(device_);
     const auto size = [this](Index value) {
       if (value > INT_MAX)

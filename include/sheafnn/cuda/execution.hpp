@@ -39,6 +39,34 @@ struct Product {
   bool add = false;
 };
 
+/// A small product as a team kernel: a team per entry of C, lanes over the inner dimension; group: batch.
+template <class S>
+struct SmallProduct {
+  using Scalar = S;
+  static constexpr int outputs = 1;
+  Product<S> product;
+  int lanes;
+
+  /// One lane where the sum is short.
+  explicit SmallProduct(const Product<S>& p) : product(p), lanes(p.inner <= 16 ? 1 : team_lanes(p.inner)) {}
+  [[nodiscard]] Index items() const noexcept { return product.rows * product.columns; }
+
+  SHEAFNN_HD void part(Index item, Index batch, int lane, S* sums) const {
+    const Factor<S>&a = product.a, &b = product.b;
+    const Index a_step = a.transposed ? a.row_stride : 1, b_step = b.transposed ? 1 : b.row_stride;
+    const S* row = a.data + batch * a.batch_stride + item / product.columns * (a.transposed ? 1 : a.row_stride);
+    const S* column = b.data + batch * b.batch_stride + item % product.columns * (b.transposed ? b.row_stride : 1);
+    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < product.inner; k += lanes) {
+      sums[0] += row[k * a_step] * column[k * b_step];
+    }
+  }
+  SHEAFNN_HD void finish(Index item, Index batch, const S* sums) const {
+    const Index place = item / product.columns * product.c_row_stride + item % product.columns;
+    S& c = product.c[batch * product.c_batch_stride + place];
+    c = product.add ? c + sums[0] : sums[0];
+  }
+};
+
 /// Part of a launch: kernel(item, group) for all items and groups.
 template <class Kernel>
 struct Items {
