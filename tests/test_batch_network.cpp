@@ -165,8 +165,11 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: stalks of one co
   compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, edgeless);
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: a node whose arcs are summed in segments") {
+TEST_CASE(
+    "a batch on the device's kernels agrees with the CPU: a node whose arcs are summed in segments, many "
+    "classes") {
   ModelOptions o = small_options();
+  o.classes = 11;
   o.add_lp = true;
   compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
 }

@@ -28,6 +28,11 @@ class BatchLinear {
     sums.assign(bias_, outputs, sums_ + inputs * outputs, chunks.count(), stride);
   }
 
+  [[nodiscard]] Index inputs() const noexcept { return inputs_; }
+  /// The first run's W.
+  [[nodiscard]] const S* weight(const ParameterView<S>& parameters) const noexcept {
+    return parameters.value + weight_;
+  }
   /// The first run's b.
   [[nodiscard]] const S* bias(const ParameterView<S>& parameters) const noexcept {
     return parameters.value + bias_;

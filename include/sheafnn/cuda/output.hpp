@@ -43,19 +43,28 @@ class BatchOutput {
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 
-  /// Logits without bias, for loss() or average() to go on with.
+  /// Logits without bias, for loss() or average() to go on with. In training they may be left to loss().
   ///
   /// \param x  n × h per instance; stays in place until backward()
   void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
     input_ = x;
+    if (pass.training && few_classes()) return;  // loss() begins with x
     linear_.forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
   }
 
   /// Log-probabilities, the loss and the derivatives of the logits.
   void loss(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
-    executor.launch(nodes_, pass.instances(),
-                    TrainingOutput<S>{targets(), runs, pass, linear_.bias(parameters), parameters.stride,
-                                      logits_.data(), logits_bar_.data(), nll_.data()});
+    const TrainingOutput<S> output{
+        targets(),          runs,       pass, linear_.bias(parameters), parameters.stride, logits_.data(),
+        logits_bar_.data(), nll_.data()};
+    if (few_classes()) {
+      const int lanes = team_lanes(linear_.inputs());
+      executor.launch_teams(nodes_, pass.instances(), lanes,
+                            FewClassesOutput<S>{output, linear_.inputs(), input_, linear_.weight(parameters),
+                                                lanes});
+    } else {
+      executor.launch(nodes_, pass.instances(), output);
+    }
     nll_tree_.run(executor, nll_.data(), true);
   }
 
@@ -76,6 +85,7 @@ class BatchOutput {
   }
 
  private:
+  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::most_classes; }
   [[nodiscard]] NodeTargets targets() const noexcept { return {nodes_, classes_, label_.data(), role_.data()}; }
 
   BatchLinear<S> linear_;
