@@ -149,7 +149,7 @@ struct DiffuseForward {
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index place = instance * shape.size() + u * shape.row() + c;
     const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
-    S diffused[most], value[most];
+    S diffused[most] = {}, value[most] = {};
     diffusion.finish(item, instance, sums, diffused, value);
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
       if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[place + i * f] - (activation ? elu(value[i]) : value[i]);
@@ -228,7 +228,7 @@ struct DiffuseBackward {
   SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
     const FeatureShape<S>& shape = diffusion.shape;
     const Index f = shape.channels, place = instance * shape.size() + item / f * shape.row() + item % f;
-    S diffused[most], scaled[most];
+    S diffused[most] = {}, scaled[most] = {};
     diffusion.finish(item, instance, sums, diffused, scaled);
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
       if (i < shape.coordinates) {

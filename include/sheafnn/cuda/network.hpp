@@ -291,8 +291,8 @@ class BatchNetwork {
                                 pending.right);
       backward_posterior(pass, closed_form, bar);
     } else {
-      bar = backward_second(bar);
-      backward_encoder(*encoder_, bar, pending.left, pending.right);
+      executor_.launch_together(copies);
+      backward_encoder(*encoder_, backward_second(bar), pending.left, pending.right);
     }
   }
 
