@@ -58,10 +58,40 @@ if ! "$nvcc" --version > /dev/null 2>&1; then
   echo "run_gpu.sh: $nvcc: no nvcc here; set NVCC" >&2
   exit 2
 fi
+# cuBLAS: beside nvcc, in the system's folders, or in a Python package, which has only libcublas.so.VERSION.
+toolkit=$(cd "$(dirname "$(readlink -f "$(command -v "$nvcc")")")/.." && pwd)
+packages=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2> /dev/null || true)
+first_of() {
+  for found in "$@"; do
+    if [ -e "$found" ]; then echo "$found"; return; fi
+  done
+}
+header_places=("$toolkit/include" "$toolkit"/targets/*/include /usr/include "$packages"/nvidia/*/include)
+library_places=("$toolkit"/lib64 "$toolkit"/lib "$toolkit"/targets/*/lib /usr/lib/*-linux-gnu /usr/lib64
+                "$packages"/nvidia/*/lib)
+cublas_header=$(first_of "${header_places[@]/%//cublas_v2.h}")
+cublas_library=$(first_of "${library_places[@]/%//libcublas.so}")
+cublas=(-lcublas)
+if [ -z "$cublas_library" ]; then
+  for place in "${library_places[@]}"; do
+    cublas_library=$(first_of "$place"/libcublas.so.*)
+    if [ -n "$cublas_library" ]; then break; fi
+  done
+  cublas=("-l:$(basename "$cublas_library")")
+fi
+if [ -z "$cublas_header" ]; then
+  echo "run_gpu.sh: no cublas_v2.h for $nvcc; looked in ${header_places[*]}" >&2
+  exit 2
+elif [ -z "$cublas_library" ]; then
+  echo "run_gpu.sh: no libcublas.so for $nvcc; looked in ${library_places[*]}" >&2
+  exit 2
+fi
+cublas=(-L "$(dirname "$cublas_library")" -Xlinker "-rpath=$(dirname "$cublas_library")" "${cublas[@]}")
 work=$root/build/gpu
 out=${OUT:-$work}
 mkdir -p "$work" || exit 2
 rm -f "$out"/{summary.txt,gpu.json,gpu.md,performance.md,compile.log,tests.log,benchmarks.log,sanitizer.log}
+echo "nvcc: $nvcc; cuBLAS: $cublas_header, $cublas_library" | tee -a "$out/summary.txt"
 
 failures=0 gpu=yes
 # usage: report ok|FAILED|skipped TEXT
@@ -87,6 +117,10 @@ if [ -n "${SHEAFNN_HEADERS:-}" ]; then
 elif [ -d /usr/include/eigen3 ]; then
   includes+=(-isystem /usr/include/eigen3)
 fi
+case $cublas_header in
+  "$toolkit"/* | /usr/include/*) ;;
+  *) includes+=(-isystem "$(dirname "$cublas_header")") ;;
+esac
 flags=(-std=c++20 -O3 --expt-relaxed-constexpr "-arch=$arch" -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas
        "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"")
 if [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
@@ -129,7 +163,7 @@ finish() {
   if [ ${#bad[@]} -gt 0 ]; then
     report FAILED "compile $program: ${bad[*]} (compile.log)"
   elif ! "$nvcc" "-arch=$arch" -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${objects[@]}" $libraries \
-      -o "$work/$program" >> "$out/compile.log" 2>&1; then
+      "${cublas[@]}" -o "$work/$program" >> "$out/compile.log" 2>&1; then
     report FAILED "link $program (compile.log)"
   else
     report ok "compile $program (${#objects[@]} files)"
@@ -167,16 +201,16 @@ if has_step benchmarks; then start "${benchmark_files[@]}"; fi
 wait
 if has_step tests || has_step sanitizer; then
   if [ ${#test_files[@]} -gt 0 ]; then
-    finish device_tests "-lcublas ${golden:+${zlib[*]}}" "${test_files[@]}" "${golden[@]}"
+    finish device_tests "${golden:+${zlib[*]}}" "${test_files[@]}" "${golden[@]}"
     tests+=(device_tests)
   fi
   for file in "${single_files[@]}"; do
     name=$(basename "$file" .cu)
-    finish "$name" "-lcublas" "$file"
+    finish "$name" "" "$file"
     tests+=("$name")
   done
 fi
-if has_step benchmarks; then finish sheafnn_gpu_benchmarks "-lcublas" "${benchmark_files[@]}"; fi
+if has_step benchmarks; then finish sheafnn_gpu_benchmarks "" "${benchmark_files[@]}"; fi
 
 # --- Running ---
 
@@ -266,7 +300,9 @@ if has_step benchmarks && [ -x "$work/sheafnn_gpu_benchmarks" ]; then
   if [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
 fi
 
-# Memory errors and races. All runs side by side: nothing is timed any more.
+# Memory errors, races and misplaced barriers. All runs side by side: nothing is timed any more. Races and barriers are
+# looked for in the kernels of the executor: what cuBLAS does with its shared memory is not ours to judge. Trainings are
+# left out, they launch the kernels of the other tests again and again.
 if has_step sanitizer; then
   sanitizer=$(command -v compute-sanitizer || true)
   for place in "$(dirname "$nvcc")" /usr/local/cuda/bin /usr/local/cuda/compute-sanitizer; do
@@ -276,27 +312,51 @@ if has_step sanitizer; then
     report skipped "compute-sanitizer: not here"
   else
     seconds=$(within 240)
-    for tool in memcheck racecheck; do
-      options=(--tool "$tool" --error-exitcode 9)
-      # Some tests ask for what fails, such as more memory than there is.
-      if [ $tool = memcheck ]; then options+=(--report-api-errors no); fi
+    tools=(memcheck racecheck synccheck)
+    own_kernels=()
+    for option in --kernel-regex --kernel-name --filter; do  # what it is called depends on the version
+      if "$sanitizer" --help 2>&1 | grep -q -e "$option "; then
+        own_kernels=("$option" kns=run_parts)
+        break
+      fi
+    done
+    for tool in "${tools[@]}"; do
       for name in "${tests[@]}"; do
         [ -x "$work/$name" ] || continue
+        options=(--tool "$tool" --error-exitcode 9 --print-limit 100)
+        # Some tests ask for what fails, such as more memory than there is.
+        if [ "$tool" = memcheck ]; then options+=(--report-api-errors no); fi
+        arguments=()
+        if [ "$name" = device_tests ]; then
+          arguments=("--source-file-exclude=*test_device_training*")
+          if [ "$tool" != memcheck ]; then options+=("${own_kernels[@]}"); fi
+        fi
         (
-          timeout -k 5 "$seconds" "$sanitizer" "${options[@]}" "$work/$name" > "$work/$tool.$name.log" 2>&1
+          timeout -k 5 "$seconds" "$sanitizer" "${options[@]}" "$work/$name" "${arguments[@]}" \
+            > "$work/$tool.$name.log" 2>&1
           echo $? > "$work/$tool.$name.rc"
         ) &
       done
     done
     wait
-    for tool in memcheck racecheck; do
+    for tool in "${tools[@]}"; do
       for name in "${tests[@]}"; do
         [ -x "$work/$name" ] || continue
-        { echo "=== $tool $name"; cat "$work/$tool.$name.log"; } >> "$out/sanitizer.log"
-        if grep -q 'Device not supported' "$work/$tool.$name.log"; then
-          report skipped "$tool $name: compute-sanitizer cannot work on this device (sanitizer.log)"
+        log=$work/$tool.$name.log rc=$(cat "$work/$tool.$name.rc")
+        # All together below 16 MiB.
+        { echo "=== $tool $name: exit code $rc"; head -c 1500000 "$log"; } >> "$out/sanitizer.log"
+        if [ "$(wc -c < "$log")" -gt 1500000 ]; then printf '\n… and more\n' >> "$out/sanitizer.log"; fi
+        what="$tool $name"
+        if [ "$tool" != memcheck ] && [ "$name" = device_tests ]; then
+          what+=$([ ${#own_kernels[@]} -gt 0 ] && echo ", own kernels" || echo ", kernels of cuBLAS too")
+        fi
+        if grep -q 'Device not supported' "$log"; then
+          report skipped "$what: compute-sanitizer cannot work on this device (sanitizer.log)"
+        elif [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+          found=$(grep -cE '^=+ +(Invalid|Misaligned|Error|Warning|Barrier|Program hit)' "$log")
+          report FAILED "$what: not finished in its time; $found findings until then (sanitizer.log)"
         else
-          verdict "$(cat "$work/$tool.$name.rc")" "$tool $name" sanitizer.log
+          verdict "$rc" "$what" sanitizer.log
         fi
       done
     done

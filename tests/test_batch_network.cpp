@@ -25,9 +25,9 @@ std::vector<double> part(const std::vector<double>& all, Index i, Index count) {
 
 /// A batch against the CPU, one run after the other.
 template <class Model>
-void compare(const ModelOptions& options, const Step& step, double bound, bool edgeless = false) {
+void compare(const ModelOptions& options, const Step& step, double bound,
+             const batch_checks::Problem& problem = batch_checks::small_problem()) {
   using S = typename Model::Scalar;
-  const batch_checks::Problem problem = batch_checks::small_problem(edgeless);
   cuda::HostExecutor executor;
   const batch_checks::BatchOutcome own = batch_checks::run_batch<Model>(executor, problem, options, step);
   const Index n = problem.graph.node_count(), classes = options.classes;
@@ -160,8 +160,18 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deter
 TEST_CASE("a batch on the device's kernels agrees with the CPU: stalks of one coordinate, graphs without edges") {
   compare<Bsnn<SpecialOrthogonal<1>, double>>(small_options(), {}, bound);
   compare<Nsd<GeneralLinear<1>, double>>(small_options(), {}, bound);
-  compare<Bsnn<Diagonal<2>, double>>(small_options(), {}, bound, true);
-  compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, true);
+  const batch_checks::Problem edgeless = batch_checks::small_problem(true);
+  compare<Bsnn<Diagonal<2>, double>>(small_options(), {}, bound, edgeless);
+  compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, edgeless);
+}
+
+TEST_CASE(
+    "a batch on the device's kernels agrees with the CPU: a node whose arcs are summed in segments, many "
+    "classes") {
+  ModelOptions o = small_options();
+  o.classes = 11;
+  o.add_lp = true;
+  compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
 }
 
 TEST_CASE("the order of items and groups does not matter to the device's kernels") {

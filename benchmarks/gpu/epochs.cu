@@ -28,7 +28,7 @@ Timing time_epochs(Executor& executor, const Settings& settings, GpuModel model,
 
 void measure_epochs(Executor& executor, const Settings& settings, Report& report) {
   for (const EpochGraph& graph : epoch_graphs) {
-    const sheafnn::Dataset data = twin(graph);
+    const sheafnn::Dataset data = twin(graph, 1, true);
     for (std::size_t model = 0; model < epoch_models.size(); ++model) {
       for (std::size_t maps = 0; maps < epoch_maps.size(); ++maps) {
         const std::string name = concat(graph.name, "/", epoch_models[model], "/", epoch_maps[maps]);
@@ -76,15 +76,15 @@ std::string batch_name(const std::array<std::size_t, 2>& model, Index count) {
 }
 
 void measure_batches(Executor& executor, const Settings& settings, Report& report) {
-  const sheafnn::Dataset data = twin(epoch_graphs[0], 10);
+  const sheafnn::Dataset data = twin(epoch_graphs[0], 10, true);
   for (const auto& model : batch_models) {
     for (const Index count : batch_counts) {
-      const double before = used_bytes();
+      const double before = used_bytes(executor);
       double used = 0;
       Timing t;
       {
         const std::unique_ptr<GpuTrainings> trainings = (*gpu_models[model[0]][model[1]])(executor, {data, count});
-        used = used_bytes() - before;
+        used = used_bytes(executor) - before;
         t = time_replays(executor, settings.effort());
         if (!trainings->finite()) throw std::runtime_error("a training of the batch diverged");
       }

@@ -35,8 +35,11 @@ struct DeviceFacts {
 /// Why there is no device to measure; empty when there is one.
 [[nodiscard]] inline std::string no_device() { return sheafnn::cuda::device_count().reason; }
 
+/// The executor; its device becomes this thread's, for the events and streams of the benchmarks.
 [[nodiscard]] inline std::unique_ptr<Executor> open_device(int device) {
-  return std::make_unique<Executor>(device);
+  auto executor = std::make_unique<Executor>(device);  // refuses devices that there are not
+  sheafnn::cuda::check(cudaSetDevice(device), "cudaSetDevice", device);
+  return executor;
 }
 
 /// \throws CudaError  a device that does not answer
@@ -51,10 +54,11 @@ struct DeviceFacts {
           static_cast<double>(properties.totalGlobalMem), static_cast<double>(properties.l2CacheSize)};
 }
 
-/// Bytes in use on the current device, by all of its users.
-[[nodiscard]] inline double used_bytes() {
+/// Bytes in use on the executor's device, by all of its users.
+[[nodiscard]] inline double used_bytes(const Executor& executor) {
+  const sheafnn::cuda::CurrentDevice current(executor.device());
   std::size_t free = 0, total = 0;
-  sheafnn::cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", 0);
+  sheafnn::cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", executor.device());
   return static_cast<double>(total - free);
 }
 
@@ -63,7 +67,7 @@ struct DeviceFacts {
 [[nodiscard]] inline std::string no_device() { return {}; }
 [[nodiscard]] inline std::unique_ptr<Executor> open_device(int) { return std::make_unique<Executor>(); }
 [[nodiscard]] inline DeviceFacts device_facts(int) { return {"the host (a rehearsal)", "no CUDA", 0, 0}; }
-[[nodiscard]] inline double used_bytes() { return 0; }
+[[nodiscard]] inline double used_bytes(const Executor&) { return 0; }
 
 #endif
 

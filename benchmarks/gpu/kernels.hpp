@@ -25,10 +25,20 @@
 namespace benchmarks {
 
 /// Kernels of a family of maps, in the order of an epoch, …
-inline constexpr std::array<std::string_view, 14> family_kernel_names = {
-    "add projections per pair", "activate posterior",   "sample maps",        "build nodes",   "mix and scale",
-    "diffusion forward",        "activation backward",  "diffusion backward", "edge gradient", "node gradient",
-    "mix backward",             "build nodes backward", "sample maps backward", "gather projections"};
+inline constexpr std::array<std::string_view, 14> family_kernel_names = {"add projections per pair",
+                                                                         "activate posterior",
+                                                                         "sample maps",
+                                                                         "build nodes",
+                                                                         "mix and scale",
+                                                                         "diffusion forward",
+                                                                         "activation backward",
+                                                                         "diffusion backward",
+                                                                         "edge gradient",
+                                                                         "node gradient",
+                                                                         "mix backward",
+                                                                         "build nodes backward",
+                                                                         "sample maps backward",
+                                                                         "gather projections"};
 /// … and those that do not depend on it.
 inline constexpr std::array<std::string_view, 9> common_kernel_names = {"dropout of stored features",
                                                                         "sparse input",
@@ -193,14 +203,17 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
                     MixForward<Family, float>{graph, range, sheaf.view(), shape, 1, right, 0, left, 0, x.data(),
                                               product.data(), y.data(), w.data()});
   });
+  const auto diffusion = [&](const FloatArray& features) {
+    return Diffusion<Family, float>{graph, range, sheaf.view(), shape, features.data(), segments.data()};
+  };
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
     executor.launch(graph.segments * f, 1,
-                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(), segments.data()});
+                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(),
+                                                     segments.data()});
     executor.launch(n * f, 1,
-                    DiffuseForward<Family, float>{graph, range, sheaf.view(), shape, epsilon, 0, true, w.data(),
-                                                  segments.data(), x.data(), r.data(), out.data(), runs.data(), pass,
-                                                  1, nullptr});
+                    DiffuseForward<Family, float>{diffusion(w), epsilon, 0, true, x.data(), r.data(), out.data(),
+                                                  runs.data(), pass, 1, nullptr, 1});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(n * f, 1,
@@ -211,9 +224,7 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
                                                      segments.data()});
-    executor.launch(n * f, 1,
-                    DiffuseBackward<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(), segments.data(),
-                                                   w_bar.data(), y_bar.data()});
+    executor.launch(n * f, 1, DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data(), 1});
   });
   const int lanes = team_lanes(f);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {
@@ -238,11 +249,12 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
   measure(numbers(pairs * (1 + Sizes::map + Q::parameter_size + 2 * raw_size + (weighted ? 2 : 0)) + edge_weights +
                   m * Sizes::transport + blocks),
           [&] {
-            executor.launch(m, 1,
-                            BackwardSampledEdges<Family, float>{graph, sheaf.view(), sheaf.gradient(), runs.data(),
-                                                                1, 1, raw_pairs, parameter_pairs, raw_bar_pairs,
-                                                                householder, weight.data(), factor.data(),
-                                                                logit_bar.data(), true, kl.data()});
+            executor.launch_teams(m, 1, 1,
+                                  BackwardSampledEdges<Family, float>{graph, sheaf.view(), sheaf.gradient(),
+                                                                      runs.data(), 1, 1, raw_pairs,
+                                                                      parameter_pairs, raw_bar_pairs, householder,
+                                                                      weight.data(), factor.data(),
+                                                                      logit_bar.data(), true, kl.data(), 1});
           });
   measure(gathering(n + pairs + pairs * q + n * 2 * q, pairs * q, 2 * q), [&] {
     executor.launch_teams(n * q, 1, arc_lanes,

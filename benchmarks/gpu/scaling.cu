@@ -37,11 +37,11 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
     const auto start = Clock::now();
     const sheafnn::Dataset data = large_task(edges);
     const double generation = std::chrono::duration<double>(Clock::now() - start).count();
-    const double before = used_bytes();
+    const double before = used_bytes(executor);
     const std::string name = concat(edges);
     try {
       const std::unique_ptr<GpuTrainings> trainings = bsnn_special_orthogonal(executor, {data, 1, 2});
-      const double used = used_bytes() - before;
+      const double used = used_bytes(executor) - before;
       const double preparation = std::chrono::duration<double>(Clock::now() - start).count() - generation;
       const Timing t = time_replays(executor, settings.effort());
       if (!trainings->finite()) throw std::runtime_error(concat(data.name, ": training diverged"));

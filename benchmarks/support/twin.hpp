@@ -39,9 +39,33 @@ namespace benchmarks {
                                          std::vector<double>(static_cast<std::size_t>(entries), 1.0), columns);
 }
 
+/// A graph with some edges {u, v} turned into {0, v}, so that node 0 has `degree` of them.
+[[nodiscard]] inline sheafnn::Graph with_hub(const sheafnn::Graph& graph, sheafnn::Index degree) {
+  using sheafnn::Index;
+  const Index m = graph.edge_count();
+  std::vector<sheafnn::Edge> edges;
+  std::vector<bool> neighbour(static_cast<std::size_t>(graph.node_count()));
+  for (Index e = 0; e < m; ++e) {
+    edges.push_back(graph.edge(e));
+    if (edges.back().u == 0) neighbour[static_cast<std::size_t>(edges.back().v)] = true;
+  }
+  Index missing = degree - graph.degree(0);
+  for (Index k = 0; k < m && missing > 0; ++k) {
+    // Edges are in the order of their nodes: take them from everywhere.
+    sheafnn::Edge& edge = edges[static_cast<std::size_t>(k * 7919 % m)];
+    if (edge.u == 0 || neighbour[static_cast<std::size_t>(edge.v)]) continue;
+    neighbour[static_cast<std::size_t>(edge.v)] = true;
+    edge.u = 0;
+    --missing;
+  }
+  return sheafnn::Graph(graph.node_count(), edges);
+}
+
 /// A synthetic graph with as many nodes, edges, features, non-zero features and classes as a graph of the table,
 /// named "NAME twin".
-[[nodiscard]] inline sheafnn::Dataset twin(const EpochGraph& graph, sheafnn::Index splits = 1) {
+///
+/// \param hub  one node has as many neighbours as the most crowded one of that graph
+[[nodiscard]] inline sheafnn::Dataset twin(const EpochGraph& graph, sheafnn::Index splits = 1, bool hub = false) {
   sheafnn::SyntheticOptions options;
   options.nodes = graph.nodes;
   options.degree = 2 * static_cast<double>(graph.edges) / static_cast<double>(graph.nodes);
@@ -50,6 +74,7 @@ namespace benchmarks {
   options.splits = splits;
   sheafnn::Dataset data = sheafnn::synthetic(options);
   data.features = spread_features(graph.nodes, graph.features, graph.entries);
+  if (hub) data.graph = with_hub(data.graph, graph.largest_degree);
   data.name = std::string(graph.name) + " twin";
   return data;
 }

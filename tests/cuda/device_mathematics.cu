@@ -11,6 +11,7 @@
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
+#include "worst.hpp"
 
 namespace {
 
@@ -33,7 +34,8 @@ SHEAFNN_HD float incident_pair(const float* raw, std::uint32_t arc) {
   const Transport<Family, float> block = off_diagonal_block<Family, float>(scaling.scale, q, scaling.scale);
   Transport<Family, float> q_bar;
   Gram<Family, float> scale_bar, other_scale_bar, degree_bar = g;
-  off_diagonal_block_backward<Family, float>(scaling.scale, q, scaling.scale, block, q_bar, scale_bar, other_scale_bar);
+  off_diagonal_block_backward<Family, float>(scaling.scale, q, scaling.scale, block, q_bar, scale_bar,
+                                             other_scale_bar);
   node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scale_bar, degree_bar);
   map_bar = map;
   transport_backward<Family, float>(map, map, q_bar, map_bar, map_bar);
@@ -87,8 +89,7 @@ double compare_rotations() {
   double worst = 0;
   for (int id = 0; id < count; ++id) {
     const double host = rotation_sample<N>(static_cast<std::uint32_t>(id));
-    const double difference = std::abs(result[id] - host) / (1 + std::abs(host));
-    if (!(difference <= worst)) worst = difference;
+    worst = test::worse(worst, std::abs(result[id] - host) / (1 + std::abs(host)));
   }
   std::printf("distributions on SO(%d): largest relative difference between device and host %.2g\n", N, worst);
   return worst;
@@ -101,7 +102,8 @@ double compare(const char* name) {
   float raw[count * width], result[count];
   for (int i = 0; i < count * width; ++i) raw[i] = static_cast<float>((i * 37) % 101) / 50.0f - 1.0f;
   float *device_raw = nullptr, *device_out = nullptr;
-  if (cudaMalloc(&device_raw, sizeof raw) != cudaSuccess || cudaMalloc(&device_out, sizeof result) != cudaSuccess) return -1;
+  if (cudaMalloc(&device_raw, sizeof raw) != cudaSuccess || cudaMalloc(&device_out, sizeof result) != cudaSuccess)
+    return -1;
   cudaMemcpy(device_raw, raw, sizeof raw, cudaMemcpyHostToDevice);
   incident_pairs<Family><<<(count + 127) / 128, 128>>>(device_raw, width, count, device_out);
   if (cudaMemcpy(result, device_out, sizeof result, cudaMemcpyDeviceToHost) != cudaSuccess) return -1;
@@ -110,8 +112,7 @@ double compare(const char* name) {
   double worst = 0;
   for (int arc = 0; arc < count; ++arc) {
     const double host = incident_pair<Family>(raw + arc * width, static_cast<std::uint32_t>(arc));
-    const double difference = std::abs(result[arc] - host) / (1 + std::abs(host));
-    if (!(difference <= worst)) worst = difference;
+    worst = test::worse(worst, std::abs(result[arc] - host) / (1 + std::abs(host)));
   }
   std::printf("%s: largest relative difference between device and host %.2g\n", name, worst);
   return worst;

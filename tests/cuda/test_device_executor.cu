@@ -4,12 +4,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "sheafnn/cuda/array.hpp"
 #include "sheafnn/cuda/device_executor.hpp"
 #include "sheafnn/cuda/host_executor.hpp"
-#include "sheafnn/nn/activation.hpp"
+#include "worst.hpp"
 
 using namespace sheafnn;
 using cuda::Array;
@@ -18,12 +19,12 @@ using cuda::HostExecutor;
 
 namespace {
 
-/// Writes a number that tells item and group.
+/// Writes a number that tells item and group, and is exact.
 struct Numbers {
   Index items;
   double* out;
   SHEAFNN_HD void operator()(Index item, Index group) const {
-    out[group * items + item] = static_cast<double>(item) + 1e-3 * static_cast<double>(group);
+    out[group * items + item] = static_cast<double>(group * items + item) + 0.5;
   }
 };
 
@@ -77,8 +78,9 @@ std::vector<S> sums(Executor& executor, Index items, Index groups, int lanes) {
 }
 
 template <class S, class Executor>
-std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed, bool add, Index inner) {
-  constexpr Index rows = 5, columns = 3, batches = 4, pad = 2;
+std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed, bool add, Index inner,
+                       Index rows = 5) {
+  constexpr Index columns = 3, batches = 4, pad = 2;
   const Index a_stride = (a_transposed ? rows : inner) + pad, b_stride = (b_transposed ? inner : columns) + pad;
   const Index a_size = (a_transposed ? inner : rows) * a_stride,
               b_size = (b_transposed ? columns : inner) * b_stride;
@@ -122,10 +124,37 @@ TEST_CASE("teams sum as the host does") {
       const std::vector<double> own = sums<double>(device, items, 3, lanes),
                                 other = sums<double>(host, items, 3, lanes);
       double worst = 0;  // the device may fuse a product and a sum
-      for (std::size_t i = 0; i < own.size(); ++i) worst = std::max(worst, std::abs(own[i] - other[i]));
+      for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
       CHECK(worst <= 1e-14);
     }
   }
+}
+
+TEST_CASE("kernels that share a launch do what they do alone") {
+  DeviceExecutor device;
+  HostExecutor host;
+  const auto together = [](auto& executor) {
+    using Executor = std::remove_reference_t<decltype(executor)>;
+    const std::vector<double> values = sequence<double>(101);
+    Array<Executor, double> in(executor, "test", std::span<const double>(values));
+    Array<Executor, double> first(executor, "test", 300 * 3), second(executor, "test", 77 * 5 * 2),
+        third(executor, "test", 1);
+    executor.launch_together(cuda::Items{300, 3, Numbers{300, first.data()}},
+                             cuda::Items{0, 9, Numbers{0, nullptr}}, cuda::Items{7, 0, Numbers{7, nullptr}},
+                             cuda::Teams{77, 5, 8, Sums<double>{in.data(), 21, 8, 77, second.data()}},
+                             cuda::Items{1, 1, Numbers{1, third.data()}});
+    std::vector<double> all = first.download();
+    for (const auto* part : {&second, &third}) {
+      const std::vector<double> rest = part->download();
+      all.insert(all.end(), rest.begin(), rest.end());
+    }
+    return all;
+  };
+  const std::vector<double> own = together(device), other = together(host);
+  double worst = 0;
+  REQUIRE(own.size() == other.size());
+  for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+  CHECK(worst <= 1e-14);
 }
 
 TEST_CASE("products of all shapes agree with the host") {
@@ -140,13 +169,30 @@ TEST_CASE("products of all shapes agree with the host") {
       const std::vector<double> other = product<double>(host, a, b, add, inner);
       REQUIRE(own.size() == other.size());
       double worst = 0;
-      for (std::size_t i = 0; i < own.size(); ++i) worst = std::max(worst, std::abs(own[i] - other[i]));
+      for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
       CHECK(worst <= 1e-14 * static_cast<double>(inner + 1));
       const std::vector<float> single = product<float>(device, a, b, add, inner);
       worst = 0;
-      for (std::size_t i = 0; i < own.size(); ++i) worst = std::max(worst, std::abs(single[i] - other[i]));
+      for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(single[i] - other[i]));
       CHECK(worst <= 1e-6 * static_cast<double>(inner + 1));
     }
+  }
+}
+
+TEST_CASE("products that are left to cuBLAS agree with the host") {
+  DeviceExecutor device;
+  HostExecutor host;
+  constexpr Index inner = 400, rows = 300;
+  static_assert(rows * 3 * inner * 4 > DeviceExecutor::small_product);
+  for (int kind = 0; kind < 8; ++kind) {
+    CAPTURE(kind);
+    const bool a = (kind & 1) != 0, b = (kind & 2) != 0, add = (kind & 4) != 0;
+    const std::vector<double> own = product<double>(device, a, b, add, inner, rows);
+    const std::vector<double> other = product<double>(host, a, b, add, inner, rows);
+    REQUIRE(own.size() == other.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+    CHECK(worst <= 1e-14 * static_cast<double>(inner));
   }
 }
 
@@ -172,7 +218,7 @@ TEST_CASE("errors name the call, the device and the need") {
   CHECK_THROWS_WITH_AS(static_cast<void>(device.allocate("embeddings", std::size_t{1} << 50)),
                        doctest::Contains("embeddings need"), cuda::OutOfDeviceMemory);
   // The executor is still of use.
-  CHECK(numbers(device, 10, 2).back() == 9.001);
+  CHECK(numbers(device, 10, 2).back() == 19.5);
   CHECK_THROWS_WITH_AS(DeviceExecutor(1000), doctest::Contains("device"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(DeviceExecutor(-1), doctest::Contains("device"), std::invalid_argument);
 }

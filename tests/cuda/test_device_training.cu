@@ -10,6 +10,7 @@
 #include "sheafnn/cuda/host_executor.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "worst.hpp"
 
 namespace {
 
@@ -61,9 +62,9 @@ double curve_difference(const TrainResult& a, const TrainResult& b, std::size_t 
   REQUIRE(a.history.size() >= epochs);
   REQUIRE(b.history.size() >= epochs);
   for (std::size_t i = 0; i < epochs; ++i) {
-    worst = std::max(worst, std::abs(a.history[i].loss - b.history[i].loss) / std::abs(b.history[i].loss));
-    worst = std::max(worst, std::abs(a.history[i].validation_loss - b.history[i].validation_loss) /
-                                std::abs(b.history[i].validation_loss));
+    worst = test::worse(worst, std::abs(a.history[i].loss - b.history[i].loss) / std::abs(b.history[i].loss));
+    worst = test::worse(worst, std::abs(a.history[i].validation_loss - b.history[i].validation_loss) /
+                                   std::abs(b.history[i].validation_loss));
   }
   return worst;
 }

@@ -21,7 +21,10 @@ class Array {
   Array() = default;
   /// \param what  for messages: what the memory is for
   /// \throws what the executor throws when memory runs out
-  Array(Executor& executor, std::string_view what, Index size) : executor_(&executor), size_(size) {
+  Array(Executor& executor, std::string_view what, Index size)
+      : Array() {  // so that the destructor releases the memory when zero() throws
+    executor_ = &executor;
+    size_ = size;
     if (size <= 0) return;
     data_ = static_cast<T*>(executor.allocate(what, static_cast<std::size_t>(size) * sizeof(T)));
     executor.zero(data_, size);

@@ -11,15 +11,17 @@
 
 namespace sheafnn::cuda {
 
-/// Rows that are left of a sum, `width` columns each; those of a run lie `stride` numbers behind the last one's.
+/// Rows that are left of a sum; those of a run lie `stride` numbers behind the last one's.
 struct RowsLeft {
   const double* rows = nullptr;
-  Index count = 0, stride = 0, width = 1;
+  Index count = 0, stride = 0;
 
-  /// Adds what a lane of a team of most_lanes finds in every column.
+  /// Adds what a lane of a team of most_lanes finds in each of the `Width` columns, which are all there are.
+  template <int Width>
   SHEAFNN_HD void add(Index run, int lane, double* sums) const {
-    for (Index k = lane; k < count; k += most_lanes) {
-      for (Index column = 0; column < width; ++column) sums[column] += rows[run * stride + k * width + column];
+    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < count; k += most_lanes) {
+      const double* row = rows + run * stride + k * Width;
+      SHEAFNN_UNROLL for (int column = 0; column < Width; ++column) sums[column] += row[column];
     }
   }
 };
@@ -63,13 +65,21 @@ class ColumnTree {
   void run(Executor& executor, const T* values, bool stay) {
     if constexpr (std::is_same_v<T, double>) {
       if (stay && rows_ <= most_rows) {
-        left_ = {values, rows_, rows_ * width_, width_};
+        left_ = {values, rows_, rows_ * width_};
         return;
       }
     }
+    executor.launch_together(begin(values));
+    finish(executor);
+  }
+
+  /// The first of the launches of run() by itself, to be followed by finish().
+  [[nodiscard]] Items<ColumnSums<T>> begin(const T* values) {
+    const Index rows = shrunk(rows_);
+    return {rows * width_, runs_, {values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows}};
+  }
+  void finish(Executor& executor) {
     Index rows = shrunk(rows_);
-    executor.launch(rows * width_, runs_,
-                    ColumnSums<T>{values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows});
     int from = 0;
     while (rows > most_rows) {
       const Index next = shrunk(rows);
@@ -79,7 +89,7 @@ class ColumnTree {
       from = 1 - from;
       rows = next;
     }
-    left_ = {level_[from].data(), rows, stride_, width_};
+    left_ = {level_[from].data(), rows, stride_};
   }
 
   /// What is left after run(); nothing before.

@@ -23,30 +23,70 @@ namespace sheafnn::cuda {
 
 namespace detail {
 
-/// One thread per item; groups beyond the grid's limit are taken in turn.
-template <class Kernel>
-static __global__ void run_items(Index items, Index groups, Kernel kernel) {
-  const Index item = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (item >= items) return;
-  for (Index group = blockIdx.y; group < groups; group += gridDim.y) kernel(item, group);
+/// Programmatic dependent launch, devices of compute capability 9.0 and later: lets the next kernel's blocks be placed
+/// while this one runs, and waits for the previous kernel, all of it, with its results. Every kernel does so before
+/// anything else, in all threads; as a kernel ends after the one before it, what an earlier one wrote is there as well.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
 }
 
+/// Threads of a block.
+inline constexpr Index block_threads = 128;
+
+/// Blocks of a part in the grid's first dimension; groups are its second.
+template <class Kernel>
+[[nodiscard]] __host__ __device__ Index blocks_of(const Items<Kernel>& part) {
+  return part.groups > 0 ? (part.items + block_threads - 1) / block_threads : 0;
+}
+template <class Kernel>
+[[nodiscard]] __host__ __device__ Index blocks_of(const Teams<Kernel>& part) {
+  return part.groups > 0 ? (part.items * part.lanes + block_threads - 1) / block_threads : 0;
+}
+
+/// A block of a part: one thread per item. Groups beyond the grid's limit are taken in turn.
+template <class Kernel>
+__device__ void run_block(const Items<Kernel>& part, Index block) {
+  const Index item = block * block_threads + threadIdx.x;
+  if (item >= part.items) return;
+  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) part.kernel(item, group);
+}
 /// `lanes` threads of a warp per item. Threads behind the last item take part in the exchange, with zeros.
 template <class Kernel>
-static __global__ void run_teams(Index items, Index groups, int lanes, Kernel kernel) {
+__device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
-  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const Index item = thread / lanes;
-  const int lane = static_cast<int>(thread % lanes);
-  for (Index group = blockIdx.y; group < groups; group += gridDim.y) {
+  const Index thread = block * block_threads + threadIdx.x;
+  const Index item = thread / part.lanes;
+  const int lane = static_cast<int>(thread % part.lanes);
+  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) {
     S sums[Kernel::outputs];
     for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
-    if (item < items) kernel.part(item, group, lane, sums);
-    for (int half = lanes / 2; half > 0; half /= 2) {
-      for (int k = 0; k < Kernel::outputs; ++k) sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
+    if (item < part.items) part.kernel.part(item, group, lane, sums);
+    for (int half = part.lanes / 2; half > 0; half /= 2) {
+      for (int k = 0; k < Kernel::outputs; ++k)
+        sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
     }
-    if (lane == 0 && item < items) kernel.finish(item, group, sums);
+    if (lane == 0 && item < part.items) part.kernel.finish(item, group, sums);
   }
+}
+
+/// The parts' blocks one after another.
+template <class... Parts>
+static __global__ void run_parts(Parts... parts) {
+  wait_for_previous();
+  Index block = blockIdx.x;
+  const auto run = [&](const auto& part) {
+    const Index count = blocks_of(part);
+    if (block >= count) {
+      block -= count;
+      return false;
+    }
+    run_block(part, block);
+    return true;
+  };
+  static_cast<void>((run(parts) || ...));
 }
 
 }  // namespace detail
@@ -79,6 +119,7 @@ class DeviceExecutor {
     require(device >= 0 && device < devices.count, "device", device,
             concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
+    early_ = can_start_early(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     try {
       check(cublasCreate(&blas_), "cublasCreate", device);
@@ -137,27 +178,34 @@ class DeviceExecutor {
           device_);
   }
 
+  template <class... Parts>
+  void launch_together(const Parts&... parts) {
+    static_assert((std::is_trivially_copyable_v<Parts> && ...));
+    const Index blocks = (detail::blocks_of(parts) + ...), groups = std::max({parts.groups...});
+    if (blocks <= 0) return;
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
+    start(detail::run_parts<Parts...>, grid, parts...);
+  }
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {
-    static_assert(std::is_trivially_copyable_v<Kernel>);
-    if (items <= 0 || groups <= 0) return;
-    const CurrentDevice current(device_);
-    detail::run_items<Kernel><<<grid(items, groups), threads, 0, stream_>>>(items, groups, kernel);
-    check(cudaGetLastError(), "a kernel launch", device_);
+    launch_together(Items{items, groups, kernel});
   }
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    static_assert(std::is_trivially_copyable_v<Kernel>);
-    if (items <= 0 || groups <= 0) return;
-    const CurrentDevice current(device_);
-    detail::run_teams<Kernel><<<grid(items * lanes, groups), threads, 0, stream_>>>(items, groups, lanes, kernel);
-    check(cudaGetLastError(), "a kernel launch", device_);
+    launch_together(Teams{items, groups, lanes, kernel});
   }
+
+  /// By a kernel of our own, which is placed early, up to so many products of two numbers; by cuBLAS beyond.
+  static constexpr Index small_product = Index{1} << 20;
 
   /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
   template <class S>
   void multiply(const Product<S>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
+    if (p.rows * p.columns * p.inner * p.batches <= small_product) {
+      const SmallProduct<S> kernel(p);
+      return launch_teams(kernel.items(), p.batches, kernel.lanes, kernel);
+    }
     const CurrentDevice current(device_);
     const auto size = [this](Index value) {
       if (value > INT_MAX)
@@ -214,12 +262,35 @@ class DeviceExecutor {
   void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
 
  private:
-  static constexpr unsigned threads = 128;
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-  [[nodiscard]] static dim3 grid(Index items, Index groups) {
-    return {static_cast<unsigned>((items + threads - 1) / threads),
-            static_cast<unsigned>(std::min<Index>(groups, 65535)), 1};
+  /// Can kernels be placed before the previous one has ended, in recordings too?
+  [[nodiscard]] static bool can_start_early(int device) {
+    int major = 0, driver = 0;
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute",
+          device);
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
+    return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
+  }
+  /// Enqueues a kernel; its blocks may be placed early if its code waits for the previous kernel. The code may be made
+  /// for an older device than this one.
+  template <class... Parameters>
+  void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
+    const CurrentDevice current(device_);
+    cudaLaunchAttribute early{};
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = static_cast<unsigned>(detail::block_threads);
+    config.stream = stream_;
+    if (early_) {
+      cudaFuncAttributes code{};
+      check(cudaFuncGetAttributes(&code, kernel), "cudaFuncGetAttributes", device_);
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+      config.attrs = &early;
+      config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+    }
+    check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
   }
   [[nodiscard]] static double mebibytes(std::size_t bytes) {
     return static_cast<double>(bytes / 104858) / 10;  // one decimal
@@ -232,14 +303,20 @@ class DeviceExecutor {
           device_);
     synchronise();
   }
+  /// Ignores errors: there is nothing left to do about them.
   void close() noexcept {
+    int before = device_;
+    static_cast<void>(cudaGetDevice(&before));
+    static_cast<void>(cudaSetDevice(device_));  // cuBLAS wants the device of its handle
     forget();
     if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
     if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));
     if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+    static_cast<void>(cudaSetDevice(before));
   }
 
   int device_ = 0;
+  bool early_ = false;
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;

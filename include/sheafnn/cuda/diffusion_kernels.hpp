@@ -8,19 +8,20 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/cuda/feature_kernels.hpp"
+#include "sheafnn/cuda/sheaf_backward_kernels.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::cuda {
 
-/// Adds Σ L_uv w_v over arcs [first, last) of a node, at one channel: D learned coordinates, then the fixed filters' plain
-/// sums of neighbours. `features` points at the channel of the first node.
+/// Adds Σ L_uv w_v over arcs first, first + step, … below last of a node, at one channel: D learned coordinates, then the
+/// fixed filters' plain sums of neighbours. `features` points at the channel of the first node.
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
                                               const FeatureShape<S>& shape, std::int32_t first, std::int32_t last,
-                                              const S* features, S* sums) {
+                                              const S* features, S* sums, int step = 1) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
   const Index f = shape.channels, row = shape.row(), m = graph.edges;
-  SHEAFNN_UNROLL_FOUR for (std::int32_t arc = first; arc < last; ++arc) {
+  SHEAFNN_UNROLL_FOUR for (std::int32_t arc = first; arc < last; arc += step) {
     const Index pair = graph.arc_pair[arc];
     const S* x = features + graph.target[arc] * row;
     // From the smaller endpoint (side 0) L_uv = −Q_e, from the larger one −Q_eᵀ.
@@ -67,54 +68,64 @@ struct SegmentNeighbours {
   }
 };
 
-/// R = L W and Z = S R at one node and channel, for D learned coordinates and the fixed filters behind them.
-///
-/// \param features  W of the instance, at the channel
-/// \param partial   of the instance, at the channel: what SegmentNeighbours found for crowded nodes
+/// L at one node and channel, for kernels that go on with it: one thread adds up the arcs, or what SegmentNeighbours found
+/// of crowded nodes; or a team does, lanes over arcs (GraphView::gather_lanes). Then R = L W and Z = S R, for D learned
+/// coordinates and the fixed filters behind them.
 template <class Family, class S>
-SHEAFNN_HD SHEAFNN_INLINE void diffuse_at(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
-                                          const FeatureShape<S>& shape, Index slot, Index u, const S* features,
-                                          const S* partial, S* r, S* z) {
+struct Diffusion {
   using Sizes = BlockSizes<Family>;
-  constexpr int D = Family::stalk_dimension;
-  const Index f = shape.channels, node = slot * graph.nodes + u;
-  const S* own = features + u * shape.row();
-  S x[D], sums[D + 2] = {};
-  const std::int32_t segment = graph.node_segment[u], last_segment = graph.node_segment[u + 1];
-  if (segment == last_segment) {
-    add_neighbours<Family>(graph, sheaf.transport + slot * graph.edges * Sizes::transport, shape, graph.offset[u],
-                           graph.offset[u + 1], features, sums);
-  } else {
-    for (std::int32_t s = segment; s < last_segment; ++s) {
-      SHEAFNN_UNROLL for (int i = 0; i < D + 2; ++i) {
-        if (i < shape.coordinates) sums[i] += partial[s * shape.row() + i * f];
-      }
-    }
-  }
-  load_stalk<D>(own, f, x);
-  times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] += sums[i];
-  times<D, Sizes::gram>(sheaf.scale + node * Sizes::gram, r, z);
-  SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
-    if (i < shape.coordinates) {
-      r[i] = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * sums[i];
-      z[i] = graph.inverse_root[u] * r[i];
-    }
-  }
-}
-
-/// Forward: R and X'. item (node, channel), group: instance.
-template <class Family, class S>
-struct DiffuseForward {
+  static constexpr int D = Family::stalk_dimension, most = D + 2;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
+  const S* features;  ///< W
+  const S* partial;   ///< from SegmentNeighbours
+
+  /// A lane's part of the sum over neighbours; item (node, channel).
+  SHEAFNN_HD SHEAFNN_INLINE void gather(Index item, Index instance, int lane, int lanes, S* sums) const {
+    const Index u = item / shape.channels, c = item % shape.channels;
+    const std::int32_t segment = graph.node_segment[u], last_segment = graph.node_segment[u + 1];
+    if (segment == last_segment) {
+      add_neighbours<Family>(graph, sheaf.transport + range.slot(instance) * graph.edges * Sizes::transport, shape,
+                             graph.offset[u] + lane, graph.offset[u + 1], features + instance * shape.size() + c,
+                             sums, lanes);
+    } else if (lane == 0) {
+      const S* parts = partial + instance * graph.segments * shape.row() + c;
+      for (std::int32_t s = segment; s < last_segment; ++s) {
+        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+          if (i < shape.coordinates) sums[i] += parts[s * shape.row() + i * shape.channels];
+        }
+      }
+    }
+  }
+  /// R and Z from the sum.
+  SHEAFNN_HD SHEAFNN_INLINE void finish(Index item, Index instance, const S* sums, S* r, S* z) const {
+    const Index f = shape.channels, u = item / f, node = range.slot(instance) * graph.nodes + u;
+    const S* own = features + instance * shape.size() + u * shape.row() + item % f;
+    S x[D];
+    load_stalk<D>(own, f, x);
+    times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] += sums[i];
+    times<D, Sizes::gram>(sheaf.scale + node * Sizes::gram, r, z);
+    SHEAFNN_UNROLL for (int i = D; i < most; ++i) {
+      if (i < shape.coordinates) {
+        r[i] = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * sums[i];
+        z[i] = graph.inverse_root[u] * r[i];
+      }
+    }
+  }
+};
+
+/// Forward: R and X'. item (node, channel), a thread or a team; group: instance.
+template <class Family, class S>
+struct DiffuseForward {
+  using Scalar = S;
+  static constexpr int most = Diffusion<Family, S>::most, outputs = most;
+  Diffusion<Family, S> diffusion;  ///< of W
   const S* epsilon;
   Index parameter_stride;
   bool activation;
-  const S* w;
-  const S* partial;  ///< from SegmentNeighbours
   const S* x;
   S* r;
   S* out;
@@ -122,16 +133,24 @@ struct DiffuseForward {
   Pass pass;
   std::uint32_t next_layer;
   S* dropped;  ///< X' after the next layer's dropout; null: none
+  int lanes;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
+    S sums[most] = {};
+    diffusion.gather(item, instance, 0, 1, sums);
+    finish(item, instance, sums);
+  }
+  SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
+    diffusion.gather(item, instance, lane, lanes, sums);
+  }
+  SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
     using std::tanh;
-    constexpr int most = Family::stalk_dimension + 2;
+    const FeatureShape<S>& shape = diffusion.shape;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
     const Index place = instance * shape.size() + u * shape.row() + c;
     const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
-    S diffused[most], value[most];
-    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, w + instance * shape.size() + c,
-                       partial + instance * graph.segments * shape.row() + c, diffused, value);
+    S diffused[most] = {}, value[most] = {};
+    diffusion.finish(item, instance, sums, diffused, value);
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
       if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[place + i * f] - (activation ? elu(value[i]) : value[i]);
     }
@@ -187,25 +206,30 @@ struct ActivationBackward {
   }
 };
 
-/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. item (node, channel), group: instance.
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. item (node, channel), a thread or a team;
+/// group: instance.
 template <class Family, class S>
 struct DiffuseBackward {
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  const S* r_bar;
-  const S* partial;  ///< from SegmentNeighbours
+  using Scalar = S;
+  static constexpr int most = Diffusion<Family, S>::most, outputs = most;
+  Diffusion<Family, S> diffusion;  ///< of R̄
   S* w_bar;
   S* y_bar;
+  int lanes;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    constexpr int most = Family::stalk_dimension + 2;
-    const Index f = shape.channels, u = item / f, c = item % f;
-    const Index place = instance * shape.size() + u * shape.row() + c;
-    S diffused[most], scaled[most];
-    diffuse_at<Family>(graph, sheaf, shape, range.slot(instance), u, r_bar + instance * shape.size() + c,
-                       partial + instance * graph.segments * shape.row() + c, diffused, scaled);
+    S sums[most] = {};
+    diffusion.gather(item, instance, 0, 1, sums);
+    finish(item, instance, sums);
+  }
+  SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
+    diffusion.gather(item, instance, lane, lanes, sums);
+  }
+  SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
+    const FeatureShape<S>& shape = diffusion.shape;
+    const Index f = shape.channels, place = instance * shape.size() + item / f * shape.row() + item % f;
+    S diffused[most] = {}, scaled[most] = {};
+    diffusion.finish(item, instance, sums, diffused, scaled);
     SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
       if (i < shape.coordinates) {
         w_bar[place + i * f] = diffused[i];

@@ -19,6 +19,13 @@ struct LayerScratch {
   Array<Executor, S> segments;  ///< partial sums of crowded nodes, segments × d' × f per instance
 };
 
+/// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B.
+template <class S>
+struct LayerProducts {
+  Items<CoordinateProducts<S>> left;
+  Items<RowProducts<S>> right;
+};
+
 /// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run.
 template <class Executor, class S>
 class RightTransposes {
@@ -35,12 +42,12 @@ class RightTransposes {
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
   }
 
-  void run(Executor& executor, const ParameterView<S>& parameters) {
-    if (values_.size() == 0) return;
+  /// Writes them; to be launched before layer() is read.
+  [[nodiscard]] Items<TransposeRight<S>> transpose(const ParameterView<S>& parameters) {
     transpose_.parameters = parameters.value;
     transpose_.parameter_stride = parameters.stride;
     transpose_.out = values_.data();
-    executor.launch(run_stride(), runs_, transpose_);
+    return {values_.size() > 0 ? run_stride() : 0, runs_, transpose_};
   }
   /// Bᵀ of a layer for run 0; null without B.
   [[nodiscard]] const S* layer(Index l) const noexcept {
@@ -112,53 +119,66 @@ class BatchDiffusionLayer {
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
                                           before_, product_.data(), mixed_.data(), scaled_.data()});
-    sum_segments(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
-    executor.launch(items, pass.instances(),
-                    DiffuseForward<Family, S>{graph_, range, sheaf.view(), shape_, parameters.value + epsilon_,
-                                              parameters.stride, activation_, scaled_.data(),
-                                              scratch.segments.data(), x, diffused_.data(), output_.data(), runs,
-                                              pass, number_ + 1, next});
+    const Diffusion<Family, S> diffusion =
+        begin_diffusion(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
+    diffuse(executor, pass.instances(),
+            DiffuseForward<Family, S>{diffusion, parameters.value + epsilon_, parameters.stride, activation_, x,
+                                      diffused_.data(), output_.data(), runs, pass, number_ + 1, next,
+                                      graph_.gather_lanes});
   }
 
-  /// From the derivative of output() to that of the input, in place; partial sums of the weights' gradients go to the
-  /// arena, derivatives of the sheaf's blocks to the sheaf.
+  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena (for A
+  /// and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
-  /// \param add  add to the sheaf's derivatives instead of setting them
+  /// \param add    add to the sheaf's derivatives instead of setting them
+  /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
+  template <class... Ready>
   void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                 BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
-                LayerScratch<Executor, S>& scratch) {
+                LayerScratch<Executor, S>& scratch, const Ready&... ready) {
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.nodes * f;
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
-    const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
+    const RowChunks nodes{shape_.nodes * pass.copies};
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
     const CoordinateProducts<S> gains{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
-    launch_both(executor, gains.items(), pass.runs, gains, items, instances,
-                ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_, diffused_.data(),
-                                              x_bar, z_bar, r_bar});
-    sum_segments(executor, instances, sheaf, range, r_bar, scratch);
-    executor.launch(items, instances,
-                    DiffuseBackward<Family, S>{graph_, range, sheaf.view(), shape_, r_bar, scratch.segments.data(),
-                                               scratch.w_bar.data(), y_bar});
-    if constexpr (Family::kind != MapKind::fixed) {
-      const int lanes = team_lanes(f);
-      executor.launch_teams(graph_.edges, instances, lanes,
-                            EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,
-                                                    sheaf.gradient().off_diagonal, add, lanes});
-      executor.launch_teams(shape_.nodes, instances, lanes,
-                            NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(), z_bar,
-                                                    r_bar, scratch.w_bar.data(), sheaf.gradient(), add, lanes});
-    }
-    executor.launch(items, instances,
+    executor.launch_together(ready..., Items{gains.items(), pass.runs, gains},
+                             Items{items, instances,
+                                   ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
+                                                                 diffused_.data(), x_bar, z_bar, r_bar}});
+    const Diffusion<Family, S> diffusion = begin_diffusion(executor, instances, sheaf, range, r_bar, scratch);
+    diffuse(executor, instances,
+            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+    const Items mix{items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
                                                             right_ >= 0 ? parameters.value + right_ : nullptr,
                                                             left_ >= 0 ? parameters.value + left_ : nullptr,
                                                             parameters.value + epsilon_, parameters.stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar});
-    // Sums of ⟨ȳ_i, (X Bᵀ)_j⟩ for A and of P̄ᵀ dropout(X) for B.
+                                                            scratch.p_bar.data(), x_bar}};
+    if constexpr (Family::kind != MapKind::fixed) {
+      const int lanes = team_lanes(f);
+      executor.launch_together(Teams{graph_.edges, instances, lanes,
+                                     EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,
+                                                             sheaf.gradient().off_diagonal, add, lanes}},
+                               Teams{shape_.nodes, instances, lanes,
+                                     NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(),
+                                                             z_bar, r_bar, scratch.w_bar.data(), sheaf.gradient(),
+                                                             add, lanes}},
+                               mix);
+    } else {
+      executor.launch_together(mix);
+    }
+  }
+
+  /// After backward(): partial sums for A and B. To be launched before the scratch is written again, but for what the
+  /// first launch of another layer's backward() writes.
+  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
+                                          const LayerScratch<Executor, S>& scratch) const {
+    const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();
+    const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
+    const S *y_bar = scratch.y_bar.data(), *p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
     const CoordinateProducts<S> left{
         y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
-    const S* p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
     const RowProducts<S> right{p_bar,
                                f,
                                f,
@@ -171,17 +191,28 @@ class BatchDiffusionLayer {
                                false,
                                parameters.arena + right_sums_,
                                parameters.arena_stride};
-    launch_both(executor, left_ >= 0 ? left.items() : 0, pass.runs, left, right_ >= 0 ? right.items() : 0,
-                pass.runs, right);
+    return {{left_ >= 0 ? left.items() : 0, pass.runs, left}, {right_ >= 0 ? right.items() : 0, pass.runs, right}};
   }
 
  private:
-  /// Sums over the arcs of crowded nodes, in segments, for the diffusion of `features` that follows.
-  void sum_segments(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
-                    const SheafRange& range, const S* features, LayerScratch<Executor, S>& scratch) const {
+  /// The diffusion of `features`, after sums over the arcs of crowded nodes in segments.
+  Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
+                                       const SheafRange& range, const S* features,
+                                       LayerScratch<Executor, S>& scratch) const {
     executor.launch(graph_.segments * shape_.channels, instances,
                     SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
                                                  scratch.segments.data()});
+    return {graph_, range, sheaf.view(), shape_, features, scratch.segments.data()};
+  }
+  /// DiffuseForward or DiffuseBackward, by threads or teams.
+  template <class Kernel>
+  void diffuse(Executor& executor, Index instances, const Kernel& kernel) const {
+    const Index items = shape_.nodes * shape_.channels;
+    if (kernel.lanes > 1) {
+      executor.launch_teams(items, instances, kernel.lanes, kernel);
+    } else {
+      executor.launch(items, instances, kernel);
+    }
   }
 
   GraphView<S> graph_{};

@@ -48,7 +48,7 @@ struct EncodeNodes {
       sum += sum_entries(input, values, w, width, input.row_offset[u], input.row_offset[u + 1]);
     }
     const S* parts = partial + run * input.row_segments * width + c;
-    for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
+    SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
     if (activation) sum = elu(sum);
     const Index place = run * input.rows * width + item;
@@ -112,50 +112,67 @@ class BatchEncoder {
   /// n × h per run, after forward().
   [[nodiscard]] const S* output() const noexcept { return dropped_ ? output_.data() : activated_.data(); }
 
+  /// Begins a forward pass: drop_entries(), row_segments() and nodes() are to be launched one after another.
+  ///
   /// \param drop  apply the runs' dropout rules
-  void forward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, bool drop) {
-    const InputView<S> view = input_->view();
+  void begin(bool drop) {
     dropped_ = drop && dropout_;
-    if (dropped_) {
-      executor.launch(dropout_blocks(view.entries), runs_,
-                      DropEntries<S>{runs, view.value, view.entries, entry_.data()});
-    }
-    value_ = dropped_ ? entry_.data() : view.value;
-    value_run_ = dropped_ ? view.entries : 0;
-    executor.launch(view.row_segments * shape_.width, runs_,
-                    RowSegments<S>{view, value_, value_run_, parameters.value + weight_, parameters.stride,
-                                   shape_.width, partial_.data()});
-    executor.launch(view.rows * shape_.width, runs_,
-                    EncodeNodes<S>{view, runs, value_, value_run_, parameters.value + weight_,
-                                   parameters.value + bias_, parameters.stride, degree_, shape_.width,
-                                   shape_.activation, dropped_, partial_.data(), activated_.data(),
-                                   output_.data()});
+    value_ = dropped_ ? entry_.data() : input_->view().value;
+    value_run_ = dropped_ ? input_->view().entries : 0;
+  }
+  [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) {
+    const InputView<S> view = input_->view();
+    return {dropped_ ? dropout_blocks(view.entries) : 0, runs_, {runs, view.value, view.entries, entry_.data()}};
+  }
+  [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
+    const InputView<S> view = input_->view();
+    return {view.row_segments * shape_.width,
+            runs_,
+            {view, value_, value_run_, parameters.value + weight_, parameters.stride, shape_.width,
+             partial_.data()}};
+  }
+  [[nodiscard]] Items<EncodeNodes<S>> nodes(const Run* runs, const ParameterView<S>& parameters) {
+    const InputView<S> view = input_->view();
+    return {view.rows * shape_.width,
+            runs_,
+            {view, runs, value_, value_run_, parameters.value + weight_, parameters.value + bias_,
+             parameters.stride, degree_, shape_.width, shape_.activation, dropped_, partial_.data(),
+             activated_.data(), output_.data()}};
   }
 
-  /// Weight gradients from the derivative of output(), which is overwritten.
-  void backward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, S* bar) {
+  /// Backward, to be launched one after another: from the derivative of output() to that before activation, in place;
+  /// partial sums of the gradients, two parts; the weight's gradient.
+  ///
+  /// \param bar  derivative of output(), which is overwritten
+  [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {
+    const Index size = input_->view().rows * shape_.width;
+    return {size, runs_, {runs, activated_.data(), shape_.activation, dropped_, size, bar}};
+  }
+  [[nodiscard]] Items<SegmentProducts<S>> column_products(const S* bar) {
     const InputView<S> view = input_->view();
-    const Index width = shape_.width, size = view.rows * width;
-    executor.launch(size, runs_,
-                    EncodeNodesBackward<S>{runs, activated_.data(), shape_.activation, dropped_, size, bar});
-    const RowProducts<S> rows{degree_,
-                              degree_ != nullptr ? 1 : 0,
-                              1,
-                              0,
-                              bar,
-                              width,
-                              width,
-                              size,
-                              {view.rows},
-                              true,
-                              parameters.arena + sums_,
-                              parameters.arena_stride};
-    launch_both(executor, view.segments * width, runs_,
-                SegmentProducts<S>{view, value_, value_run_, bar, width, partial_.data()}, rows.items(), runs_,
-                rows);
-    executor.launch(view.columns * width, runs_,
-                    SegmentSums<S>{view, partial_.data(), width, parameters.gradient + weight_,
-                                   parameters.stride});
+    return {view.segments * shape_.width, runs_, {view, value_, value_run_, bar, shape_.width, partial_.data()}};
+  }
+  [[nodiscard]] Items<RowProducts<S>> row_products(const ParameterView<S>& parameters, const S* bar) const {
+    const Index rows = input_->view().rows, width = shape_.width;
+    const RowProducts<S> products{degree_,
+                                  degree_ != nullptr ? 1 : 0,
+                                  1,
+                                  0,
+                                  bar,
+                                  width,
+                                  width,
+                                  rows * width,
+                                  {rows},
+                                  true,
+                                  parameters.arena + sums_,
+                                  parameters.arena_stride};
+    return {products.items(), runs_, products};
+  }
+  [[nodiscard]] Items<SegmentSums<S>> gradient(const ParameterView<S>& parameters) const {
+    const InputView<S> view = input_->view();
+    return {view.columns * shape_.width,
+            runs_,
+            {view, partial_.data(), shape_.width, parameters.gradient + weight_, parameters.stride}};
   }
 
  private:

@@ -25,14 +25,30 @@ class OutOfDeviceMemory : public CudaError {
   using CudaError::CudaError;
 };
 
-/// \throws CudaError  unless the status is success
+namespace detail {
+
+/// Throws the error of a refused call, after taking it from the runtime: it is not one of later calls.
+[[noreturn]] inline void throw_cuda_error(std::string_view call, int device, bool memory, const char* text,
+                                          const char* name) {
+  static_cast<void>(cudaGetLastError());
+  const std::string reason = concat(text, " (", name, ")");
+  if (memory) throw OutOfDeviceMemory(call, device, reason);
+  throw CudaError(call, device, reason);
+}
+
+}  // namespace detail
+
+/// \throws CudaError          unless the status is success
+/// \throws OutOfDeviceMemory  when the call needed memory that the device does not have
 inline void check(cudaError_t status, std::string_view call, int device) {
   if (status == cudaSuccess) return;
-  throw CudaError(call, device, concat(cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+  detail::throw_cuda_error(call, device, status == cudaErrorMemoryAllocation, cudaGetErrorString(status),
+                           cudaGetErrorName(status));
 }
 inline void check(cublasStatus_t status, std::string_view call, int device) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw CudaError(call, device, concat(cublasGetStatusString(status), " (", cublasGetStatusName(status), ")"));
+  detail::throw_cuda_error(call, device, status == CUBLAS_STATUS_ALLOC_FAILED, cublasGetStatusString(status),
+                           cublasGetStatusName(status));
 }
 
 /// CUDA devices that can be used, and why there are none.

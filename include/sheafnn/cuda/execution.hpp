@@ -6,7 +6,8 @@
 /// what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior sample of it). A
 /// team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to `outputs` sums, and
 /// `finish(item, group, sums)` takes the totals. No item reads what another item of the same launch writes, so that the
-/// order of execution does not matter and results are the same on every run.
+/// order of execution does not matter and results are the same on every run. Kernels that do not touch each other's
+/// results may share a launch: on small graphs starting one takes longer than running it.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -38,36 +39,51 @@ struct Product {
   bool add = false;
 };
 
-/// Two kernels that do not touch each other's results, as one launch: on small graphs starting a kernel takes longer than
-/// running it.
-template <class A, class B>
-class Both {
- public:
-  Both(Index a_items, Index a_groups, const A& a, Index b_items, Index b_groups, const B& b)
-      : a_(a), b_(b), a_items_(a_items), a_groups_(a_groups), b_items_(b_items), b_groups_(b_groups) {}
+/// A small product as a team kernel: a team per entry of C, lanes over the inner dimension; group: batch.
+template <class S>
+struct SmallProduct {
+  using Scalar = S;
+  static constexpr int outputs = 1;
+  Product<S> product;
+  int lanes;
 
-  [[nodiscard]] Index items() const noexcept { return a_items_ + b_items_; }
-  [[nodiscard]] Index groups() const noexcept { return a_groups_ > b_groups_ ? a_groups_ : b_groups_; }
+  /// One lane where the sum is short.
+  explicit SmallProduct(const Product<S>& p) : product(p), lanes(p.inner <= 16 ? 1 : team_lanes(p.inner)) {}
+  [[nodiscard]] Index items() const noexcept { return product.rows * product.columns; }
 
-  SHEAFNN_HD void operator()(Index item, Index group) const {
-    if (item < a_items_) {
-      if (group < a_groups_) a_(item, group);
-    } else {
-      if (group < b_groups_) b_(item - a_items_, group);
+  SHEAFNN_HD void part(Index item, Index batch, int lane, S* sums) const {
+    const Factor<S>&a = product.a, &b = product.b;
+    const Index a_step = a.transposed ? a.row_stride : 1, b_step = b.transposed ? 1 : b.row_stride;
+    const S* row = a.data + batch * a.batch_stride + item / product.columns * (a.transposed ? 1 : a.row_stride);
+    const S* column = b.data + batch * b.batch_stride + item % product.columns * (b.transposed ? b.row_stride : 1);
+    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < product.inner; k += lanes) {
+      sums[0] += row[k * a_step] * column[k * b_step];
     }
   }
-
- private:
-  A a_;
-  B b_;
-  Index a_items_, a_groups_, b_items_, b_groups_;
+  SHEAFNN_HD void finish(Index item, Index batch, const S* sums) const {
+    const Index place = item / product.columns * product.c_row_stride + item % product.columns;
+    S& c = product.c[batch * product.c_batch_stride + place];
+    c = product.add ? c + sums[0] : sums[0];
+  }
 };
 
-template <class Executor, class A, class B>
-void launch_both(Executor& executor, Index a_items, Index a_groups, const A& a, Index b_items, Index b_groups,
-                 const B& b) {
-  const Both<A, B> both(a_items, a_groups, a, b_items, b_groups, b);
-  executor.launch(both.items(), both.groups(), both);
-}
+/// Part of a launch: kernel(item, group) for all items and groups.
+template <class Kernel>
+struct Items {
+  Index items = 0, groups = 0;
+  Kernel kernel;
+};
+template <class Kernel>
+Items(Index, Index, Kernel) -> Items<Kernel>;
+
+/// Part of a launch: a team kernel for all items and groups.
+template <class Kernel>
+struct Teams {
+  Index items = 0, groups = 0;
+  int lanes = most_lanes;  ///< a power of two
+  Kernel kernel;
+};
+template <class Kernel>
+Teams(Index, Index, int, Kernel) -> Teams<Kernel>;
 
 }  // namespace sheafnn::cuda

@@ -49,7 +49,7 @@ SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
 }
 
-/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance.
+/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. So many `copies` share in.
 template <class S, bool Add = false>
 struct ApplyDropout {
   const Run* runs;
@@ -59,11 +59,12 @@ struct ApplyDropout {
   const S* in;
   Index size;  ///< of an instance
   S* out;
+  Index copies = 1;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     S* to = out + instance * size;
     pass.dropout<S>(runs, purpose, layer, instance)
-        .for_block(item, size, in + instance * size,
+        .for_block(item, size, in + instance / copies * size,
                    [=](Index i, S value) { to[i] = Add ? to[i] + value : value; });
   }
 };

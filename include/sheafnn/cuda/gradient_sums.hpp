@@ -13,11 +13,13 @@
 
 namespace sheafnn::cuda {
 
-/// Rows in chunks: at least 64 rows each, at most 4096 chunks.
+/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few and a long chunk would be waited for.
 struct RowChunks {
   Index rows = 0;
 
-  [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return rows < 4096 * 64 ? 64 : (rows + 4095) / 4096; }
+  [[nodiscard]] SHEAFNN_HD Index size() const noexcept {
+    return rows <= 4096 ? 16 : rows < 4096 * 64 ? 64 : (rows + 4095) / 4096;
+  }
   [[nodiscard]] SHEAFNN_HD Index count() const noexcept { return (rows + size() - 1) / size(); }
   [[nodiscard]] SHEAFNN_HD Index begin(Index chunk) const noexcept { return chunk * size(); }
   [[nodiscard]] SHEAFNN_HD Index end(Index chunk) const noexcept {

@@ -5,6 +5,7 @@
 /// Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read neighbouring numbers.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -32,7 +33,11 @@ struct GraphView {
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
 
-  /// A node of a higher degree is crowded: its arcs are summed in segments of so many.
+  /// Lanes for the diffusion's sums over arcs: 1, or as many as a small graph with crowded nodes wants, which then has no
+  /// segments.
+  int gather_lanes;
+
+  /// A node of a higher degree is crowded: its arcs are summed in segments of so many, or by the lanes of a team.
   static constexpr int segment = 32;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
@@ -46,6 +51,11 @@ struct GraphView {
 template <class Executor, class S>
 class DeviceGraph {
  public:
+  /// Crowded nodes of a graph of at most so many nodes and of at most such a degree are left to teams of gather_lanes: that
+  /// is one launch less, and most of the lanes have nothing to do.
+  static constexpr Index small_graph = 4096, small_degree = 256;
+  static constexpr int gather_lanes = 8;
+
   DeviceGraph(Executor& executor, const Graph& graph)
       : nodes_(graph.node_count()),
         edges_(graph.edge_count()),
@@ -68,10 +78,15 @@ class DeviceGraph {
       degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
       inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
     }
+    Index largest_degree = 0;
+    for (Index u = 0; u < nodes_; ++u) largest_degree = std::max(largest_degree, graph.degree(u));
+    const bool teams =
+        largest_degree > GraphView<S>::segment && largest_degree <= small_degree && nodes_ <= small_graph;
+    lanes_ = teams ? gather_lanes : 1;
     // Crowded nodes' arcs in segments.
     std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node;
     for (Index u = 0; u < nodes_; ++u) {
-      if (graph.degree(u) > GraphView<S>::segment) {
+      if (!teams && graph.degree(u) > GraphView<S>::segment) {
         for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); arc += GraphView<S>::segment) {
           segment_arc.push_back(static_cast<std::int32_t>(arc));
           segment_node.push_back(static_cast<std::int32_t>(u));
@@ -105,11 +120,13 @@ class DeviceGraph {
             segment_arc_.size(),
             node_segment_.data(),
             segment_arc_.data(),
-            segment_node_.data()};
+            segment_node_.data(),
+            lanes_};
   }
 
  private:
   Index nodes_, edges_;
+  int lanes_ = 1;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
   Array<Executor, S> degree_, inverse_root_;
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;

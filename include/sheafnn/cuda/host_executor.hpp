@@ -44,33 +44,27 @@ class HostExecutor {
     run([=] { std::fill_n(to, count, T{}); });
   }
 
+  /// One launch of all parts, Items or Teams.
+  template <class... Parts>
+  void launch_together(const Parts&... parts) {
+    run([=, order = order_] {
+      if (order == Order::forward) {
+        (run_part(order, parts), ...);
+      } else {
+        int unused = 0;
+        static_cast<void>(((run_part(order, parts), unused) = ...));  // from the last to the first
+      }
+    });
+  }
   /// kernel(item, group) for all items and groups.
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {
-    run([=, order = order_] {
-      for_all(order, items, groups, [&](Index item, Index group) { kernel(item, group); });
-    });
+    launch_together(Items{items, groups, kernel});
   }
-
   /// A team kernel with `lanes` lanes, a power of two, for all items and groups.
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    using S = typename Kernel::Scalar;
-    run([=, order = order_] {
-      S lane_sums[most_lanes][Kernel::outputs];
-      for_all(order, items, groups, [&](Index item, Index group) {
-        for (int lane = 0; lane < lanes; ++lane) {
-          std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
-          kernel.part(item, group, lane, lane_sums[lane]);
-        }
-        for (int half = lanes / 2; half > 0; half /= 2) {
-          for (int lane = 0; lane < half; ++lane) {
-            for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
-          }
-        }
-        kernel.finish(item, group, lane_sums[0]);
-      });
-    });
+    launch_together(Teams{items, groups, lanes, kernel});
   }
 
   template <class S>
@@ -123,6 +117,28 @@ class HostExecutor {
     } else {
       action();
     }
+  }
+
+  template <class Kernel>
+  static void run_part(Order order, const Items<Kernel>& part) {
+    for_all(order, part.items, part.groups, [&](Index item, Index group) { part.kernel(item, group); });
+  }
+  template <class Kernel>
+  static void run_part(Order order, const Teams<Kernel>& part) {
+    using S = typename Kernel::Scalar;
+    S lane_sums[most_lanes][Kernel::outputs];
+    for_all(order, part.items, part.groups, [&](Index item, Index group) {
+      for (int lane = 0; lane < part.lanes; ++lane) {
+        std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
+        part.kernel.part(item, group, lane, lane_sums[lane]);
+      }
+      for (int half = part.lanes / 2; half > 0; half /= 2) {
+        for (int lane = 0; lane < half; ++lane) {
+          for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
+        }
+      }
+      part.kernel.finish(item, group, lane_sums[0]);
+    });
   }
 
   template <class Body>

@@ -45,21 +45,24 @@ struct InputView {
   const std::int32_t* column_row;          ///< by column: its node
   const Index* segment_offset;             ///< segments + 1, into the order by column
   const Index* column_segment_offset;      ///< columns + 1, into the segments
-  Index row_segments;                      ///< of rows with more entries than row_segment
+  Index row_segments;                      ///< of long rows
   const Index* row_segment_entry;          ///< row_segments: first entry
   const Index* row_segment_end;            ///< row_segments: past the last entry
   const std::int32_t* row_segment_offset;  ///< rows + 1, into the row segments; short rows have none
 
-  /// Entries of a row segment, at most.
-  static constexpr Index row_segment = 32;
+  /// A row with more entries is summed in segments.
+  static constexpr Index long_row = 32;
 };
 
 /// Features of a graph, in device memory.
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Entries of a column's segment, at most: few where there are few.
-  [[nodiscard]] static Index segment_of(Index entries) noexcept { return entries < 1'000'000 ? 32 : 256; }
+  /// Entries of a segment of a column, and of a long row, at most: few where there are few in all, and threads enough.
+  [[nodiscard]] static Index column_segment(Index entries) noexcept {
+    return entries < 100'000 ? 8 : entries < 1'000'000 ? 32 : 256;
+  }
+  [[nodiscard]] static Index row_segment(Index entries) noexcept { return entries < 100'000 ? 8 : 32; }
 
   InputFeatures(Executor& executor, const NodeFeatures& features)
       : rows_(features.rows()),
@@ -82,7 +85,7 @@ class InputFeatures {
         row[place] = static_cast<std::int32_t>(u);
       }
     }
-    const Index segment = segment_of(features.entries());
+    const Index segment = column_segment(features.entries()), piece = row_segment(features.entries());
     std::vector<Index> segments = {0}, of_column = {0};
     for (std::size_t j = 0; j + 1 < offset.size(); ++j) {
       for (Index k = offset[j]; k < offset[j + 1]; k += segment) {
@@ -94,9 +97,9 @@ class InputFeatures {
     std::vector<std::int32_t> of_row = {0};
     for (std::size_t u = 0; u < static_cast<std::size_t>(rows_); ++u) {
       const Index begin = features.offsets()[u], end = features.offsets()[u + 1];
-      for (Index k = begin; end - begin > InputView<S>::row_segment && k < end; k += InputView<S>::row_segment) {
+      for (Index k = begin; end - begin > InputView<S>::long_row && k < end; k += piece) {
         row_entry.push_back(k);
-        row_end.push_back(std::min(k + InputView<S>::row_segment, end));
+        row_end.push_back(std::min(k + piece, end));
       }
       of_row.push_back(static_cast<std::int32_t>(row_entry.size()));
     }
@@ -196,7 +199,8 @@ struct SegmentProducts {
     const S* values = value + run * value_run;
     const S* bar = out_bar + run * input.rows * width + c;
     S sum = S(0);
-    for (Index k = input.segment_offset[segment]; k < input.segment_offset[segment + 1]; ++k) {
+    const Index end = input.segment_offset[segment + 1];
+    SHEAFNN_UNROLL_FOUR for (Index k = input.segment_offset[segment]; k < end; ++k) {
       sum += values[input.column_entry[k]] * bar[input.column_row[k] * width];
     }
     partial[run * input.segments * width + item] = sum;
@@ -216,9 +220,8 @@ struct SegmentSums {
     const Index column = item / width, c = item % width;
     const S* in = partial + run * input.segments * width + c;
     S sum = S(0);
-    for (Index s = input.column_segment_offset[column]; s < input.column_segment_offset[column + 1]; ++s) {
-      sum += in[s * width];
-    }
+    const Index end = input.column_segment_offset[column + 1];
+    SHEAFNN_UNROLL_FOUR for (Index s = input.column_segment_offset[column]; s < end; ++s) { sum += in[s * width]; }
     weight_bar[run * parameter_stride + item] = sum;
   }
 };

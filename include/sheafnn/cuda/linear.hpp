@@ -28,6 +28,11 @@ class BatchLinear {
     sums.assign(bias_, outputs, sums_ + inputs * outputs, chunks.count(), stride);
   }
 
+  [[nodiscard]] Index inputs() const noexcept { return inputs_; }
+  /// The first run's W.
+  [[nodiscard]] const S* weight(const ParameterView<S>& parameters) const noexcept {
+    return parameters.value + weight_;
+  }
   /// The first run's b.
   [[nodiscard]] const S* bias(const ParameterView<S>& parameters) const noexcept {
     return parameters.value + bias_;
@@ -49,10 +54,9 @@ class BatchLinear {
                                  rows * outputs_});
   }
 
-  /// Partial sums of the gradients, and the derivative of X, from `bar`, that of X W + b.
-  template <class Executor>
-  void backward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* x, const S* bar,
-                S* x_bar) const {
+  /// Partial sums of the gradients from `bar`, the derivative of X W + b.
+  [[nodiscard]] Items<RowProducts<S>> weight_products(const ParameterView<S>& parameters, Index rows, const S* x,
+                                                      const S* bar) const {
     const RowProducts<S> products{x,
                                   inputs_,
                                   inputs_,
@@ -65,7 +69,11 @@ class BatchLinear {
                                   true,
                                   parameters.arena + sums_,
                                   parameters.arena_stride};
-    executor.launch(products.items(), runs_, products);
+    return {products.items(), runs_, products};
+  }
+  /// The derivative of X.
+  template <class Executor>
+  void backward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* bar, S* x_bar) const {
     executor.multiply(Product<S>{rows,
                                  inputs_,
                                  outputs_,

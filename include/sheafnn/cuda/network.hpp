@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/model.hpp"
@@ -16,8 +17,8 @@
 #include "sheafnn/cuda/embedding_kernels.hpp"
 #include "sheafnn/cuda/encoder.hpp"
 #include "sheafnn/cuda/output.hpp"
+#include "sheafnn/cuda/posterior.hpp"
 #include "sheafnn/cuda/second_linear.hpp"
-#include "sheafnn/cuda/sheaf_learner.hpp"
 
 namespace sheafnn::cuda {
 
@@ -77,9 +78,7 @@ class BatchNetwork {
     output_.emplace(executor, layout_.output_weight, layout_.output_bias, p, labels, roles, n, h, options_.classes,
                     batch, sums_);
     if constexpr (sampled) {
-      posterior_ = array("posterior", batch.runs * view.pairs() * Q::parameter_size);
-      kl_ = array("posterior", batch.runs * view.pairs());
-      kl_tree_ = ColumnTree<Executor, S>(executor, batch.runs, view.pairs(), 1);
+      posterior_ = BatchPosterior<Executor, Family, S>(executor, view, batch.runs, options_.parametrisation);
     }
     if (batch.copies > 1) spread_ = array("embeddings", batch.instances() * size);
     if (!Model::bayesian && dropout) {
@@ -108,7 +107,7 @@ class BatchNetwork {
   /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
   [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *output_; }
   /// KL over all incident pairs; nothing is left of it for models without.
-  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return kl_tree_; }
+  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return posterior_.kl(); }
   [[nodiscard]] Index pairs() const noexcept { return graph_.view().pairs(); }
 
   /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every run.
@@ -117,21 +116,16 @@ class BatchNetwork {
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
-  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
+  /// \param beside  parts that share the first launch: they may read parameters and what the last pass gave
+  template <class... Beside>
+  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Beside&... beside) {
     const bool closed_form = estimator == KlEstimator::closed_form;
     Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
-    encode(input_dropout || dropout);
-    if constexpr (sampled) {
-      if (closed_form) kl_tree_.run(executor_, kl_.data(), false);
-    }
-    forward(pass, dropout);
+    encode(input_dropout || dropout, beside...);
+    forward(pass, dropout, closed_form);
     output_->loss(executor_, runs_.data(), pass, view_);
     backward(pass, closed_form, dropout);
-    if constexpr (sampled) {
-      if (!closed_form) kl_tree_.run(executor_, kl_.data(), false);
-    }
-    executor_.launch_teams(sums_.items(), batch_.runs, most_lanes,
-                           SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())});
+    sum_gradients(sampled && !closed_form);
   }
 
   /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for, and their mean
@@ -143,7 +137,7 @@ class BatchNetwork {
     for (Index begin = 0; begin < count;) {
       const Pass pass{batch_.runs, std::min(batch_.copies, count - begin), false,
                       static_cast<std::uint32_t>(begin)};
-      forward(pass, false);
+      forward(pass, false, false);
       output_->average(executor_, runs_.data(), pass, view_, count);
       after(pass);
       begin += pass.copies;
@@ -158,60 +152,87 @@ class BatchNetwork {
 
  private:
   static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
-  using Q = Posterior<Family>;
+  static constexpr bool sheaf_per_layer = !Model::bayesian && Family::kind != MapKind::fixed;
 
   [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
-  [[nodiscard]] PairArray<S> posterior() noexcept {
-    const Index pairs = graph_.view().pairs();
-    return {posterior_.data(), pairs, 1, pairs * Q::parameter_size};
-  }
 
   /// Embeddings and, for Bayesian models, the posterior.
-  void encode(bool drop) {
-    right_.run(executor_, view_);
-    encoder_->forward(executor_, runs_.data(), view_, drop);
-    embedding_ = encoder_->output();
-    if (second_) {
-      second_->forward(executor_, view_, embedding_);
-      embedding_ = second_->output();
-    }
+  ///
+  /// \param beside  parts that share the first launch
+  template <class... Beside>
+  void encode(bool drop, const Beside&... beside) {
+    const Run* runs = runs_.data();
+    encoder_->begin(drop);
+    const auto transposes = right_.transpose(view_);
+    const auto entries = encoder_->drop_entries(runs);
+    const auto segments = encoder_->row_segments(view_);
+    const auto nodes = encoder_->nodes(runs, view_);
     if constexpr (sampled) {
-      if (sheaf_encoder_) sheaf_encoder_->forward(executor_, runs_.data(), view_, false);
       BatchSheafLearner<Executor, S>& learner = learners_.front();
-      learner.forward(executor_, view_, sheaf_encoder_ ? sheaf_encoder_->output() : embedding_);
-      executor_.launch(pairs(), batch_.runs,
-                       ActivatePairs<Family, S>{learner.raw(), posterior(), options_.parametrisation, kl_.data(),
-                                                pairs()});
+      if (sheaf_encoder_) {
+        // It has no dropout, and is one launch ahead of the other encoder.
+        sheaf_encoder_->begin(false);
+        executor_.launch_together(transposes, learner.assemble(view_), entries,
+                                  sheaf_encoder_->row_segments(view_), beside...);
+        executor_.launch_together(segments, sheaf_encoder_->nodes(runs, view_));
+        posterior_.infer(executor_, view_, learner, sheaf_encoder_->output(), nodes);
+        embed();
+        return;
+      }
+      executor_.launch_together(transposes, learner.assemble(view_), entries, beside...);
+    } else {
+      executor_.launch_together(transposes, entries, beside...);
     }
+    executor_.launch_together(segments);
+    executor_.launch_together(nodes);
+    embed();
+    if constexpr (sampled) posterior_.infer(executor_, view_, learners_.front(), embedding_);
+  }
+  /// What follows the encoder: its second linear layer, if there is one.
+  void embed() {
+    embedding_ = encoder_->output();
+    if (!second_) return;
+    second_->forward(executor_, view_, embedding_);
+    embedding_ = second_->output();
   }
 
-  /// Features through a layer's dropout, or, when Add, derivatives through it and added.
+  /// Features through a layer's dropout, or, when Add, derivatives through it and added; nothing unless `drop`.
+  ///
+  /// \param copies  instances that share `in`
   template <bool Add = false>
-  void apply_dropout(const Pass& pass, Purpose purpose, std::size_t layer, const S* in, S* out) {
-    executor_.launch(dropout_blocks(shape_.size()), pass.instances(),
-                     ApplyDropout<S, Add>{runs_.data(), pass, purpose, static_cast<std::uint32_t>(layer), in,
-                                          shape_.size(), out});
+  [[nodiscard]] Items<ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
+                                                         std::size_t layer, const S* in, S* out,
+                                                         Index copies = 1) const {
+    return {drop ? dropout_blocks(shape_.size()) : 0,
+            pass.instances(),
+            {runs_.data(), pass, purpose, static_cast<std::uint32_t>(layer), in, shape_.size(), out, copies}};
   }
 
   /// All layers and the logits, without bias.
-  void forward(const Pass& pass, bool drop) {
+  ///
+  /// \param kl  also the sum of the posterior's KL
+  void forward(const Pass& pass, bool drop, bool kl) {
     const Index size = shape_.size();
+    const bool spread = pass.copies > 1;
+    const S* x = spread ? spread_.data() : embedding_;
+    const Items copies{spread ? size : 0, pass.instances(),
+                       CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()}};
+    const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, embedding_,
+                                      layers_.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
-      const SampledMaps<Family, S> maps{graph_.view(), runs_.data(),  pass,
-                                        posterior(),   noise_.data(), sheaf_count_};
-      sheaf_.build(executor_, pass, range(0, sheaf_count_), maps, learners_.front().edge_weight());
+      const SampledMaps<Family, S> maps{graph_.view(),           runs_.data(),  pass,
+                                        posterior_.parameters(), noise_.data(), sheaf_count_};
+      sheaf_.build(executor_, pass, range(0, sheaf_count_), maps, learners_.front().edge_weight(), copies, dropped,
+                   posterior_.begin_kl(kl));
+      posterior_.finish_kl(executor_, kl);
     } else if constexpr (Family::kind == MapKind::fixed) {
-      sheaf_.build(executor_, pass, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr);
+      sheaf_.build(executor_, pass, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr, copies, dropped);
+    } else {
+      executor_.launch_together(copies, dropped, learners_.front().assemble(view_));
     }
-    const S* x = embedding_;
-    if (pass.copies > 1) {
-      executor_.launch(size, pass.instances(), CopyToInstances<S>{embedding_, size, pass.copies, spread_.data()});
-      x = spread_.data();
-    }
-    if (drop) apply_dropout(pass, Purpose::layer_dropout, 0, x, layers_.front().dropped_input());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
+      if constexpr (sheaf_per_layer) {
         if (static_cast<Index>(l) < sheaf_count_) build_mean_sheaf(pass, l, x, drop);
       }
       S* next = drop && l + 1 < layers_.size() ? layers_[l + 1].dropped_input() : nullptr;
@@ -222,45 +243,64 @@ class BatchNetwork {
     output_->forward(executor_, pass, view_, x);
   }
 
-  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer.
+  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has its first
+  /// step behind it.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
-    const S* z = x;
-    if (drop && l > 0) {
-      z = learner_input_[l - 1].data();
-      apply_dropout(pass, Purpose::learner_dropout, l, x, learner_input_[l - 1].data());
-    }
     BatchSheafLearner<Executor, S>& learner = learners_[l];
-    learner.forward(executor_, view_, z);
+    const S* z = x;
+    if (l > 0) {
+      S* dropped = drop ? learner_input_[l - 1].data() : nullptr;
+      executor_.launch_together(dropout_part(drop, pass, Purpose::learner_dropout, l, x, dropped),
+                                learner.assemble(view_));
+      if (drop) z = dropped;
+    }
+    learner.project(executor_, z);
+    executor_.launch_together(learner.project_pairs());
+    learner.finish_hidden(executor_, view_);
     sheaf_.build(executor_, pass, range(static_cast<Index>(l), 1),
                  MeanMaps<Family, S>{learner.raw(), options_.parametrisation}, learner.edge_weight());
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
     output_->backward(executor_, pass, view_, x_bar_.data());
+    const auto products = output_->weight_products(pass, view_);
+    LayerProducts<S> pending{};  // of the layer behind this one: they share its first launch
     for (std::size_t l = layers_.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
-      const bool shared = layer + 1 < static_cast<Index>(layers_.size()) && layer + 1 >= sheaf_count_;
-      layers_[l].backward(executor_, runs_.data(), pass, view_, sheaf_, layer_range(layer), shared, x_bar_.data(),
-                          scratch_);
-      if constexpr (!Model::bayesian && Family::kind != MapKind::fixed) {
-        if (layer < sheaf_count_) backward_mean_sheaf(pass, l, drop && l > 0);
+      const bool last = l + 1 == layers_.size(), shared = !last && layer + 1 >= sheaf_count_;
+      const auto run = [&](const auto&... ready) {
+        layers_[l].backward(executor_, runs_.data(), pass, view_, sheaf_, layer_range(layer), shared,
+                            x_bar_.data(), scratch_, ready...);
+      };
+      if (last) {
+        run(products);
+      } else {
+        run(pending.left, pending.right);
+      }
+      pending = layers_[l].products(pass, view_, scratch_);
+      if constexpr (sheaf_per_layer) {
+        if (layer < sheaf_count_) backward_mean_sheaf(pass, l, drop && l > 0, std::exchange(pending, {}));
       }
     }
-    S* embedding_bar = x_bar_.data();
-    if (pass.copies > 1) {
-      embedding_bar = embedding_bar_.data();
-      executor_.launch(shape_.size(), batch_.runs,
-                       AddCopies<S>{x_bar_.data(), shape_.size(), pass.copies, embedding_bar});
+    const bool spread = pass.copies > 1;
+    S* bar = spread ? embedding_bar_.data() : x_bar_.data();
+    const Items copies{spread ? shape_.size() : 0, batch_.runs,
+                       AddCopies<S>{x_bar_.data(), shape_.size(), pass.copies, bar}};
+    if constexpr (sampled) {
+      executor_.launch_together(sheaf_.backward_nodes(pass, range(0, sheaf_count_)), copies, pending.left,
+                                pending.right);
+      backward_posterior(pass, closed_form, bar);
+    } else {
+      executor_.launch_together(copies);
+      backward_encoder(*encoder_, backward_second(bar), pending.left, pending.right);
     }
-    if constexpr (sampled) backward_posterior(pass, closed_form, embedding_bar);
-    backward_encoder(embedding_bar);
   }
 
   /// \param drop  what the learner read had gone through its dropout
-  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop) {
+  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const LayerProducts<S>& ready) {
     const SheafRange one = range(static_cast<Index>(l), 1);
     BatchSheafLearner<Executor, S>& learner = learners_[l];
-    sheaf_.backward_nodes(executor_, pass, one);
+    executor_.launch_together(sheaf_.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(graph_.view().edges, batch_.runs,
                      BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(),
                                                   learner.raw(), learner.raw_bar(), options_.parametrisation,
@@ -268,29 +308,55 @@ class BatchNetwork {
                                                   learner.edge_logit_bar()});
     S* z_bar = drop ? scratch_.z_bar.data() : x_bar_.data();
     learner.backward(executor_, view_, z_bar, !drop);
-    if (drop) apply_dropout<true>(pass, Purpose::learner_dropout, l, z_bar, x_bar_.data());
+    executor_.launch_together(learner.first_products(view_),
+                              dropout_part<true>(drop, pass, Purpose::learner_dropout, l, z_bar, x_bar_.data()));
   }
 
-  void backward_posterior(const Pass& pass, bool closed_form, S* embedding_bar) {
+  /// \param bar  derivative of the embeddings
+  void backward_posterior(const Pass& pass, bool closed_form, S* bar) {
     BatchSheafLearner<Executor, S>& learner = learners_.front();
-    sheaf_.backward_nodes(executor_, pass, range(0, sheaf_count_));
-    executor_.launch(graph_.view().edges, batch_.runs,
-                     BackwardSampledEdges<Family, S>{graph_.view(), sheaf_.view(), sheaf_.gradient(), runs_.data(),
-                                                     pass.copies, sheaf_count_, learner.raw(), posterior(),
-                                                     learner.raw_bar(), options_.parametrisation,
-                                                     learner.edge_weight(), learner.edge_factor(),
-                                                     learner.edge_logit_bar(), closed_form, kl_.data()});
-    S* z_bar = sheaf_encoder_ ? scratch_.z_bar.data() : embedding_bar;
-    learner.backward(executor_, view_, z_bar, !sheaf_encoder_);
-    if (sheaf_encoder_) sheaf_encoder_->backward(executor_, runs_.data(), view_, z_bar);
+    const auto edges = posterior_.backward(runs_.data(), pass, sheaf_count_, sheaf_, learner, closed_form);
+    if (sheaf_encoder_) {
+      // Two encoders: the first is one launch ahead of the sheaf's.
+      S *z_bar = scratch_.z_bar.data(), *first_bar = backward_second(bar);
+      executor_.launch_together(edges, encoder_->before_activation(runs_.data(), first_bar));
+      learner.backward(executor_, view_, z_bar, false, encoder_->column_products(first_bar),
+                       encoder_->row_products(view_, first_bar));
+      backward_encoder(*sheaf_encoder_, z_bar, learner.first_products(view_));
+    } else {
+      executor_.launch_together(edges);
+      learner.backward(executor_, view_, bar, true);
+      backward_encoder(*encoder_, backward_second(bar), learner.first_products(view_));
+    }
   }
 
-  void backward_encoder(S* bar) {
-    if (second_) {
-      second_->backward(executor_, view_, bar, scratch_.z_bar.data());
-      bar = scratch_.z_bar.data();
+  /// Through the encoder's second linear layer, if there is one. \returns where the derivative of its input is
+  S* backward_second(S* bar) {
+    if (!second_) return bar;
+    second_->backward(executor_, view_, bar, scratch_.r_bar.data());
+    return scratch_.r_bar.data();
+  }
+  /// Through an encoder, but for its gradient().
+  ///
+  /// \param ready  parts that share the first launch
+  template <class... Ready>
+  void backward_encoder(BatchEncoder<Executor, S>& encoder, S* bar, const Ready&... ready) {
+    executor_.launch_together(encoder.before_activation(runs_.data(), bar), ready...);
+    executor_.launch_together(encoder.column_products(bar), encoder.row_products(view_, bar));
+  }
+  /// From partial sums to gradients.
+  ///
+  /// \param kl  also the sum of the posterior's KL
+  void sum_gradients(bool kl) {
+    const Teams sums{sums_.items(), batch_.runs, most_lanes,
+                     SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())}};
+    const auto kl_sums = posterior_.begin_kl(kl);
+    if (sheaf_encoder_) {
+      executor_.launch_together(sums, encoder_->gradient(view_), sheaf_encoder_->gradient(view_), kl_sums);
+    } else {
+      executor_.launch_together(sums, encoder_->gradient(view_), kl_sums);
     }
-    encoder_->backward(executor_, runs_.data(), view_, bar);
+    posterior_.finish_kl(executor_, kl);
   }
 
   Executor& executor_;
@@ -312,10 +378,10 @@ class BatchNetwork {
   BatchSheaf<Executor, Family, S> sheaf_;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;
   RightTransposes<Executor, S> right_;
-  Array<Executor, S> posterior_, kl_, noise_, spread_;
+  BatchPosterior<Executor, Family, S> posterior_;
+  Array<Executor, S> noise_, spread_;
   std::vector<Array<Executor, S>> learner_input_;  ///< of layers 1, 2, … after dropout
   Array<Executor, S> x_bar_, embedding_bar_;
-  ColumnTree<Executor, S> kl_tree_;
   LayerScratch<Executor, S> scratch_;
   Array<Executor, S> arena_;
   Array<Executor, PartialSum> ranges_;

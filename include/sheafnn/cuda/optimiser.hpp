@@ -40,21 +40,21 @@ struct Progress {
   double best_loss = std::numeric_limits<double>::infinity();
 };
 
-/// λ and Adam's step sizes of the coming epoch; one item, group: run.
+/// Writes number, λ and Adam's step sizes of an epoch into the record of a run.
+SHEAFNN_HD inline void begin_epoch(Index epoch, bool bayesian, Run& run) {
+  const double step = static_cast<double>(epoch + 1);
+  run.epoch = static_cast<std::uint32_t>(epoch);
+  run.kl_weight = bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
+  run.step_rate = AdamConstants::step_rate(run.learning_rate, step);
+  run.root_scale = AdamConstants::root_scale(step);
+}
+/// The same for the coming epoch of all runs, the first; EndEpoch does it for the others. One item, group: run.
 struct BeginEpoch {
   Run* runs;
   const Progress* progress;
   bool bayesian;
 
-  SHEAFNN_HD void operator()(Index, Index run) const {
-    Run& r = runs[run];
-    const Index epoch = progress[run].epochs;
-    const double step = static_cast<double>(epoch + 1);
-    r.epoch = static_cast<std::uint32_t>(epoch);
-    r.kl_weight = bayesian ? kl_weight(r.kl_schedule, r.kl_maximum, epoch) : 0.0;
-    r.step_rate = AdamConstants::step_rate(r.learning_rate, step);
-    r.root_scale = AdamConstants::root_scale(step);
-  }
+  SHEAFNN_HD void operator()(Index, Index run) const { begin_epoch(progress[run].epochs, bayesian, runs[run]); }
 };
 
 /// One step of Adam with L2 weight decay; item: parameter, group: run.
@@ -88,15 +88,16 @@ struct AdamStep {
   }
 };
 
-/// Reports the epoch, decides whether it is the best, and ends the training: a team of most_lanes for one item;
-/// group: run.
+/// Reports the epoch, decides whether it is the best, and ends the training or begins the next epoch: a team of
+/// most_lanes for one item; group: run.
 struct EndEpoch {
   using Scalar = double;
   /// Sums: nll, KL, the evaluation's columns, and how many gradients are not finite.
   static constexpr int kl_sum = 1, evaluation_sums = 2, failed_sum = evaluation_sums + evaluation_columns;
   static constexpr int outputs = failed_sum + 1;
-  const Run* runs;
+  Run* runs;
   Progress* progress;
+  bool bayesian;
   RowsLeft nll, kl, evaluation;
   Index pairs;  ///< 2m
   const std::int32_t* failed;
@@ -105,9 +106,9 @@ struct EndEpoch {
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
-    nll.add(run, lane, sums);
-    kl.add(run, lane, sums + kl_sum);
-    evaluation.add(run, lane, sums + evaluation_sums);
+    nll.add<1>(run, lane, sums);
+    kl.add<1>(run, lane, sums + kl_sum);
+    evaluation.add<evaluation_columns>(run, lane, sums + evaluation_sums);
     for (Index t = lane; t < tensors; t += most_lanes)
       sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
   }
@@ -142,6 +143,7 @@ struct EndEpoch {
     }
     if (p.epochs - p.best_epoch >= r.patience || p.epochs + 1 >= r.epochs) p.active = 0;
     ++p.epochs;
+    begin_epoch(p.epochs, bayesian, runs[run]);
   }
 
  private:

@@ -43,25 +43,37 @@ class BatchOutput {
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 
-  /// Logits without bias, for loss() or average() to go on with.
+  /// Logits without bias, for loss() or average() to go on with. In training they may be left to loss().
   ///
   /// \param x  n × h per instance; stays in place until backward()
   void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
     input_ = x;
+    if (pass.training && few_classes()) return;  // loss() begins with x
     linear_.forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
   }
 
   /// Log-probabilities, the loss and the derivatives of the logits.
   void loss(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
-    executor.launch(nodes_, pass.instances(),
-                    TrainingOutput<S>{targets(), runs, pass, linear_.bias(parameters), parameters.stride,
-                                      logits_.data(), logits_bar_.data(), nll_.data()});
+    const TrainingOutput<S> output{
+        targets(),          runs,       pass, linear_.bias(parameters), parameters.stride, logits_.data(),
+        logits_bar_.data(), nll_.data()};
+    if (few_classes()) {
+      const int lanes = team_lanes(linear_.inputs());
+      executor.launch_teams(nodes_, pass.instances(), lanes,
+                            FewClassesOutput<S>{output, linear_.inputs(), input_, linear_.weight(parameters),
+                                                lanes});
+    } else {
+      executor.launch(nodes_, pass.instances(), output);
+    }
     nll_tree_.run(executor, nll_.data(), true);
   }
 
-  /// After loss(): partial sums of the gradients, and the derivative of x.
+  /// After loss(): the derivative of x, and partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) const {
-    linear_.backward(executor, parameters, pass.copies * nodes_, input_, logits_bar_.data(), x_bar);
+    linear_.backward(executor, parameters, pass.copies * nodes_, logits_bar_.data(), x_bar);
+  }
+  [[nodiscard]] Items<RowProducts<S>> weight_products(const Pass& pass, const ParameterView<S>& parameters) const {
+    return linear_.weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
   }
 
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
@@ -73,6 +85,7 @@ class BatchOutput {
   }
 
  private:
+  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::most_classes; }
   [[nodiscard]] NodeTargets targets() const noexcept { return {nodes_, classes_, label_.data(), role_.data()}; }
 
   BatchLinear<S> linear_;

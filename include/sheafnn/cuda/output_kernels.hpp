@@ -62,6 +62,39 @@ struct TrainingOutput {
   }
 };
 
+/// TrainingOutput of a few classes, and before it the logits without bias: a team per node, lanes over the inputs; group:
+/// instance.
+template <class S>
+struct FewClassesOutput {
+  using Scalar = S;
+  static constexpr int most_classes = 8, outputs = most_classes;
+  TrainingOutput<S> output;
+  Index inputs;
+  const S* x;       ///< n × h per instance
+  const S* weight;  ///< h × C
+  int lanes;
+
+  SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
+    const Index classes = output.targets.classes;
+    const S* row = x + (instance * output.targets.nodes + u) * inputs;
+    const S* w = weight + output.pass.run_of(instance) * output.parameter_stride;
+    for (Index k = lane; k < inputs; k += lanes) {
+      const S value = row[k];
+      SHEAFNN_UNROLL for (int c = 0; c < most_classes; ++c) {
+        if (c < classes) sums[c] += value * w[k * classes + c];
+      }
+    }
+  }
+  SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
+    const Index classes = output.targets.classes;
+    S* row = output.logits + (instance * output.targets.nodes + u) * classes;
+    SHEAFNN_UNROLL for (int c = 0; c < most_classes; ++c) {
+      if (c < classes) row[c] = sums[c];
+    }
+    output(u, instance);
+  }
+};
+
 /// Sums of a node that the evaluation reports, one column each.
 enum EvaluationColumn { validation_nll, validation_correct, test_correct, not_finite, evaluation_columns };
 

@@ -44,7 +44,8 @@ class BatchSecondLinear {
 
   /// Partial sums of the gradients, and the derivative of x, from that of output().
   void backward(Executor& executor, const ParameterView<S>& parameters, const S* bar, S* x_bar) const {
-    linear_.backward(executor, parameters, nodes_, input_, bar, x_bar);
+    executor.launch_together(linear_.weight_products(parameters, nodes_, input_, bar));
+    linear_.backward(executor, parameters, nodes_, bar, x_bar);
   }
 
  private:

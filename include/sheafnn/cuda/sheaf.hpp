@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/sheaf_kernels.hpp"
+#include "sheafnn/cuda/sheaf_backward_kernels.hpp"
 
 namespace sheafnn::cuda {
 
@@ -40,12 +40,16 @@ class BatchSheaf {
   }
 
   /// Builds the sheaves `range` of a pass from maps.
-  template <class Maps>
-  void build(Executor& executor, const Pass& pass, const SheafRange& range, const Maps& maps,
-             const S* edge_weight) {
+  ///
+  /// \param beside  parts that share the first launch
+  template <class Maps, class... Beside>
+  void build(Executor& executor, const Pass& pass, const SheafRange& range, const Maps& maps, const S* edge_weight,
+             const Beside&... beside) {
     const Index groups = pass.instances() * range.count;
-    executor.launch(graph_.edges, groups,
-                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight, pass.copies});
+    executor.launch_together(Items{graph_.edges, groups,
+                                   BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
+                                                               pass.copies}},
+                             beside...);
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(graph_.nodes, groups, lanes,
                           BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,
@@ -53,9 +57,8 @@ class BatchSheaf {
   }
 
   /// Completes the derivatives of D_u by those of S_u.
-  void backward_nodes(Executor& executor, const Pass& pass, const SheafRange& range) {
-    executor.launch(graph_.nodes, pass.instances() * range.count,
-                    BackwardNodes<Family, S>{range, view(), gradient(), normalisation_});
+  [[nodiscard]] Items<BackwardNodes<Family, S>> backward_nodes(const Pass& pass, const SheafRange& range) {
+    return {graph_.nodes, pass.instances() * range.count, {range, view(), gradient(), normalisation_}};
   }
 
  private:

@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic), the blocks of the Laplacian made
-/// of them, and the backward pass from the blocks to the learner's raw outputs. The mathematics are the functions that
-/// the host runs on packs: bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
+/// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic) and the blocks of the Laplacian made
+/// of them; back: sheaf_backward_kernels.hpp. The mathematics are the functions that the host runs on packs:
+/// bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node as
 /// whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
@@ -84,6 +84,19 @@ struct ActivatePairs {
     Q::activate(in, parametrisation, out);
     for (int k = 0; k < Q::parameter_size; ++k) parameters.at(run, pair, k) = out[k];
     kl[run * pairs + pair] = Q::kl(out);
+  }
+};
+
+/// ProjectPairs, and ActivatePairs of both pairs of the edge; item: edge, group: run.
+template <class Family, class S>
+struct ProjectPosterior {
+  ProjectPairs<S> project;
+  ActivatePairs<Family, S> activate;
+
+  SHEAFNN_HD void operator()(Index edge, Index run) const {
+    project(edge, run);
+    activate(edge, run);
+    activate(project.graph.edges + edge, run);
   }
 };
 
@@ -221,174 +234,6 @@ struct BuildNodes {
     if constexpr (Sizes::dense_gram) {
       store_block(scaling.vectors, sheaf.eigen + place * Sizes::eigen);
       store_block(scaling.root, sheaf.eigen + place * Sizes::eigen + Sizes::gram);
-    }
-  }
-};
-
-/// Derivatives of a sheaf's blocks, by slot.
-template <class S>
-struct BlockGradient {
-  S* off_diagonal;  ///< m × transport: of L_uv = −Q_e
-  S* degree;        ///< n × gram: of D_u
-  S* scale;         ///< n × gram: of S_u, not symmetrised
-};
-
-/// Adds to the derivative of D_u what comes through S_u; item: node, group: a sheaf of an instance.
-template <class Family, class S>
-struct BackwardNodes {
-  using Sizes = BlockSizes<Family>;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  BlockGradient<S> gradient;
-  Normalisation normalisation;
-
-  SHEAFNN_HD void operator()(Index u, Index group) const {
-    const Index place = range.slot(group) * sheaf.nodes + u;
-    NodeScaling<Family, S> scaling;
-    scaling.scale = load_block<Gram<Family, S>>(sheaf.scale + place * Sizes::gram);
-    if constexpr (Sizes::dense_gram) {
-      const S* eigen = sheaf.eigen + place * Sizes::eigen;
-      scaling.vectors = load_block<SquareMatrix<S, Sizes::dimension>>(eigen);
-      scaling.root = load_block<Column<S, Sizes::dimension>>(eigen + Sizes::gram);
-    }
-    const Gram<Family, S> scale_bar = load_block<Gram<Family, S>>(gradient.scale + place * Sizes::gram);
-    Gram<Family, S> degree_bar = load_block<Gram<Family, S>>(gradient.degree + place * Sizes::gram);
-    node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
-    store_block(degree_bar, gradient.degree + place * Sizes::gram);
-  }
-};
-
-/// Derivatives of the two maps of an edge and, when it has one, of its weight, from those of the blocks.
-template <class Family, class S>
-SHEAFNN_HD SHEAFNN_INLINE void backward_edge(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
-                                             const BlockGradient<S>& gradient, Index slot, Index edge,
-                                             const S* edge_weight, typename Family::template Map<S> (&map)[2],
-                                             typename Family::template Map<S> (&map_bar)[2], S& weight_bar) {
-  using Sizes = BlockSizes<Family>;
-  using Map = typename Family::template Map<S>;
-  const Index m = graph.edges;
-  for (int side = 0; side < 2; ++side) {
-    map[side] = sheaf.load_map(slot, side * m + edge);
-    map_bar[side] = Map::Constant(S(0));
-  }
-  Transport<Family, S> q_bar =
-      load_block<Transport<Family, S>>(gradient.off_diagonal + (slot * m + edge) * Sizes::transport);
-  q_bar = -q_bar;
-  S square_bar = S(0);
-  if (edge_weight != nullptr) {
-    square_bar = inner_product(q_bar, transport<Family, S>(map[0], map[1]));
-    q_bar *= *edge_weight * *edge_weight;
-  }
-  transport_backward<Family, S>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
-  for (int side = 0; side < 2; ++side) {
-    const Index u = graph.edge_node[side * m + edge];
-    const Gram<Family, S> degree_bar =
-        load_block<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + u) * Sizes::gram);
-    if constexpr (Family::kind == MapKind::rotation) {
-      square_bar += degree_bar(0, 0);
-    } else if constexpr (Sizes::map > 0) {
-      gram_backward<Family, S>(map[side], degree_bar, map_bar[side]);
-    }
-  }
-  if (edge_weight != nullptr) weight_bar += S(2) * *edge_weight * square_bar;
-}
-
-/// Derivatives of ω·[Z_u‖Z_v] of both sides of an edge from that of its weight.
-template <class S>
-SHEAFNN_HD SHEAFNN_INLINE void store_logit_bars(const S* factors, Index edges, Index edge, const S& weight_bar,
-                                                S* out) {
-  for (int side = 0; side < 2; ++side) {
-    const S own = factors[side * edges + edge], other = factors[(1 - side) * edges + edge];
-    out[side * edges + edge] = weight_bar * other * own * (S(1) - own);
-  }
-}
-
-/// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.
-/// item: edge, group: run.
-template <class Family, class S>
-struct BackwardSampledEdges {
-  GraphView<S> graph;
-  SheafView<Family, S> sheaf;
-  BlockGradient<S> gradient;
-  const Run* runs;
-  Index copies, sheaves;
-  PairArray<S> raw, parameters, raw_bar;
-  RotationParametrisation parametrisation;
-  const S* edge_weight;  ///< null: 1
-  const S* edge_factor;
-  S* edge_logit_bar;
-  bool closed_form;
-  S* kl;  ///< log q − log p per incident pair, when not closed_form
-
-  SHEAFNN_HD void operator()(Index edge, Index run) const {
-    using Q = Posterior<Family>;
-    using Map = typename Family::template Map<S>;
-    constexpr int raw_size = Q::mean_size + Q::spread_size;
-    const Index m = graph.edges;
-    const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
-    const double share = runs[run].kl_weight / static_cast<double>(2 * m);
-    const double drawn = static_cast<double>(copies * sheaves);
-    const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : share / drawn);
-    S in[2][Q::parameter_size], bar[2][Q::gradient_size], sampled_kl[2] = {S(0), S(0)};
-    for (int side = 0; side < 2; ++side) {
-      for (int k = 0; k < Q::parameter_size; ++k) in[side][k] = parameters.at(run, side * m + edge, k);
-      for (int k = 0; k < Q::gradient_size; ++k) bar[side][k] = S(0);
-      if (closed_form && runs[run].kl_weight != 0) Q::kl_backward(in[side], static_cast<S>(share), bar[side]);
-    }
-    S weight_bar = S(0);
-    for (Index i = 0; i < copies * sheaves; ++i) {
-      Map map[2], map_bar[2];
-      backward_edge<Family, S>(graph, sheaf, gradient, run * copies * sheaves + i, edge, weight, map, map_bar,
-                               weight_bar);
-      for (int side = 0; side < 2; ++side) {
-        Q::sample_backward(in[side], map[side], map_bar[side], monte_carlo_share, bar[side]);
-        if (!closed_form) sampled_kl[side] += Q::monte_carlo_kl(in[side], map[side]);
-      }
-    }
-    for (int side = 0; side < 2; ++side) {
-      const Index pair = side * m + edge;
-      S raw_in[raw_size], out[raw_size];
-      for (int k = 0; k < raw_size; ++k) raw_in[k] = raw.at(run, pair, k);
-      Q::activate_backward(raw_in, parametrisation, in[side], bar[side], out);
-      for (int k = 0; k < raw_size; ++k) raw_bar.at(run, pair, k) = out[k];
-      if (!closed_form) kl[run * 2 * m + pair] = sampled_kl[side] / static_cast<S>(drawn);
-    }
-    if (weight != nullptr) {
-      store_logit_bars(edge_factor + run * 2 * m, m, edge, weight_bar, edge_logit_bar + run * 2 * m);
-    }
-  }
-};
-
-/// The same for deterministic maps of one sheaf. item: edge, group: run.
-template <class Family, class S>
-struct BackwardMeanEdges {
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  BlockGradient<S> gradient;
-  PairArray<S> raw, raw_bar;
-  RotationParametrisation parametrisation;
-  const S* edge_weight;
-  const S* edge_factor;
-  S* edge_logit_bar;
-
-  SHEAFNN_HD void operator()(Index edge, Index run) const {
-    using Q = Posterior<Family>;
-    constexpr int raw_size = Q::mean_size > 0 ? Q::mean_size : 1;
-    const Index m = graph.edges;
-    const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
-    typename Family::template Map<S> map[2], map_bar[2];
-    S weight_bar = S(0);
-    backward_edge<Family, S>(graph, sheaf, gradient, range.slot(run), edge, weight, map, map_bar, weight_bar);
-    for (int side = 0; side < 2; ++side) {
-      const Index pair = side * m + edge;
-      S raw_in[raw_size], out[raw_size];
-      for (int k = 0; k < Q::mean_size; ++k) raw_in[k] = raw.at(run, pair, k);
-      Q::mean_map_backward(raw_in, parametrisation, map_bar[side], out);
-      for (int k = 0; k < Q::mean_size; ++k) raw_bar.at(run, pair, k) = out[k];
-    }
-    if (weight != nullptr) {
-      store_logit_bars(edge_factor + run * 2 * m, m, edge, weight_bar, edge_logit_bar + run * 2 * m);
     }
   }
 };

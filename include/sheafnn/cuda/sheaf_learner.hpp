@@ -81,13 +81,17 @@ class BatchSheafLearner {
   [[nodiscard]] const S* edge_factor() const noexcept { return edge_factor_.data(); }
   [[nodiscard]] S* edge_logit_bar() noexcept { return edge_logit_bar_.data(); }
 
-  /// Raw outputs and edge weights from embeddings z (n × h per run), which stay in place until backward().
-  void forward(Executor& executor, const ParameterView<S>& parameters, const S* z) {
+  /// The first step of a forward pass, to be launched before project().
+  [[nodiscard]] Items<AssembleFirstLayer<S>> assemble(const ParameterView<S>& parameters) {
+    return {2 * first_.columns * inputs_,
+            runs_,
+            {first_, inputs_, parameters.value, parameters.stride, weight_.data()}};
+  }
+  /// The second: projections of embeddings z (n × h per run), which stay in place until backward().
+  void project(Executor& executor, const S* z) {
     input_ = z;
     if (first_.columns == 0) return;
-    const Index q2 = 2 * first_.columns, n = graph_.nodes, pairs = graph_.pairs();
-    executor.launch(q2 * inputs_, runs_,
-                    AssembleFirstLayer<S>{first_, inputs_, parameters.value, parameters.stride, weight_.data()});
+    const Index q2 = 2 * first_.columns, n = graph_.nodes;
     executor.multiply(Product<S>{n,
                                  q2,
                                  inputs_,
@@ -97,11 +101,19 @@ class BatchSheafLearner {
                                  projection_.data(),
                                  q2,
                                  n * q2});
-    const bool hidden = hidden_layers_ > 0;
-    executor.launch(graph_.edges, runs_,
-                    ProjectPairs<S>{graph_, projection_.data(), first_.columns, first_outputs_, hidden,
-                                    hidden ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(),
-                                    edge_weight_.data()});
+  }
+  /// The third: edge weights, and raw outputs or, with hidden layers, the first of those.
+  [[nodiscard]] Items<ProjectPairs<S>> project_pairs() {
+    return {first_.columns > 0 ? graph_.edges : 0,
+            runs_,
+            {graph_, projection_.data(), first_.columns, first_outputs_, has_hidden_layers(),
+             has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(),
+             edge_weight_.data()}};
+  }
+  [[nodiscard]] bool has_hidden_layers() const noexcept { return hidden_layers_ > 0; }
+  /// The last, with hidden layers: from the first of them to raw outputs.
+  void finish_hidden(Executor& executor, const ParameterView<S>& parameters) {
+    const Index pairs = graph_.pairs();
     for (const DeepWeight& w : deep_) {
       const bool last = w.input == hidden_layers_ - 1;
       S* out = last ? raw_.data() + w.column : hidden_layer(w.input + 1);
@@ -119,23 +131,25 @@ class BatchSheafLearner {
     }
   }
 
-  /// From raw_bar() and edge_logit_bar() to weight gradients and the embeddings' derivative.
+  /// From raw_bar() and edge_logit_bar() to the embeddings' derivative; then first_products() is to be launched.
   ///
-  /// \param z_bar  n × h per run; overwritten, or added to when `add`
-  void backward(Executor& executor, const ParameterView<S>& parameters, S* z_bar, bool add) {
+  /// \param z_bar   n × h per run; overwritten, or added to when `add`
+  /// \param beside  parts that share a launch; they must not touch z_bar
+  template <class... Beside>
+  void backward(Executor& executor, const ParameterView<S>& parameters, S* z_bar, bool add,
+                const Beside&... beside) {
     const Index n = graph_.nodes, q = first_.columns;
     if (q == 0) {
+      if constexpr (sizeof...(Beside) > 0) executor.launch_together(beside...);
       if (!add) executor.zero(z_bar, runs_ * n * inputs_);
       return;
     }
     const PairArray<S> first_bar = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
     const int lanes = graph_.arc_lanes();
-    executor.launch_teams(n * q, runs_, lanes,
-                          GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q, first_outputs_,
-                                               projection_.data(), lanes});
-    const FirstLayerProducts<S> products{
-        input_, projection_.data(), inputs_, q, {n}, parameters.arena + first_sums_, parameters.arena_stride};
-    executor.launch(products.items(), runs_, products);
+    executor.launch_together(Teams{n * q, runs_, lanes,
+                                   GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q,
+                                                        first_outputs_, projection_.data(), lanes}},
+                             beside...);
     executor.multiply(Product<S>{n,
                                  inputs_,
                                  2 * q,
@@ -146,6 +160,17 @@ class BatchSheafLearner {
                                  inputs_,
                                  n * inputs_,
                                  add});
+  }
+  /// After backward(): partial sums of the first layer's weight gradients.
+  [[nodiscard]] Items<FirstLayerProducts<S>> first_products(const ParameterView<S>& parameters) const {
+    const FirstLayerProducts<S> products{input_,
+                                         projection_.data(),
+                                         inputs_,
+                                         first_.columns,
+                                         {graph_.nodes},
+                                         parameters.arena + first_sums_,
+                                         parameters.arena_stride};
+    return {products.items(), runs_, products};
   }
 
  private:

@@ -133,6 +133,7 @@ class BatchTrainer {
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
     }
     executor_.forget();
+    executor_.launch_together(keep_best());  // of the last epoch
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     finish(outcomes, seconds / static_cast<double>(replays));
     return outcomes;
@@ -147,32 +148,35 @@ class BatchTrainer {
     epoch();
     executor_.synchronise();
     progress_.upload(std::vector<Progress>(trainings_.size()));
+    executor_.launch(1, count_, BeginEpoch{network_.runs().data(), progress_.data(), Model::bayesian});
     executor_.record([this] { epoch(); });
   }
 
-  /// Enqueues one epoch of all runs.
+  /// Enqueues one epoch of all runs; the last one's results are kept, where they are the best, by its first launch.
   void epoch() {
     const TrainOptions& options = trainings_.front().options;
     Run* runs = network_.runs().data();
-    executor_.launch(1, count_, BeginEpoch{runs, progress_.data(), Model::bayesian});
-    network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator);
+    network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator,
+                        keep_best());
     adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
     network_.evaluate(options.samples);
     const BatchOutput<Executor, S>& output = network_.output();
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, most_lanes,
-                           EndEpoch{runs, progress_.data(), output.nll().left(), network_.kl().left(),
-                                    report_tree_.left(), network_.pairs(), adam_.failed(), adam_.tensors(),
-                                    history_.data(), window});
-    executor_.launch(network_.parameter_count() + predictions(), count_,
-                     KeepBest<S>{progress_.data(), network_.parameter_count(), network_.parameters().data(),
-                                 best_.data(), predictions(), output.probabilities().data(),
-                                 best_probability_.data()});
+                           EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().left(),
+                                    network_.kl().left(), report_tree_.left(), network_.pairs(), adam_.failed(),
+                                    adam_.tensors(), history_.data(), window});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
 
  private:
+  [[nodiscard]] Items<KeepBest<S>> keep_best() {
+    return {network_.parameter_count() + predictions(),
+            count_,
+            {progress_.data(), network_.parameter_count(), network_.parameters().data(), best_.data(),
+             predictions(), network_.output().probabilities().data(), best_probability_.data()}};
+  }
   static detail::SplitRoles checked_roles(const Dataset& data, std::span<const Training<Model>> trainings) {
     require(!trainings.empty(), "trainings", 0, "at least one is needed");
     validate(data);

@@ -1,0 +1,34 @@
+/// \file
+/// Batches of networks on the GPU against the same kernels on the host (which tests/test_batch_network.cpp compares with
+/// the CPU's networks).
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include "batch_checks.hpp"
+#include "sheafnn/cuda.hpp"
+#include "sheafnn/cuda/host_executor.hpp"
+
+namespace batch_checks {
+
+/// Losses, gradients and predictions of both executors, and of the GPU once more, to the bit.
+template <class Model>
+void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
+                       const Problem& problem = small_problem()) {
+  // As on the host: sums of some dozens of terms through two or three layers.
+  constexpr double bound = 1e-11;
+  sheafnn::cuda::HostExecutor host;
+  sheafnn::cuda::DeviceExecutor device;
+  const BatchOutcome expected = run_batch<Model>(host, problem, options, step);
+  const BatchOutcome own = run_batch<Model>(device, problem, options, step);
+  CHECK(relative(own.nll, expected.nll) <= bound);
+  CHECK(relative(own.kl, expected.kl) <= bound);
+  CHECK(relative(own.gradient, expected.gradient) <= bound);
+  CHECK(relative(own.log_probabilities, expected.log_probabilities) <= bound);
+  CHECK(relative(own.probabilities, expected.probabilities) <= bound);
+  const BatchOutcome again = run_batch<Model>(device, problem, options, step);
+  CHECK(again.gradient == own.gradient);
+  CHECK(again.probabilities == own.probabilities);
+}
+
+}  // namespace batch_checks

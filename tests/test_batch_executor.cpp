@@ -1,0 +1,139 @@
+/// \file
+/// Memory of executors, small products, and how many launches an epoch is.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/cuda/trainer.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+#include "worst.hpp"
+
+namespace {
+
+using namespace sheafnn;
+
+/// Cannot write zeros; counts what it has lent.
+struct FailingExecutor : cuda::HostExecutor {
+  int lent = 0;
+  [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
+    ++lent;
+    return HostExecutor::allocate(what, bytes);
+  }
+  void release(void* memory) noexcept {
+    --lent;
+    HostExecutor::release(memory);
+  }
+  template <class T>
+  void zero(T*, Index) {
+    throw std::runtime_error("zero");
+  }
+};
+
+/// Counts what a recording holds.
+struct CountingExecutor : cuda::HostExecutor {
+  int launches = 0, products = 0;
+  template <class... Parts>
+  void launch_together(const Parts&... parts) {
+    if (((parts.items > 0 && parts.groups > 0) || ...)) ++launches;
+    HostExecutor::launch_together(parts...);
+  }
+  template <class Kernel>
+  void launch(Index items, Index groups, const Kernel& kernel) {
+    launch_together(cuda::Items{items, groups, kernel});
+  }
+  template <class Kernel>
+  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
+    launch_together(cuda::Teams{items, groups, lanes, kernel});
+  }
+  template <class S>
+  void multiply(const cuda::Product<S>& product) {
+    ++products;
+    HostExecutor::multiply(product);
+  }
+  template <class Work>
+  void record(const Work& work) {
+    launches = products = 0;
+    HostExecutor::record(work);
+  }
+};
+
+/// What a recorded epoch holds: 4 layers, 3 samples, dropout.
+template <class Model>
+std::string launches_of_epoch(const Dataset& data) {
+  ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  options.layers = 4;
+  Model model(options, 1);
+  CountingExecutor executor;
+  const cuda::Training<Model> one[] = {
+      {&model, &data.splits.at(0), {.input_dropout = 0.5, .dropout = 0.3, .samples = 3}}};
+  cuda::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one);
+  trainer.record_epoch();
+  return concat(executor.launches, " kernels, ", executor.products, " products");
+}
+
+}  // namespace
+
+TEST_CASE("an epoch of a small graph is so many launches") {
+  // Of the size of texas. Whoever adds a launch, on every such graph, shall know.
+  SyntheticOptions options;
+  options.nodes = 183;
+  options.classes = 5;
+  options.features = 1703;
+  options.degree = 3;
+  const Dataset data = synthetic(options);
+  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "48 kernels, 5 products");
+  CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 14 products");
+}
+
+TEST_CASE("small products by the device's kernel are those of the host") {
+  cuda::HostExecutor executor;
+  constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;
+  for (int kind = 0; kind < 8; ++kind) {
+    for (const Index inner : {Index{0}, Index{7}, Index{50}}) {
+      CAPTURE(kind);
+      CAPTURE(inner);
+      const bool left = (kind & 1) != 0, right = (kind & 2) != 0, add = (kind & 4) != 0;
+      const Index a_stride = (left ? rows : inner) + pad, b_stride = (right ? inner : columns) + pad;
+      const Index a_size = (left ? inner : rows) * a_stride, b_size = (right ? columns : inner) * b_stride;
+      const auto numbers = [](Index count) {
+        std::vector<double> r;
+        for (Index i = 0; i < count; ++i) r.push_back(std::sin(static_cast<double>(3 * i + 1)));
+        return r;
+      };
+      const std::vector<double> a = numbers(a_size * batches + 1), b = numbers(b_size * batches + 1);
+      std::vector<double> own = numbers(rows * (columns + pad) * batches), other = own;
+      cuda::Product<double> product{rows,
+                                    columns,
+                                    inner,
+                                    batches,
+                                    {a.data(), a_stride, a_size, left},
+                                    {b.data(), b_stride, b_size, right},
+                                    other.data(),
+                                    columns + pad,
+                                    rows * (columns + pad),
+                                    add};
+      executor.multiply(product);
+      product.c = own.data();
+      const cuda::SmallProduct<double> kernel(product);
+      executor.launch_teams(kernel.items(), batches, kernel.lanes, kernel);
+      double worst = 0;
+      for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
+      CHECK(worst <= 1e-15 * static_cast<double>(inner + 1));  // a rounding per term
+    }
+  }
+}
+
+TEST_CASE("an array that cannot be zeroed leaves nothing allocated") {
+  FailingExecutor executor;
+  CHECK_THROWS_WITH(static_cast<void>(cuda::Array<FailingExecutor, float>(executor, "test", 10)), "zero");
+  CHECK(executor.lent == 0);
+}
