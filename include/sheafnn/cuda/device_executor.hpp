@@ -178,9 +178,19 @@ class DeviceExecutor {
           device_);
   }
 
+  /// So many blocks share a launch, at most: where there are more, each part is a launch of its own, as a kernel of several
+  /// parts takes the registers of the one that wants most.
+  static constexpr Index most_shared_blocks = 8192;
+
   template <class... Parts>
   void launch_together(const Parts&... parts) {
     static_assert((std::is_trivially_copyable_v<Parts> && ...));
+    if constexpr (sizeof...(Parts) > 1) {
+      if (((detail::blocks_of(parts) * parts.groups) + ...) > most_shared_blocks) {
+        (launch_together(parts), ...);
+        return;
+      }
+    }
     const Index blocks = (detail::blocks_of(parts) + ...), groups = std::max({parts.groups...});
     if (blocks <= 0) return;
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
