@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Milliseconds of an epoch of the authors' PyTorch code, in the setting of epochs.cpp, for every cell of its table.
+
+usage: authors_code.py NSD BSNN DATA [--threads N] [--ours FILE] [--seconds S]
+
+NSD    checkout of github.com/twitter-research/neural-sheaf-diffusion
+BSNN   checkout of github.com/patrick-gillespie/bsnn
+DATA   folder with texas.npz, cora.npz, film.npz (see README.md)
+--ours FILE  epochs.json of epochs.cpp (benchmarks/run.sh writes build/release/benchmarks/epochs.json): adds the ratios
+
+Runs in an interpreter that has what those checkouts import: PyTorch, torch_geometric, torch_sparse, torch_scatter,
+torch_householder, torchdiffeq, GitPython. An epoch is their own train() and test() of exp/run.py, the latter with three posterior
+samples for BSNN; the median of at least ten epochs, and of S seconds (default 10), after three to warm up. One process per cell.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+import types
+
+GRAPHS = ["texas", "cora", "film"]
+# Name of epochs.cpp, --model of exp/run.py, class.
+MODELS = [("nsd/diagonal", "DiagSheaf", "DiscreteDiagSheafDiffusion"),
+          ("nsd/special-orthogonal", "BundleSheaf", "DiscreteBundleSheafDiffusion"),
+          ("nsd/general-linear", "GeneralSheaf", "DiscreteGeneralSheafDiffusion"),
+          ("bsnn/diagonal", "BayesDiagSheaf", "BayesDiagSheafDiffusion"),
+          ("bsnn/special-orthogonal", "BayesBundleSheaf", "BayesBundleSheafDiffusion"),
+          ("bsnn/general-linear", "BayesGeneralSheaf", "BayesGeneralSheafDiffusion")]
+
+
+def load(file):
+    """The features, edges and first split of an .npz file, as the authors' loaders prepare them."""
+    import numpy as np
+    import torch
+    import torch_geometric.transforms as transforms
+    from torch_geometric.data import Data
+    from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+    z = np.load(file)
+    x = torch.tensor(z["node_features"], dtype=torch.float32)
+    edges = to_undirected(torch.tensor(z["edges"], dtype=torch.long).t().contiguous(), num_nodes=x.size(0))
+    edges = coalesce(remove_self_loops(edges)[0], num_nodes=x.size(0))
+    data = Data(x=x, edge_index=edges, y=torch.tensor(z["node_labels"], dtype=torch.long))
+    for part in ("train", "val", "test"):
+        data[part + "_mask"] = torch.tensor(z[part + "_masks"][0], dtype=torch.bool)
+    return transforms.NormalizeFeatures()(data)
+
+
+def measure(options, graph, model):
+    """Seconds of every epoch of one cell, in this process."""
+    import torch
+    torch.set_num_threads(options.threads)
+    name, argument, network = next(m for m in MODELS if m[0] == model)
+    bayesian = name.startswith("bsnn")
+    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"))
+    folder = os.path.abspath(options.bsnn if bayesian else options.nsd)
+    sys.path.insert(0, folder)
+    os.chdir(folder)
+    sys.modules["wandb"] = types.ModuleType("wandb")  # logging, not used by train() and test()
+    sys.argv = ["run.py"]
+    import exp.run as run
+    settings = ["--model", argument, "--dataset", graph, "--d", "3", "--layers", "4", "--hidden_channels", "16",
+                "--input_dropout", "0.5", "--dropout", "0.3", "--add_lp", "False", "--add_hp", "False",
+                "--second_linear", "False", "--normalised", "True", "--deg_normalised", "False",
+                "--orth", "householder", "--sheaf_act", "tanh", "--edge_weights", "True", "--left_weights", "True",
+                "--right_weights", "True", "--use_act", "True", "--linear", "False", "--sparse_learner", "False"]
+    if bayesian:
+        settings += ["--use_kl", "True", "--num_ensemble", "3", "--sheaf_use_deg", "False"]
+    args = vars(run.get_parser().parse_args(settings))
+    args.update(bayes_model=bayesian, graph_size=data.x.size(0), input_dim=data.x.size(1),
+                output_dim=int(data.y.max()) + 1, device=torch.device("cpu"), sheaf_decay=args["weight_decay"])
+    torch.manual_seed(args["seed"])
+    net = getattr(run, network)(data.edge_index, args)
+    sheaf, other = net.grouped_parameters()
+    adam = torch.optim.Adam([{"params": sheaf, "weight_decay": args["sheaf_decay"]},
+                             {"params": other, "weight_decay": args["weight_decay"]}], lr=args["lr"])
+    seconds, begin, epoch = [], None, 0
+    while len(seconds) < 10 or time.perf_counter() - begin < options.seconds:
+        start = time.perf_counter()
+        run.train(net, adam, data, *((args, epoch) if bayesian else ()))
+        run.test(net, data, *((args,) if bayesian else ()))
+        epoch += 1
+        if epoch <= 3:
+            begin = time.perf_counter()
+        else:
+            seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def cell(options, graph, model):
+    """Median milliseconds of one cell, measured in a process of its own."""
+    threads = str(options.threads)
+    command = [sys.executable, os.path.abspath(__file__), options.nsd, options.bsnn, options.data, "--threads", threads,
+               "--seconds", str(options.seconds), "--cell", graph, model]
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads))
+    if done.returncode != 0:
+        sys.exit(f"authors_code.py: {graph}, {model}:\n{done.stderr[-2000:]}")
+    return 1000 * statistics.median(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nsd")
+    parser.add_argument("bsnn")
+    parser.add_argument("data")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--ours")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        print(json.dumps(measure(options, *options.cell)))
+        return
+    ours = {}
+    if options.ours:
+        with open(options.ours, encoding="utf-8") as file:
+            for row in json.load(file)["benchmarks"]:
+                ours[row["name"].removesuffix("/manual_time")] = row["median_ms"]
+    print("|  | " + " | ".join(m[0] for m in MODELS) + " |")
+    print("| --- " * (len(MODELS) + 1) + "|", flush=True)
+    ratios = []
+    for graph in GRAPHS:
+        texts = []
+        for model, _, _ in MODELS:
+            milliseconds = cell(options, graph, model)
+            texts.append(f"{milliseconds:.3g}")
+            own = ours.get(f"{graph}/{model}")
+            if own:
+                ratios.append(milliseconds / own)
+                texts[-1] += f" → {own:.3g} ({ratios[-1]:.3g}×)"
+        print(f"| {graph} | " + " | ".join(texts) + " |", flush=True)
+    if ratios:
+        mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
+        print(f"\nGeometric mean of the ratios {mean:.3g}, smallest {min(ratios):.3g} ({len(ratios)} cells).")
+
+
+if __name__ == "__main__":
+    main()
