@@ -211,9 +211,9 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(),
                                                      segments.data()});
-    executor.launch(n * f, 1,
-                    DiffuseForward<Family, float>{diffusion(w), epsilon, 0, true, x.data(), r.data(), out.data(),
-                                                  runs.data(), pass, 1, nullptr, 1});
+    executor.launch_teams(n * f, 1, 1,
+                          DiffuseForward<Family, float>{diffusion(w), epsilon, 0, true, x.data(), r.data(),
+                                                        out.data(), runs.data(), pass, 1, nullptr, 1});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(n * f, 1,
@@ -224,7 +224,8 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
     executor.launch(graph.segments * f, 1,
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
                                                      segments.data()});
-    executor.launch(n * f, 1, DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data(), 1});
+    executor.launch_teams(n * f, 1, 1,
+                          DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data(), 1});
   });
   const int lanes = team_lanes(f);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {

@@ -68,8 +68,8 @@ struct SegmentNeighbours {
   }
 };
 
-/// L at one node and channel, for kernels that go on with it: one thread adds up the arcs, or what SegmentNeighbours found
-/// of crowded nodes; or a team does, lanes over arcs (GraphView::gather_lanes). Then R = L W and Z = S R, for D learned
+/// L at one node and channel, for kernels that go on with it: a team adds up the arcs, lanes over arcs (GraphView::gather_lanes, 1
+/// on most graphs), or what SegmentNeighbours found of crowded nodes. Then R = L W and Z = S R, for D learned
 /// coordinates and the fixed filters behind them.
 template <class Family, class S>
 struct Diffusion {
@@ -117,7 +117,7 @@ struct Diffusion {
   }
 };
 
-/// Forward: R and X'. item (node, channel), a thread or a team; group: instance.
+/// Forward: R and X'. A team, or a lane alone, per item (node, channel); group: instance.
 template <class Family, class S>
 struct DiffuseForward {
   using Scalar = S;
@@ -135,11 +135,6 @@ struct DiffuseForward {
   S* dropped;  ///< X' after the next layer's dropout; null: none
   int lanes;
 
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    S sums[most] = {};
-    diffusion.gather(item, instance, 0, 1, sums);
-    finish(item, instance, sums);
-  }
   SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
     diffusion.gather(item, instance, lane, lanes, sums);
   }
@@ -206,8 +201,8 @@ struct ActivationBackward {
   }
 };
 
-/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. item (node, channel), a thread or a team;
-/// group: instance.
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. A team, or a lane alone, per item (node,
+/// channel); group: instance.
 template <class Family, class S>
 struct DiffuseBackward {
   using Scalar = S;
@@ -217,11 +212,6 @@ struct DiffuseBackward {
   S* y_bar;
   int lanes;
 
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    S sums[most] = {};
-    diffusion.gather(item, instance, 0, 1, sums);
-    finish(item, instance, sums);
-  }
   SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
     diffusion.gather(item, instance, lane, lanes, sums);
   }

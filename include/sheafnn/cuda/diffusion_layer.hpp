@@ -121,10 +121,11 @@ class BatchDiffusionLayer {
                                           before_, product_.data(), mixed_.data(), scaled_.data()});
     const Diffusion<Family, S> diffusion =
         begin_diffusion(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
-    diffuse(executor, pass.instances(),
-            DiffuseForward<Family, S>{diffusion, parameters.value + epsilon_, parameters.stride, activation_, x,
-                                      diffused_.data(), output_.data(), runs, pass, number_ + 1, next,
-                                      graph_.gather_lanes});
+    const int lanes = graph_.gather_lanes;
+    executor.launch_teams(items, pass.instances(), lanes,
+                          DiffuseForward<Family, S>{diffusion, parameters.value + epsilon_, parameters.stride,
+                                                    activation_, x, diffused_.data(), output_.data(), runs, pass,
+                                                    number_ + 1, next, lanes});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena (for A
@@ -147,8 +148,8 @@ class BatchDiffusionLayer {
                                    ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
                                                                  diffused_.data(), x_bar, z_bar, r_bar}});
     const Diffusion<Family, S> diffusion = begin_diffusion(executor, instances, sheaf, range, r_bar, scratch);
-    diffuse(executor, instances,
-            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+    executor.launch_teams(items, instances, graph_.gather_lanes,
+                          DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
     const Items mix{items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
                                                             right_ >= 0 ? parameters.value + right_ : nullptr,
@@ -203,16 +204,6 @@ class BatchDiffusionLayer {
                     SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
                                                  scratch.segments.data()});
     return {graph_, range, sheaf.view(), shape_, features, scratch.segments.data()};
-  }
-  /// DiffuseForward or DiffuseBackward, by threads or teams.
-  template <class Kernel>
-  void diffuse(Executor& executor, Index instances, const Kernel& kernel) const {
-    const Index items = shape_.nodes * shape_.channels;
-    if (kernel.lanes > 1) {
-      executor.launch_teams(items, instances, kernel.lanes, kernel);
-    } else {
-      executor.launch(items, instances, kernel);
-    }
   }
 
   GraphView<S> graph_{};
