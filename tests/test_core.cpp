@@ -3,15 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,7 +18,6 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
-#include "sheafnn/core/parallel.hpp"
 #include "sheafnn/version.hpp"
 
 namespace {
@@ -417,74 +413,6 @@ TEST_CASE_TEMPLATE("buffer: aligned, zeroed, a value", T, float, double, std::in
   CHECK(copy_of_none.empty());
 }
 
-TEST_CASE("parallel_for: every index exactly once, ranges start at multiples of the grain") {
-  for (const int threads : {1, 2, 3, 4, 7, 16}) {
-    for (const Index count : {0, 1, 2, 3, 5, 16, 17, 63, 64, 65, 1000}) {
-      for (const Index grain : {1, 2, 7, 16, 64, 5000}) {
-        std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
-        std::atomic<int> ranges = 0, misplaced = 0;
-        sheafnn::parallel_for(threads, count, grain, [&](Index begin, Index end) {
-          ++ranges;
-          const bool large_enough = end - begin >= grain || end == count;
-          if (begin % grain != 0 || begin >= end || end > count || !large_enough) ++misplaced;
-          for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
-        });
-        int wrong = 0;
-        for (const std::atomic<int>& visit : visits) wrong += visit != 1;
-        CAPTURE(threads);
-        CAPTURE(count);
-        CAPTURE(grain);
-        CHECK(wrong == 0);
-        CHECK(misplaced == 0);
-        CHECK(ranges == std::min<Index>(threads, (count + grain - 1) / grain));
-      }
-    }
-  }
-}
-
-TEST_CASE("parallel_for: counts beyond 32 bits, and loops inside loops") {
-  const Index count = (Index{1} << 40) + 3;
-  std::atomic<Index> covered = 0;
-  sheafnn::parallel_for(5, count, 16, [&](Index begin, Index end) { covered += end - begin; });
-  CHECK(covered == count);
-
-  std::vector<std::atomic<int>> visits(12 * 50);
-  sheafnn::parallel_for(3, 12, 1, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) {
-      sheafnn::parallel_for(4, 50, 1, [&](Index first, Index last) {
-        for (Index j = first; j < last; ++j) ++visits[static_cast<std::size_t>(i * 50 + j)];
-      });
-    }
-  });
-  int wrong = 0;
-  for (const std::atomic<int>& visit : visits) wrong += visit != 1;
-  CHECK(wrong == 0);
-  CHECK(sheafnn::hardware_threads() >= 1);
-}
-
-TEST_CASE("parallel_for: other threads take part, also after they slept or the caller did their work") {
-  const std::thread::id caller = std::this_thread::get_id();
-  for (const int threads : {2, 4}) {
-    CAPTURE(threads);
-    int shared = 0;
-    for (int round = 0; round < 50; ++round) {
-      // Loops that are over before another thread wakes, …
-      for (int k = 0; k < 5; ++k) sheafnn::parallel_for(threads, 4, 1, [](Index, Index) {});
-      // … and one in which there is time for it.
-      std::atomic<int> elsewhere = 0;
-      sheafnn::parallel_for(threads, 4, 1, [&](Index, Index) {
-        if (std::this_thread::get_id() != caller) {
-          ++elsewhere;
-        } else {
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-      });
-      shared += elsewhere > 0;
-    }
-    CHECK(shared > 0);
-  }
-}
-
 TEST_CASE("errors name the argument, its value and the limit") {
   CHECK_THROWS_WITH_AS(sheafnn::throw_invalid_argument("layers", 0, "must be between 1 and 64"),
                        "layers: 0 is not allowed; must be between 1 and 64", std::invalid_argument);
@@ -497,23 +425,4 @@ TEST_CASE("errors name the argument, its value and the limit") {
 TEST_CASE("the version's parts and its text agree") {
   CHECK(sheafnn::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
         SHEAFNN_VERSION_STRING);
-}
-
-TEST_CASE("parallel_for: several threads call it at a time, again and again") {
-  constexpr Index count = 5000;
-  std::vector<std::vector<int>> visits(4, std::vector<int>(static_cast<std::size_t>(count)));
-  std::vector<std::thread> callers;
-  for (std::vector<int>& mine : visits) {
-    callers.emplace_back([&mine] {
-      for (int round = 0; round < 200; ++round) {
-        sheafnn::parallel_for(3, count, 10, [&](Index begin, Index end) {
-          for (Index i = begin; i < end; ++i) ++mine[static_cast<std::size_t>(i)];
-        });
-      }
-    });
-  }
-  for (std::thread& caller : callers) caller.join();
-  for (const std::vector<int>& mine : visits) {
-    CHECK(std::all_of(mine.begin(), mine.end(), [](int n) { return n == 200; }));
-  }
 }

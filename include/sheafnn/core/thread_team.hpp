@@ -8,10 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "sheafnn/core/processor.hpp"
 
 namespace sheafnn::detail {
 
@@ -40,7 +43,7 @@ bool wait_briefly(const Ready& ready, int yields) {
   return false;
 }
 
-/// Threads that run one loop at a time. All members may be called from any thread.
+/// Threads that run one loop at a time, and a task beside the loops of a caller. All members may be called from any thread.
 class ThreadTeam {
  public:
   /// The team of this process; its threads are joined when the process ends.
@@ -68,6 +71,7 @@ class ThreadTeam {
     grow(count - 1);
     call_ = [](const void* body, int rank) { (*static_cast<const Work*>(body))(rank); };
     body_ = &work;
+    processor_ = current_processor();
     done_.store(0, std::memory_order_relaxed);
     const int seated = std::min(count - 1, static_cast<int>(seats_.size()));
     const auto start = Clock::now();
@@ -86,40 +90,113 @@ class ThreadTeam {
     inside_ = false;
   }
 
+  /// Calls task() in another thread, if one is free, while the caller runs body(), whose loops that thread joins when it is
+  /// through; what it has not begun by then, the caller does. Loops within the task are run by its thread alone.
+  ///
+  /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may never begin
+  template <class Task, class Body>
+  void run_beside(const Task& task, const Body& body) {
+    Aside aside{[](const void* work) { (*static_cast<const Task*>(work))(); }, &task, current_processor()};
+    Seat* const seat = inside_ ? nullptr : offer_aside(aside);
+    const auto taken = [&] { return seat != nullptr && finish_aside(*seat, aside); };
+    try {
+      body();
+    } catch (...) {
+      static_cast<void>(taken());
+      throw;
+    }
+    if (!taken()) {
+      task();
+    } else if (aside.failure) {
+      std::rethrow_exception(aside.failure);
+    }
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// A task of run_beside().
+  struct Aside {
+    void (*call)(const void*);
+    const void* task;
+    int processor;  ///< the caller's
+    std::exception_ptr failure = nullptr;
+    std::atomic<bool> done{false};
+
+    void run() noexcept {
+      keep_away(processor);
+      try {
+        call(task);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      done.store(true, std::memory_order_release);  // the last that is known to exist of it
+    }
+  };
+
+  /// A time in which something is not tried again: a multiple of the time that was lost, twice that of the time before. So
+  /// little is lost in all.
+  class Rest {
+   public:
+    void begin(Clock::time_point now, Clock::duration lost) noexcept {
+      factor_ = std::min(2 * factor_, 64);
+      until_ = now + factor_ * lost;
+    }
+    /// It went well.
+    void relent() noexcept { factor_ = std::max(1, factor_ / 2); }
+    [[nodiscard]] bool over(Clock::time_point now) const noexcept { return now >= until_; }
+
+   private:
+    int factor_ = 1;
+    Clock::time_point until_{};
+  };
 
   /// Where one thread is offered work.
   class alignas(64) Seat {
    public:
     /// Offers work, unless that cost more than it gave a moment ago.
     void offer(Clock::time_point now) noexcept {
-      offered_ = now >= rest_until_;
+      woken_ = asleep_.load();
+      offered_ = robbed_.over(now) && (!woken_ || vain_.over(now));
       if (!offered_) return;
       now_ = now;
-      woken_ = asleep_.load();
       call();
     }
     /// After offer(), by the same thread: is the work still to be done, and nobody else's any more?
     [[nodiscard]] bool withdraw() noexcept {
       if (!offered_) return true;
       offered_ = !take();
-      if (!offered_ && woken_) avoid(now_, std::chrono::microseconds(5));  // what waking costs
+      if (!offered_ && woken_) vain_.begin(now_, std::chrono::microseconds(5));  // what waking costs
       return !offered_;
     }
     /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0: all was well.
     void judge(Clock::time_point now, Clock::duration lost) noexcept {
       if (!offered_) return;
       if (lost > Clock::duration::zero()) {
-        avoid(now, lost);
+        robbed_.begin(now, lost);
       } else {
-        patience_ = std::max(1, patience_ / 2);
+        robbed_.relent();
+        vain_.relent();
       }
     }
     /// Opens an offer and wakes the thread if it sleeps.
-    void call() noexcept {
-      moves_.fetch_add(1);
-      if (asleep_.load()) moves_.notify_one();
+    void call() noexcept { move(1); }
+    /// Offers a task that the thread may do beside the caller's loops, unless there is one already, or that lately cost more
+    /// than it gave. \returns whether it did
+    [[nodiscard]] bool offer(Aside& aside, Clock::time_point now) noexcept {
+      Aside* none = nullptr;
+      if (!robbed_.over(now) || !aside_.compare_exchange_strong(none, &aside)) return false;
+      move(2);
+      return true;
+    }
+    /// After offer(aside): is it still to be done, and nobody else's any more?
+    [[nodiscard]] bool withdraw(Aside& aside) noexcept {
+      Aside* offered = &aside;
+      return aside_.compare_exchange_strong(offered, nullptr);
+    }
+    /// Takes the task that was offered, unless somebody else did; null: there is none.
+    [[nodiscard]] Aside* take_aside() noexcept {
+      return aside_.load(std::memory_order_relaxed) == nullptr ? nullptr : aside_.exchange(nullptr);
     }
     /// Takes an open offer, unless somebody else did.
     [[nodiscard]] bool take() noexcept {
@@ -127,31 +204,35 @@ class ThreadTeam {
       return seen % 2 == 1 && moves_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
     }
     void wait_for_offer() noexcept {
-      const auto open = [this] { return moves_.load(std::memory_order_acquire) % 2 == 1; };
+      const auto open = [this] {
+        return moves_.load(std::memory_order_acquire) % 2 == 1 ||
+               aside_.load(std::memory_order_acquire) != nullptr;
+      };
       if (wait_briefly(open, 64)) return;
       asleep_.store(true);
-      for (std::uint32_t seen = moves_.load(); seen % 2 == 0; seen = moves_.load()) moves_.wait(seen);
+      for (std::uint32_t seen = moves_.load(); !open(); seen = moves_.load()) moves_.wait(seen);
       asleep_.store(false);
     }
 
    private:
-    /// Offers nothing for a multiple of the time that was lost, twice that of the time before: so little is lost in all.
-    void avoid(Clock::time_point now, Clock::duration lost) noexcept {
-      patience_ = std::min(2 * patience_, 64);
-      rest_until_ = now + patience_ * lost;
+    /// Changes what a sleeping thread waits for, and wakes it.
+    void move(std::uint32_t by) noexcept {
+      moves_.fetch_add(by);
+      if (asleep_.load()) moves_.notify_one();
     }
-
     std::atomic<std::uint32_t> moves_{0};  ///< offers made and ended: odd while one is open
     std::atomic<bool> asleep_{false};
+    std::atomic<Aside*> aside_{nullptr};  ///< a task offered by run_beside()
     // Of the thread that offers.
     bool offered_ = false;  ///< was there an offer in this loop, that the thread took or may take …
     bool woken_ = false;    ///< … and did it sleep?
-    int patience_ = 1;
-    Clock::time_point now_{}, rest_until_{};
+    Clock::time_point now_{};
+    Rest robbed_;  ///< of a thread that kept the caller waiting: no offers
+    Rest vain_;    ///< of a thread that woke too late to be of use: no loops while it sleeps
   };
 
-  /// Waits until `begun` threads of the first `seated` seats are done. They have as much to do as the caller had: who takes much longer was
-  /// robbed of its processor.
+  /// Waits until `begun` threads of the first `seated` seats are done. They have as much to do as the caller had: who takes
+  /// much longer was robbed of its processor.
   void wait_for(int seated, int begun, Clock::time_point start) {
     const auto own = Clock::now() - start;
     const auto done = [this, begun] { return done_.load(std::memory_order_acquire) == begun; };
@@ -163,6 +244,22 @@ class ThreadTeam {
     for (int i = 0; i < seated; ++i) {
       seats_[static_cast<std::size_t>(i)].judge(now, slow ? waited : Clock::duration::zero());
     }
+  }
+
+  /// \returns the seat that was offered the task, or null
+  [[nodiscard]] Seat* offer_aside(Aside& aside) {
+    const std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
+    if (!lock.owns_lock()) return nullptr;
+    grow(1);
+    return !seats_.empty() && seats_.front().offer(aside, Clock::now()) ? &seats_.front() : nullptr;
+  }
+  /// After the caller's own work: waits for the task if its thread took it. \returns false if it did not, and never will
+  [[nodiscard]] static bool finish_aside(Seat& seat, Aside& aside) {
+    if (seat.withdraw(aside)) return false;
+    const auto done = [&aside] { return aside.done.load(std::memory_order_acquire); };
+    while (!wait_briefly(done, 1 << 20)) {
+    }
+    return true;
   }
 
   ThreadTeam() = default;
@@ -185,11 +282,19 @@ class ThreadTeam {
     }
   }
 
+  /// The system may wake a thread on the caller's processor, where neither gets on, and leave it there for long.
+  static void keep_away(int processor) noexcept {
+    if (processor >= 0 && current_processor() == processor) leave_processor(processor);
+  }
+
   void serve(Seat& seat, int rank) {
+    inside_ = true;
     while (true) {
       seat.wait_for_offer();
+      if (Aside* const aside = seat.take_aside()) aside->run();
       if (!seat.take()) continue;
       if (stop_) return;
+      keep_away(processor_);
       call_(body_, rank);
       done_.fetch_add(1, std::memory_order_release);
     }
@@ -201,6 +306,7 @@ class ThreadTeam {
   // Written by the caller before it offers work, read by those who took it.
   void (*call_)(const void*, int) = nullptr;
   const void* body_ = nullptr;
+  int processor_ = -1;
   bool stop_ = false;
   std::atomic<int> done_{0};
   static inline thread_local bool inside_ = false;
