@@ -71,7 +71,7 @@ Model tiny_model(const ModelOptions& options = tiny::options()) {
 
 template <class Model>
 sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const tiny::Task& task,
-                              std::uint64_t seed, std::uint32_t epoch, double dropout) {
+                              std::uint64_t seed, std::uint32_t epoch, double dropout, bool learned = false) {
   sheafnn::TrainingPass<typename Model::Scalar> pass;
   pass.labels = task.labels;
   pass.nodes = task.train;
@@ -79,6 +79,7 @@ sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const
   pass.epoch = epoch;
   pass.dropout = dropout;
   pass.input_dropout = dropout;
+  pass.learned = learned;
   return network.train_pass(model.parameters(), pass);
 }
 
@@ -114,6 +115,34 @@ void check_seeds() {
   CHECK(evaluate(network, model, 1, 2, 2).front() == samples.front());
   CHECK((evaluate(network, model, 2, 2, 1).front() == samples.front()) == !sampled);
   CHECK((evaluate(network, model, 1, 3, 1).front() == samples.front()) == !sampled);
+}
+
+/// A posterior that passes share gives what each would compute, and only networks with a sheaf encoder of their own share it.
+template <class Model>
+void check_shared_posterior(bool separate_encoder) {
+  CAPTURE(Model::Family::name);
+  CAPTURE(separate_encoder);
+  const tiny::Task task;
+  ModelOptions options = tiny::options();
+  options.separate_encoder = separate_encoder;
+  const Model model = tiny_model<Model>(options), other = Model(options, 17);
+  Network<Model> network(model, task.graph, task.sparse), aside(model, task.graph, task.sparse);
+  const std::vector<Doubles> samples = evaluate(network, model, 1, 2, 3);
+  tiny_pass(network, model, task, 1, 2, 0.4);
+  const Buffer<double> gradient = network.gradient();
+
+  evaluate(network, other, 1, 2, 1);  // leaves a posterior of other parameters
+  const bool learned = network.learn(model.parameters());
+  CHECK(learned == separate_encoder);
+  for (Network<Model>* evaluating : {&aside, &network}) {
+    std::vector<Doubles> shared;
+    evaluating->evaluate(
+        model.parameters(), 1, 2, 3, [&](Index) { shared.push_back(outputs(*evaluating, task.classes)); }, {},
+        learned ? &network : nullptr);
+    CHECK(shared == samples);
+  }
+  tiny_pass(network, model, task, 1, 2, 0.4, learned);
+  CHECK(std::equal(gradient.begin(), gradient.end(), network.gradient().begin(), network.gradient().end()));
 }
 
 /// Evaluation against the reference, and explicit noise equal to the stream's.
@@ -258,6 +287,18 @@ TEST_CASE("random numbers depend on seed, epoch and sample, and on nothing else"
   check_seeds<Bsnn<SpecialOrthogonal<3>, double>>();
   check_seeds<Bsnn<Identity<2>, double>>();
   check_seeds<Nsd<Diagonal<2>, double>>();
+}
+
+TEST_CASE("network: passes with the same parameters may share the posterior of a sheaf encoder") {
+  for (const bool separate_encoder : {false, true}) {
+    check_shared_posterior<Bsnn<Diagonal<2>, double>>(separate_encoder);
+    check_shared_posterior<Bsnn<SpecialOrthogonal<3>, double>>(separate_encoder);
+    check_shared_posterior<Bsnn<sheafnn::GeneralLinear<2>, double>>(separate_encoder);
+  }
+  const tiny::Task task;
+  const auto deterministic = tiny_model<Nsd<Diagonal<2>, double>>();
+  CHECK_FALSE(
+      Network<Nsd<Diagonal<2>, double>>(deterministic, task.graph, task.sparse).learn(deterministic.parameters()));
 }
 
 TEST_CASE("evaluation against dense matrices; explicit noise equals the same noise from a stream") {

@@ -75,11 +75,27 @@ class Network {
 
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] int threads() const noexcept { return threads_; }
+  /// \param threads  of the passes to come, ≥ 1
+  void set_threads(int threads) noexcept { threads_ = threads; }
   /// Derivatives of the last training pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
   /// Log-probabilities of the last forward pass: node u, class c at [u · class_stride() + c].
   [[nodiscard]] const S* log_probabilities() const noexcept { return output_.log_probabilities(); }
   [[nodiscard]] Index class_stride() const noexcept { return output_.stride(); }
+
+  /// The posterior of given parameters, where it depends on nothing else: on no embeddings with dropout, as the sheaf learner
+  /// has an encoder of its own. Passes with these parameters can then share it.
+  ///
+  /// \returns whether that is so; otherwise every pass computes its own
+  bool learn(const ParameterSet<S>& parameters) {
+    if constexpr (Model::bayesian) {
+      if (layout_.sheaf_encoder.weight < 0) return false;
+      sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
+      learn_from(parameters, sheaf_encoder_.output());
+      return true;
+    }
+    return false;
+  }
 
   /// Computes the loss and, in gradient(), its derivative with respect to every parameter.
   PassResult train_pass(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
@@ -89,7 +105,7 @@ class Network {
     const double pair_share = share / static_cast<double>(sheaves_.size());
     PassResult result;
     clear_array(threads_, gradient_.size(), gradient_.data());
-    encode(parameters, pass);
+    encode(parameters, pass, pass.learned ? this : nullptr);
     if constexpr (Model::bayesian) {
       if (closed_form) result.kl = posterior_.mean_kl(threads_);
       posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
@@ -120,15 +136,17 @@ class Network {
   ///
   /// \param use  called as use(k) after sample k = 0 … samples − 1, with log_probabilities() valid
   /// \param noise  explicit noise as in TrainingPass, or empty
+  /// \param learned  a network of the same model and graph whose learn() of these parameters holds (\returns true), or null; no
+  ///                 learn() may run meanwhile
   /// \returns the number of samples drawn: 1 when nothing is random
   template <class Use>
   Index evaluate(const ParameterSet<S>& parameters, std::uint64_t seed, std::uint32_t epoch, Index samples,
-                 const Use& use, const std::vector<const S*>& noise = {}) {
+                 const Use& use, const std::vector<const S*>& noise = {}, const Network* learned = nullptr) {
     TrainingPass<S> pass;
     pass.seed = seed;
     pass.epoch = epoch;
     pass.noise = noise;
-    encode(parameters, pass);
+    encode(parameters, pass, learned);
     const Index count = samples_of(samples);
     for (Index k = 0; k < count; ++k) {
       // Evaluation draws from the upper half of the sample numbers, so that it shares no noise with training.
@@ -162,8 +180,8 @@ class Network {
     return {rate, Stream{pass.seed, purpose, pass.epoch, layer, sample}};
   }
 
-  /// Embeddings, and for Bayesian models the parameters of the posterior.
-  void encode(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
+  /// Embeddings, and for Bayesian models the parameters of the posterior, unless another network has them.
+  void encode(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, const Network* learned) {
     encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
                      dropout_of(pass, Purpose::hidden_dropout, pass.dropout));
     embedding_ = encoder_.output();
@@ -176,14 +194,14 @@ class Network {
       embedding_ = second_.data();
     }
     if constexpr (Model::bayesian) {
-      learner_input_ = embedding_;
-      if (layout_.sheaf_encoder.weight >= 0) {
-        sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
-        learner_input_ = sheaf_encoder_.output();
-      }
-      learners_[0].forward(threads_, parameters, learner_input_);
-      posterior_.activate(threads_, learners_[0]);
+      if (learned == nullptr && !learn(parameters)) learn_from(parameters, embedding_);
+      learned_ = learned != nullptr ? learned : this;
     }
+  }
+  void learn_from(const ParameterSet<S>& parameters, const S* embedding) {
+    learner_input_ = embedding;
+    learners_[0].forward(threads_, parameters, embedding);
+    posterior_.activate(threads_, learners_[0]);
   }
 
   /// All layers and the output of one sample.
@@ -226,8 +244,9 @@ class Network {
       if (!pass.noise.empty()) {
         noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
       }
-      sheaf.build(threads_, learner_of(s).edge_weights(), training,
-                  [&](Index block, Map (&map)[2]) { posterior_.sample_block(noise, block, map); });
+      const Network& learned = *learned_;
+      sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
+                  [&](Index block, Map(&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
     } else {
       const Index size = graph_.node_count() * shape_.row();
       const Dropout dropout =
@@ -245,7 +264,7 @@ class Network {
       }
       learners_[s].forward(threads_, parameters, learner_inputs_[s].values);
       sheaf.build(threads_, learner_of(s).edge_weights(), training,
-                  [&](Index block, Map (&map)[2]) { mean_maps(s, block, map); });
+                  [&](Index block, Map(&map)[2]) { mean_maps(s, block, map); });
     }
   }
 
@@ -372,6 +391,7 @@ class Network {
   Buffer<S> gradient_;
   const S* embedding_ = nullptr;
   const S* learner_input_ = nullptr;
+  const Network* learned_ = nullptr;  ///< whose posterior samples are drawn from
 };
 
 }  // namespace sheafnn

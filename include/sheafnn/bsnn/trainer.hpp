@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/fastest_way.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -49,7 +51,7 @@ struct TrainOptions {
   Index training_samples = 1;  ///< sheaves drawn per training step, 1 … 1024
   Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
   std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
-  int threads = 0;             ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
   std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch
 };
 
@@ -95,13 +97,14 @@ namespace detail {
 template <class Model>
 void mean_probabilities(Network<Model>& network, const ParameterSet<typename Model::Scalar>& parameters,
                         std::uint64_t seed, std::uint32_t epoch, Index samples, Index classes,
-                        std::vector<double>& probabilities) {
+                        std::vector<double>& probabilities, const Network<Model>* learned = nullptr) {
   std::fill(probabilities.begin(), probabilities.end(), 0.0);
   const Index n = network.graph().node_count();
-  const Index drawn = network.evaluate(parameters, seed, epoch, samples, [&](Index) {
+  const auto add = [&](Index) {
     add_probabilities(network.threads(), n, classes, network.log_probabilities(), network.class_stride(),
                       probabilities.data());
-  });
+  };
+  const Index drawn = network.evaluate(parameters, seed, epoch, samples, add, {}, learned);
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }
 
@@ -124,6 +127,21 @@ template <class S>
     if (sum != S(0)) finite = false;
   });
   return finite;
+}
+
+/// How an epoch may be run; the numbers are the same.
+struct EpochWay {
+  int threads;  ///< of its loops
+  bool
+      beside;  ///< its evaluation runs beside the training pass of the next epoch, which starts from the same parameters
+};
+/// The ways worth trying: a small graph may be faster with one thread, or with an evaluation aside, which takes buffers of
+/// its own.
+template <class Model>
+[[nodiscard]] std::vector<EpochWay> epoch_ways(const Model& model, const Graph& graph, int threads) {
+  constexpr Index small = 1'000'000;
+  if (threads == 1 || moved_features(model, graph) > small) return {{threads, false}};
+  return {{threads, false}, {threads, true}, {1, false}};
 }
 
 /// Stops a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
@@ -165,6 +183,10 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   const int threads = options.threads > 0 ? options.threads : suggested_threads(model, data.graph);
   const Index classes = model.options().classes;
   Network<Model> network(model, data.graph, data.features, threads);
+  const std::vector<detail::EpochWay> ways = detail::epoch_ways(model, data.graph, threads);
+  detail::FastestWay fastest(static_cast<int>(ways.size()));
+  std::optional<Network<Model>> second;  // for evaluations aside
+  if (ways.size() > 1) second.emplace(model, data.graph, data.features);
   ParameterSet<S>& parameters = model.parameters();
   Adam<S> adam(parameters.size(), options.learning_rate);
   Buffer<S> best_values = parameters.values();
@@ -175,39 +197,61 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   double best = std::numeric_limits<double>::infinity(), best_loss = best;
   double train_time = 0, evaluate_time = 0;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
 
+  TrainingPass<S> pass;
+  pass.labels = data.labels;
+  pass.nodes = split.train;
+  pass.seed = options.seed;
+  pass.input_dropout = options.input_dropout;
+  pass.dropout = options.dropout;
+  pass.kl_estimator = options.kl_estimator;
+  pass.samples = options.training_samples;
+  PassResult loss;
+  const auto train_epoch = [&](Index epoch) {
+    const auto start = Clock::now();
+    pass.epoch = static_cast<std::uint32_t>(epoch);
+    pass.kl_weight = Model::bayesian ? kl_weight(options.kl_schedule, options.kl_maximum, epoch) : 0.0;
+    loss = network.train_pass(parameters, pass);
+    train_time += seconds_since(start);
+  };
+  EpochReport report;
+  const auto evaluate_epoch = [&](Network<Model>& evaluating) {
+    const auto start = Clock::now();
+    detail::mean_probabilities(evaluating, parameters, options.seed, static_cast<std::uint32_t>(report.epoch),
+                               options.samples, classes, probabilities, pass.learned ? &network : nullptr);
+    report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
+    report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);
+    report.test_accuracy = accuracy(probabilities, classes, data.labels, split.test);
+    evaluate_time += seconds_since(start);
+  };
+
+  train_epoch(0);
   for (Index epoch = 0; epoch < options.epochs; ++epoch) {
     const auto start = Clock::now();
-    TrainingPass<S> pass;
-    pass.labels = data.labels;
-    pass.nodes = split.train;
-    pass.seed = options.seed;
-    pass.epoch = static_cast<std::uint32_t>(epoch);
-    pass.input_dropout = options.input_dropout;
-    pass.dropout = options.dropout;
-    pass.kl_weight = Model::bayesian ? kl_weight(options.kl_schedule, options.kl_maximum, epoch) : 0.0;
-    pass.kl_estimator = options.kl_estimator;
-    pass.samples = options.training_samples;
-    const PassResult loss = network.train_pass(parameters, pass);
+    const detail::EpochWay way = ways[static_cast<std::size_t>(fastest.way())];
+    const bool last = epoch + 1 == options.epochs;
+    network.set_threads(way.threads);
     detail::check_finite(model, network, loss, epoch);
     adam.begin_step();
     for (const ParameterInfo& info : parameters.info()) {
       const double decay =
           info.group == ParameterGroup::sheaf_learner ? options.sheaf_decay : options.weight_decay;
-      adam.update(threads, info.offset, info.offset + info.size, decay, network.gradient().data(),
+      adam.update(way.threads, info.offset, info.offset + info.size, decay, network.gradient().data(),
                   parameters.values().data());
     }
-    const auto middle = Clock::now();
-    detail::mean_probabilities(network, parameters, options.seed, pass.epoch, options.samples, classes,
-                               probabilities);
+    pass.learned = network.learn(parameters);
+    train_time += seconds_since(start);
+    report = {epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
+    const bool beside = way.beside && !last;
+    if (beside) {
+      run_beside(threads, [&] { evaluate_epoch(*second); }, [&] { train_epoch(epoch + 1); });
+    } else {
+      evaluate_epoch(network);
+    }
     detail::check_finite(probabilities, epoch);
-    EpochReport report{epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
-    report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
-    report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);
-    report.test_accuracy = accuracy(probabilities, classes, data.labels, split.test);
-    const auto end = Clock::now();
-    train_time += std::chrono::duration<double>(middle - start).count();
-    evaluate_time += std::chrono::duration<double>(end - middle).count();
     result.history.push_back(report);
 
     const double score = options.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
@@ -221,8 +265,12 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
       std::copy(probabilities.begin(), probabilities.end(), best_probabilities.begin());
       std::copy(parameters.values().begin(), parameters.values().end(), best_values.begin());
     }
+    const auto telling = Clock::now();
     if (options.on_epoch) options.on_epoch(report);
+    const double told = seconds_since(telling);
     if (epoch - result.best_epoch >= options.patience) break;
+    if (!beside && !last) train_epoch(epoch + 1);
+    fastest.record(seconds_since(start) - told);
   }
   result.test_nll = negative_log_likelihood(best_probabilities, classes, data.labels, split.test);
   result.test_ece = expected_calibration_error(best_probabilities, classes, data.labels, split.test);

@@ -15,14 +15,18 @@
 
 namespace sheafnn {
 
-/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 of the features that a
-/// layer moves along nodes and arcs, at most what the machine has. With fewer, a loop is sooner done by one thread than
-/// offered to another.
+/// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
+template <class Model>
+[[nodiscard]] Index moved_features(const Model& model, const Graph& graph) {
+  return (graph.node_count() + graph.arc_count()) * model.hidden_width();
+}
+
+/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved features, at most
+/// what the machine has. With fewer, a loop is sooner done by one thread than offered to another.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
   constexpr Index worth_a_thread = 16'000;
-  const Index moved = (graph.node_count() + graph.arc_count()) * model.hidden_width();
-  return static_cast<int>(std::clamp<Index>(moved / worth_a_thread, 1, hardware_threads()));
+  return static_cast<int>(std::clamp<Index>(moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
 }
 
 /// What a forward-backward pass computes the loss of.
@@ -36,7 +40,8 @@ struct TrainingPass {
   double dropout = 0;        ///< of hidden features, in [0, 1)
   double kl_weight = 0;      ///< λ
   KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  Index samples = 1;     ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  bool learned = false;  ///< the network's learn() of these parameters returned true
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};
 };
