@@ -42,7 +42,7 @@ using Word = sheafnn::Pack<std::uint32_t, W>;
 /// The calibration as results like any other: "calibration/WHAT/THREADS".
 void add_calibration(const std::vector<int>& threads) {
   for (const int t : threads) {
-    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::*member) {
+    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::* member) {
       benchmark::RegisterBenchmark(sheafnn::concat("calibration/", what, "/", t).c_str(),
                                    [=](benchmark::State& state) {
                                      const double rate = benchmarks::calibration(t).*member;
@@ -63,19 +63,16 @@ void add_calibration(const std::vector<int>& threads) {
 void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data, Index width) {
   struct Fixture {
     sheafnn::SparseInput<float> input;
-    Buffer<float> weight, bias, out, weight_bar, entries;
-    Buffer<std::uint8_t> mask;
+    Buffer<float> weight, bias, out, weight_bar;
+    sheafnn::EntryDropout<float> entries;
   };
   const Index n = data.node_count(), p = data.feature_count(), z = data.features.entries();
-  const auto x =
-      std::make_shared<Fixture>(Fixture{sheafnn::SparseInput<float>(data.features), random_numbers(p * width),
-                                        random_numbers(width), Buffer<float>(n * width), Buffer<float>(p * width),
-                                        Buffer<float>(z), Buffer<std::uint8_t>(sheafnn::Dropout::mask_size(z))});
+  const auto x = std::make_shared<Fixture>(
+      Fixture{sheafnn::SparseInput<float>(data.features), random_numbers(p * width), random_numbers(width),
+              Buffer<float>(n * width), Buffer<float>(p * width), sheafnn::EntryDropout<float>(z)});
   const double products = 2 * static_cast<double>(z * width), dense = 4 * static_cast<double>((n + p) * width);
   add_kernel(threads, "sparse input", "forward", {products, dense + 8 * static_cast<double>(z + n)},
-             [x, width](int t) {
-               x->input.forward(t, x->input.values(), x->weight.data(), x->bias.data(), width, x->out.data());
-             });
+             [x, width](int t) { x->input.forward(t, x->weight.data(), x->bias.data(), width, x->out.data()); });
   add_kernel(threads, "sparse input", "gradient",
              {products, dense + 4 * static_cast<double>(p * width) + 8 * static_cast<double>(z + p)},
              [x, width](int t) {
@@ -83,10 +80,13 @@ void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& 
              });
   const sheafnn::Dropout dropout{0.5, {3, sheafnn::Purpose::input_dropout}};
   const double entries = static_cast<double>(z);
-  add_kernel(threads, "dropout", "mask and entries", {entries * (benchmarks::philox_block / 4 + 3), 9 * entries},
-             [x, z, dropout](int t) {
-               dropout.fill_mask(t, z, x->mask.data());
-               sheafnn::apply_dropout(t, z, x->input.values(), x->mask.data(), dropout.scale(), x->entries.data());
+  add_kernel(threads, "sparse input", "forward, half dropped",
+             {products / 2 + entries * (benchmarks::philox_block / 4 + 3),
+              dense + 8 * static_cast<double>(n) + 13 * entries},
+             [x, z, width, dropout](int t) {
+               dropout.fill_mask(t, z, x->entries.mask.data());
+               x->entries.factor = static_cast<float>(dropout.scale());
+               x->input.forward(t, x->entries, x->weight.data(), x->bias.data(), width, x->out.data());
              });
 }
 

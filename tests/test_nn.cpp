@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -200,7 +201,7 @@ void check_sparse_input() {
     CAPTURE(width);
     const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
     std::vector<S> out(static_cast<std::size_t>(rows * width + 1), sentinel<S>);
-    input.forward(1, input.values(), weight.data(), bias.data(), width, out.data());
+    input.forward(1, weight.data(), bias.data(), width, out.data());
     double worst = 0;
     for (Index i = 0; i < rows; ++i) {
       for (Index c = 0; c < width; ++c) {
@@ -216,7 +217,7 @@ void check_sparse_input() {
     CHECK(worst <= (columns + 2) * epsilon<S> * columns);
     CHECK(out.back() == sentinel<S>);
 
-    // The weight's derivative is added to what is there.
+    // The weight's derivative replaces what is there, also where a column has no entries.
     const std::vector<S> out_bar = numbers<S>(engine, rows * width);
     std::vector<S> weight_bar(weight.size() + 1, S(0.5));
     weight_bar.back() = sentinel<S>;
@@ -224,7 +225,7 @@ void check_sparse_input() {
     worst = 0;
     for (Index j = 0; j < columns; ++j) {
       for (Index c = 0; c < width; ++c) {
-        long double expected = 0.5L;
+        long double expected = 0;
         for (Index i = 0; i < rows; ++i) {
           expected += static_cast<long double>(at(dense, i * columns + j)) *
                       static_cast<long double>(at(out_bar, i * width + c));
@@ -237,25 +238,68 @@ void check_sparse_input() {
     CHECK(weight_bar.back() == sentinel<S>);
 
     std::vector<S> threaded = out;
-    input.forward(3, input.values(), weight.data(), bias.data(), width, threaded.data());
+    std::vector<std::atomic<int>> finished(rows);
+    input.forward(3, weight.data(), bias.data(), width, threaded.data(), [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) ++finished[static_cast<std::size_t>(i)];
+    });
     CHECK(threaded == out);
+    CHECK(std::all_of(finished.begin(), finished.end(), [](int times) { return times == 1; }));
     std::vector<S> threaded_bar(weight_bar.size(), S(0.5));
     threaded_bar.back() = sentinel<S>;
     input.backward(3, input.values(), out_bar.data(), width, threaded_bar.data());
     CHECK(threaded_bar == weight_bar);
   }
-  // Other values at the same places, as dropout makes them.
-  const std::vector<S> doubled = [&] {
-    std::vector<S> r(input.values(), input.values() + input.entries());
-    for (S& x : r) x *= 2;
-    return r;
-  }();
-  const std::vector<S> weight = numbers<S>(engine, columns), bias = {S(0)};
-  std::vector<S> once(rows), twice(rows);
-  input.forward(1, input.values(), weight.data(), bias.data(), 1, once.data());
-  input.forward(1, doubled.data(), weight.data(), bias.data(), 1, twice.data());
-  for (S& x : once) x *= 2;
-  CHECK(once == twice);
+}
+
+/// Dropout of entries against features that lack what it drops, bit by bit; some rows are longer than are looked through at
+/// a time.
+template <class S>
+void check_sparse_dropout() {
+  constexpr Index rows = 60, columns = 600;
+  std::mt19937 engine(16);
+  std::vector<double> dense = numbers<double>(engine, rows * columns);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) {
+      double& x = dense[static_cast<std::size_t>(i * columns + j)];
+      if (i % 7 == 3 || (i % 5 != 0 && x > -1 + 0.02 * static_cast<double>(i % 11))) x = 0;
+    }
+  }
+  const auto features_of = [&](const std::vector<double>& given) {
+    return sheafnn::NodeFeatures::from_dense(std::span<const double>(given), rows, columns);
+  };
+  const sheafnn::SparseInput<S> input(features_of(dense));
+  for (const double rate : {0.1, 0.5, 0.97}) {
+    CAPTURE(rate);
+    const sheafnn::Dropout dropout{rate, {8, sheafnn::Purpose::input_dropout}};
+    sheafnn::EntryDropout<S> entries(input.entries());
+    entries.factor = static_cast<S>(dropout.scale());
+    dropout.fill_mask(2, input.entries(), entries.mask.data());
+    std::vector<double> kept = dense;
+    Index entry = 0;
+    for (double& x : kept) {
+      if (x == 0) continue;
+      x = dropout.keeps(entry++) ? static_cast<double>(static_cast<S>(x) * entries.factor) : 0.0;
+    }
+    const sheafnn::SparseInput<S> lacking(features_of(kept));
+    for (const Index width : {1, 7, 48, 70}) {
+      CAPTURE(width);
+      const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
+      std::vector<S> expected(static_cast<std::size_t>(rows * width)), out = expected;
+      lacking.forward(1, weight.data(), bias.data(), width, expected.data());
+      for (const int threads : {1, 3}) {
+        CAPTURE(threads);
+        std::fill(entries.values.begin(), entries.values.end(), sentinel<S>);
+        input.forward(threads, entries, weight.data(), bias.data(), width, out.data());
+        CHECK(out == expected);
+        bool values_agree = true;
+        for (Index k = 0; k < input.entries(); ++k) {
+          const S value = dropout.keeps(k) ? input.values()[k] * entries.factor : S(0);
+          values_agree = values_agree && entries.values[k] == value;
+        }
+        CHECK(values_agree);
+      }
+    }
+  }
 }
 
 template <class S>
@@ -449,6 +493,7 @@ TEST_CASE("transposition and padding") {
 }
 
 TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double) { check_sparse_input<S>(); }
+TEST_CASE_TEMPLATE("sparse input layer: dropout of entries", S, float, double) { check_sparse_dropout<S>(); }
 
 TEST_CASE_TEMPLATE("log-softmax, likelihood and its derivative", S, float, double) { check_softmax<S>(); }
 

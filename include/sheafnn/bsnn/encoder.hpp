@@ -34,8 +34,7 @@ class Encoder {
   Encoder(const SparseInput<S>& input, const Graph& graph, EncoderShape shape)
       : input_(&input),
         shape_(shape),
-        entry_(input.entries()),
-        entry_mask_(Dropout::mask_size(input.entries())),
+        entries_(input.entries()),
         activated_(input.rows() * shape.width),
         mask_(Dropout::mask_size(input.rows() * shape.width)),
         output_(input.rows() * shape.width) {
@@ -52,21 +51,14 @@ class Encoder {
   /// Computes output(); inactive dropouts are skipped.
   void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout,
                const Dropout& dropout) {
-    const S* values = input_->values();
-    if (input_dropout.active()) {
-      input_dropout.fill_mask(threads, input_->entries(), entry_mask_.data());
-      apply_dropout(threads, input_->entries(), values, entry_mask_.data(), input_dropout.scale(), entry_.data());
-      values = entry_.data();
-    }
-    used_values_ = values;
     const Index width = shape_.width, n = input_->rows();
-    input_->forward(threads, values, parameters.data(shape_.weight), parameters.data(shape_.bias), width,
-                    activated_.data());
+    const S* weight = parameters.data(shape_.weight);
+    const S* degree_weight = weight + input_->columns() * width;
+    const S* bias = parameters.data(shape_.bias);
     output_is_activated_ = !dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     if (dropout.active()) dropout.fill_mask(threads, n * width, mask_.data());
-    const S* degree_weight = parameters.data(shape_.weight) + input_->columns() * width;
-    parallel_for(threads, n, 16, [&](Index begin, Index end) {
+    const auto activate = [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         for_tiles<S>(0, width, [&]<class T>(Index c) {
           const Index place = u * width + c;
@@ -77,10 +69,19 @@ class Encoder {
           if (!output_is_activated_) store(output_.data() + place, dropped(value, mask_.data(), place, factor_));
         });
       }
-    });
+    };
+    if (input_dropout.active()) {
+      input_dropout.fill_mask(threads, input_->entries(), entries_.mask.data());
+      entries_.factor = static_cast<S>(input_dropout.scale());
+      input_->forward(threads, entries_, weight, bias, width, activated_.data(), activate);
+      used_values_ = entries_.values.data();
+    } else {
+      input_->forward(threads, weight, bias, width, activated_.data(), activate);
+      used_values_ = input_->values();
+    }
   }
 
-  /// Adds the weights' derivatives to `gradient`; `output_bar` (n × h) is overwritten.
+  /// Writes the weight's derivatives to `gradient` and adds the bias's; `output_bar` (n × h) is overwritten.
   void backward(int threads, const ParameterSet<S>& parameters, S* output_bar, Buffer<S>& gradient) {
     const Index width = shape_.width, n = input_->rows();
     parallel_for(threads, n * width, 2048, [&](Index begin, Index end) {
@@ -95,7 +96,7 @@ class Encoder {
     input_->backward(threads, used_values_, output_bar, width, weight_bar);
     if (shape_.degrees) {
       multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
-                        weight_bar + input_->columns() * width, width, true);
+                        weight_bar + input_->columns() * width, width, false);
     }
     add_column_sums(n, width, output_bar, width, gradient.data() + parameters.info(shape_.bias).offset);
   }
@@ -104,9 +105,8 @@ class Encoder {
   const SparseInput<S>* input_ = nullptr;
   EncoderShape shape_;
   Buffer<S> degree_;
-  Buffer<S> entry_;  ///< stored features after dropout
-  Buffer<std::uint8_t> entry_mask_;
-  Buffer<S> activated_;  ///< ELU output, before dropout
+  EntryDropout<S> entries_;  ///< stored features after dropout
+  Buffer<S> activated_;      ///< ELU output, before dropout
   Buffer<std::uint8_t> mask_;
   Buffer<S> output_;
   const S* used_values_ = nullptr;

@@ -12,6 +12,7 @@
 
 #include "sheafnn/bsnn/diffusion_layer.hpp"
 #include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/bsnn/learner_input.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/bsnn/options.hpp"
@@ -61,10 +62,7 @@ class Network {
       sheaves_.emplace_back(graph, blocks_, options_.normalisation, arc_grams);
     }
     for (const DiffusionLayerShape& layer : layout_.layers) layers_.emplace_back(graph, shape_, layer);
-    if (!Model::bayesian) {
-      learner_inputs_.resize(sheaves_.size());
-      learner_masks_.resize(sheaves_.size());
-    }
+    if (!Model::bayesian) learner_inputs_.resize(sheaves_.size());
     for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1]}) {
       buffer->resize(size);
     }
@@ -104,7 +102,7 @@ class Network {
     const bool closed_form = pass.kl_estimator == KlEstimator::closed_form;
     const double pair_share = share / static_cast<double>(sheaves_.size());
     PassResult result;
-    clear_array(threads_, gradient_.size(), gradient_.data());
+    clear_gradient(parameters);
     encode(parameters, pass, pass.learned ? this : nullptr);
     if constexpr (Model::bayesian) {
       if (closed_form) result.kl = posterior_.mean_kl(threads_);
@@ -180,6 +178,16 @@ class Network {
     return {rate, Stream{pass.seed, purpose, pass.epoch, layer, sample}};
   }
 
+  /// Zeros what backward passes add to: all but the encoders' weights.
+  void clear_gradient(const ParameterSet<S>& parameters) {
+    for (std::size_t id = 0; id < parameters.info().size(); ++id) {
+      const ParameterInfo& info = parameters.info()[id];
+      const bool overwritten = static_cast<ParameterId>(id) == layout_.encoder.weight ||
+                               static_cast<ParameterId>(id) == layout_.sheaf_encoder.weight;
+      if (!overwritten) std::fill_n(gradient_.data() + info.offset, info.size, S(0));
+    }
+  }
+
   /// Embeddings, and for Bayesian models the parameters of the posterior, unless another network has them.
   void encode(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, const Network* learned) {
     encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
@@ -248,21 +256,9 @@ class Network {
       sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
                   [&](Index block, Map(&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
     } else {
-      const Index size = graph_.node_count() * shape_.row();
       const Dropout dropout =
           dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
-      learner_inputs_[s] = {x, 1.0};
-      if (dropout.active()) {
-        LearnerMask<S>& mask = learner_masks_[s];
-        if (mask.values.empty()) {
-          mask.values.resize(size);
-          mask.mask.resize(Dropout::mask_size(size));
-        }
-        dropout.fill_mask(threads_, size, mask.mask.data());
-        apply_dropout(threads_, size, x, mask.mask.data(), dropout.scale(), mask.values.data());
-        learner_inputs_[s] = {mask.values.data(), dropout.scale()};
-      }
-      learners_[s].forward(threads_, parameters, learner_inputs_[s].values);
+      learners_[s].forward(threads_, parameters, learner_inputs_[s].forward(threads_, x_bar_.size(), x, dropout));
       sheaf.build(threads_, learner_of(s).edge_weights(), training,
                   [&](Index block, Map(&map)[2]) { mean_maps(s, block, map); });
     }
@@ -324,13 +320,9 @@ class Network {
                              });
         take_weight_gradient(learner);
         const LearnerInput<S>& input = learner_inputs_[s];
-        const bool dropped = s > 0 && learner_masks_[s].values.data() == input.values;
-        learner.backward(threads_, parameters, input.values, gradient_,
-                         dropped ? scratch_[0].data() : x_bar_.data(), !dropped);
-        if (dropped) {
-          apply_dropout<true>(threads_, x_bar_.size(), scratch_[0].data(), learner_masks_[s].mask.data(),
-                              input.scale, x_bar_.data());
-        }
+        S* target = input.dropped() ? scratch_[0].data() : x_bar_.data();
+        learner.backward(threads_, parameters, input.values(), gradient_, target, !input.dropped());
+        if (input.dropped()) input.backward(threads_, x_bar_.size(), target, x_bar_.data());
       }
     }
   }
@@ -386,7 +378,6 @@ class Network {
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;
   std::vector<LearnerInput<S>> learner_inputs_;
-  std::vector<LearnerMask<S>> learner_masks_;
   Buffer<S> x_bar_, embedding_bar_, scratch_[2];
   Buffer<S> gradient_;
   const S* embedding_ = nullptr;

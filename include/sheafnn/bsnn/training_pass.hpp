@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sheafnn/bsnn/options.hpp"
-#include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
@@ -51,19 +50,6 @@ struct PassResult {
   double nll = 0;
   double kl = 0;
   double loss = 0;
-};
-
-/// What a deterministic model's sheaf learner read: hidden features, and the factor of those that dropout kept.
-template <class S>
-struct LearnerInput {
-  const S* values = nullptr;
-  double scale = 1;
-};
-/// Room for them after dropout, and which were kept.
-template <class S>
-struct LearnerMask {
-  Buffer<S> values;
-  Buffer<std::uint8_t> mask;
 };
 
 }  // namespace sheafnn

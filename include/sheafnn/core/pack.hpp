@@ -127,7 +127,7 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
     return r;                                                                              \
   }                                                                                        \
-  SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
+  SHEAFNN_INLINE Pack& operator op## = (const Pack& b) { return *this = *this op b; }
   SHEAFNN_PACK_OPERATOR(+)
   SHEAFNN_PACK_OPERATOR(-)
   SHEAFNN_PACK_OPERATOR(*)
@@ -139,22 +139,30 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
+  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b)
+    requires std::is_integral_v<T>
+  {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
+  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b)
+    requires std::is_integral_v<T>
+  {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
+  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits)
+    requires std::is_integral_v<T>
+  {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
+  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits)
+    requires std::is_integral_v<T>
+  {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
     return r;
@@ -185,7 +193,9 @@ template <class T, int W>
 }
 template <class T>
   requires std::is_arithmetic_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) {
+  return mask ? a : b;
+}
 
 /// Does the condition hold in any lane?
 template <class T, int W>
@@ -301,7 +311,9 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
 
 template <class T>
   requires std::is_floating_point_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) {
+  return a;
+}
 /// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
@@ -320,51 +332,6 @@ template <class T, int W>
   }
   return values[0];
 #endif
-}
-
-/// The mask whose lane i is bit i of `bits`.
-template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE PackMask<T, W> mask_from_bits(std::uint32_t bits) {
-  static_assert(W <= 32);
-  PackMask<T, W> r;
-#if SHEAFNN_VECTOR_TYPES
-  using Chunk = typename PackMask<T, W>::Chunk;
-  using Int = std::remove_cvref_t<decltype(Chunk{}[0])>;
-  constexpr int width = W / PackMask<T, W>::chunks;
-  Chunk lane_bit;
-  SHEAFNN_UNROLL for (int i = 0; i < width; ++i) lane_bit[i] = static_cast<Int>(Int{1} << i);
-  SHEAFNN_UNROLL for (int i = 0; i < PackMask<T, W>::chunks; ++i) {
-    r.chunk[i] = ((Chunk{} + static_cast<Int>(bits >> (i * width))) & lane_bit) != Chunk{};
-  }
-#else
-  for (int i = 0; i < W; ++i) r.chunk[i] = ((bits >> i) & 1U) != 0;
-#endif
-  return r;
-}
-template <class T>
-  requires std::is_arithmetic_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool mask_from_bits(std::uint32_t bits) {
-  return (bits & 1U) != 0;
-}
-/// The inverse of mask_from_bits: bit i is lane i.
-template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE std::uint32_t mask_bits(const PackMask<T, W>& mask) {
-  static_assert(W <= 32);
-#if SHEAFNN_AVX512
-  if constexpr (sizeof(T) == 4 && W == 16) {
-    return static_cast<std::uint32_t>(_mm512_movepi32_mask((__m512i)mask.chunk[0]));
-  }
-#endif
-  std::uint32_t bits = 0;
-  constexpr int width = W / PackMask<T, W>::chunks;
-  for (int i = 0; i < W; ++i) {
-#if SHEAFNN_VECTOR_TYPES
-    bits |= mask.chunk[i / width][i % width] != 0 ? std::uint32_t{1} << i : 0U;
-#else
-    bits |= mask.chunk[i / width] ? std::uint32_t{1} << i : 0U;
-#endif
-  }
-  return bits;
 }
 
 }  // namespace sheafnn

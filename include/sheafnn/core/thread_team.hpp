@@ -69,24 +69,22 @@ class ThreadTeam {
     }
     inside_ = true;
     grow(count - 1);
-    call_ = [](const void* body, int rank) { (*static_cast<const Work*>(body))(rank); };
-    body_ = &work;
-    processor_ = current_processor();
-    done_.store(0, std::memory_order_relaxed);
+    const Loop loop{[](const void* body, int rank) { (*static_cast<const Work*>(body))(rank); }, &work,
+                    current_processor()};
     const int seated = std::min(count - 1, static_cast<int>(seats_.size()));
     const auto start = Clock::now();
-    for (int i = 0; i < seated; ++i) seats_[static_cast<std::size_t>(i)].offer(start);
+    for (int i = 0; i < seated; ++i) seats_[static_cast<std::size_t>(i)].offer(loop, start);
     work(0);
     for (int rank = seated + 1; rank < count; ++rank) work(rank);
-    int begun = 0;
+    bool begun = false;
     for (int i = 0; i < seated; ++i) {
       if (seats_[static_cast<std::size_t>(i)].withdraw()) {
         work(i + 1);
       } else {
-        ++begun;
+        begun = true;
       }
     }
-    if (begun > 0) wait_for(seated, begun, start);
+    if (begun) wait_for(seated, start);
     inside_ = false;
   }
 
@@ -114,6 +112,18 @@ class ThreadTeam {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// The system may wake a thread on the caller's processor, where neither gets on, and leave it there for long.
+  static void keep_away(int processor) noexcept {
+    if (processor >= 0 && current_processor() == processor) leave_processor(processor);
+  }
+
+  /// A loop of run(), to be called with a rank.
+  struct Loop {
+    void (*call)(const void*, int) = nullptr;
+    const void* body = nullptr;
+    int processor = -1;  ///< the caller's
+  };
 
   /// A task of run_beside().
   struct Aside {
@@ -151,15 +161,18 @@ class ThreadTeam {
     Clock::time_point until_{};
   };
 
-  /// Where one thread is offered work.
+  /// Where one thread is offered work. What both threads write lies in one cache line, which travels between their processors
+  /// for every loop, and nothing else does.
   class alignas(64) Seat {
    public:
     /// Offers work, unless that cost more than it gave a moment ago.
-    void offer(Clock::time_point now) noexcept {
+    void offer(const Loop& loop, Clock::time_point now) noexcept {
       woken_ = asleep_.load();
       offered_ = robbed_.over(now) && (!woken_ || vain_.over(now));
       if (!offered_) return;
       now_ = now;
+      loop_ = loop;
+      working_.store(true, std::memory_order_relaxed);
       call();
     }
     /// After offer(), by the same thread: is the work still to be done, and nobody else's any more?
@@ -169,6 +182,8 @@ class ThreadTeam {
       if (!offered_ && woken_) vain_.begin(now_, std::chrono::microseconds(5));  // what waking costs
       return !offered_;
     }
+    /// After withdraw(), by the same thread: has the thread done what it took?
+    [[nodiscard]] bool done() const noexcept { return !offered_ || !working_.load(std::memory_order_acquire); }
     /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0: all was well.
     void judge(Clock::time_point now, Clock::duration lost) noexcept {
       if (!offered_) return;
@@ -203,6 +218,12 @@ class ThreadTeam {
       std::uint32_t seen = moves_.load(std::memory_order_acquire);
       return seen % 2 == 1 && moves_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
     }
+    /// After take(): does the work.
+    void work(int rank) noexcept {
+      keep_away(loop_.processor);
+      loop_.call(loop_.body, rank);
+      working_.store(false, std::memory_order_release);
+    }
     void wait_for_offer() noexcept {
       const auto open = [this] {
         return moves_.load(std::memory_order_acquire) % 2 == 1 ||
@@ -222,21 +243,25 @@ class ThreadTeam {
     }
     std::atomic<std::uint32_t> moves_{0};  ///< offers made and ended: odd while one is open
     std::atomic<bool> asleep_{false};
+    std::atomic<bool> working_{false};    ///< at the loop that was offered: from the offer to the end
     std::atomic<Aside*> aside_{nullptr};  ///< a task offered by run_beside()
+    Loop loop_;
     // Of the thread that offers.
-    bool offered_ = false;  ///< was there an offer in this loop, that the thread took or may take …
-    bool woken_ = false;    ///< … and did it sleep?
+    alignas(64) bool offered_ = false;  ///< was there an offer in this loop, that the thread took or may take …
+    bool woken_ = false;                ///< … and did it sleep?
     Clock::time_point now_{};
     Rest robbed_;  ///< of a thread that kept the caller waiting: no offers
     Rest vain_;    ///< of a thread that woke too late to be of use: no loops while it sleeps
   };
 
-  /// Waits until `begun` threads of the first `seated` seats are done. They have as much to do as the caller had: who takes
+  /// Waits until the threads of the first `seated` seats are done. They have as much to do as the caller had: who takes
   /// much longer was robbed of its processor.
-  void wait_for(int seated, int begun, Clock::time_point start) {
+  void wait_for(int seated, Clock::time_point start) {
     const auto own = Clock::now() - start;
-    const auto done = [this, begun] { return done_.load(std::memory_order_acquire) == begun; };
-    while (!wait_briefly(done, 1 << 20)) {
+    for (int i = 0; i < seated; ++i) {
+      const auto done = [&seat = seats_[static_cast<std::size_t>(i)]] { return seat.done(); };
+      while (!wait_briefly(done, 1 << 20)) {
+      }
     }
     const auto now = Clock::now();
     const auto waited = now - start - own;
@@ -282,11 +307,6 @@ class ThreadTeam {
     }
   }
 
-  /// The system may wake a thread on the caller's processor, where neither gets on, and leave it there for long.
-  static void keep_away(int processor) noexcept {
-    if (processor >= 0 && current_processor() == processor) leave_processor(processor);
-  }
-
   void serve(Seat& seat, int rank) {
     inside_ = true;
     while (true) {
@@ -294,21 +314,14 @@ class ThreadTeam {
       if (Aside* const aside = seat.take_aside()) aside->run();
       if (!seat.take()) continue;
       if (stop_) return;
-      keep_away(processor_);
-      call_(body_, rank);
-      done_.fetch_add(1, std::memory_order_release);
+      seat.work(rank);
     }
   }
 
   std::mutex busy_;
   std::deque<Seat> seats_;  ///< of the threads, which find them where they were
   std::vector<std::thread> threads_;
-  // Written by the caller before it offers work, read by those who took it.
-  void (*call_)(const void*, int) = nullptr;
-  const void* body_ = nullptr;
-  int processor_ = -1;
-  bool stop_ = false;
-  std::atomic<int> done_{0};
+  bool stop_ = false;  ///< written before the last offers
   static inline thread_local bool inside_ = false;
 };
 

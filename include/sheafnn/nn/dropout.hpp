@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -37,29 +39,37 @@ struct Dropout {
   [[nodiscard]] bool keeps(Index element) const;
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
-  SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {
+  void fill_mask(int threads, Index count, std::uint8_t* mask) const {
+    parallel_for(threads, count, 16 * block, [=, this](Index begin, Index end) { fill_mask(begin, end, mask); });
+  }
+
+  /// The same for elements [begin, end), `begin` a multiple of `block`, by the calling thread. Writes whole blocks.
+  SHEAFNN_NOINLINE void fill_mask(Index begin, Index end, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
-    const Index blocks = (count + block - 1) / block;
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
-    parallel_for(threads, blocks, 16, [&](Index begin, Index end) {
-      for (Index b = begin; b < end; ++b) {
-        const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
-        const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
-                                                     static_cast<std::uint32_t>(first >> 32));
-        std::uint8_t* out = mask + b * (block / 8);
-        SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
-          const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
-          const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
-          for (int byte = 0; byte < 2; ++byte) {
-            out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
-            out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
-          }
+    for (Index b = begin / block; b * block < end; ++b) {
+      const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
+      const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
+                                                   static_cast<std::uint32_t>(first >> 32));
+      std::uint8_t* out = mask + b * (block / 8);
+      SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
+        const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
+        const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
+        for (int byte = 0; byte < 2; ++byte) {
+          out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
+          out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
         }
       }
-    });
+    }
+  }
+
+  /// Rows of `width` elements that threads may be given at a time, so that each fills whole blocks: at least `least`.
+  [[nodiscard]] static Index row_grain(Index width, Index least = 16) noexcept {
+    const Index whole = block / std::gcd(width, block);
+    return (least + whole - 1) / whole * whole;
   }
 
   /// Bytes of a mask for `count` elements, with room for kept_bits() to read past the last of them.

@@ -2,25 +2,46 @@
 /// Sparse input layer: y = x Wᵀ + b for sparse node features x, with dropout on the stored entries.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
+
+/// Dropout of the stored entries of sparse features: which are kept, and what was kept of them.
+template <class S>
+struct EntryDropout {
+  EntryDropout() = default;
+  explicit EntryDropout(Index entries) : mask(Dropout::mask_size(entries)), values(entries + lanes<S>) {}
+
+  Buffer<std::uint8_t> mask;
+  Buffer<S> values;  ///< 0 where an entry was dropped; and a pack's room behind them
+  S factor = S(1);   ///< of those kept
+};
+
+/// What is to be done with rows that are computed: nothing.
+struct LeaveRows {
+  void operator()(Index, Index) const noexcept {}
+};
 
 /// The features of one graph in the two orders the layer needs: by node (forward) and by column (weight gradient).
 template <class S>
 class SparseInput {
  public:
+  using P = Pack<S, lanes<S>>;
+
   explicit SparseInput(const NodeFeatures& features)
       : rows_(features.rows()),
         columns_(features.columns()),
         row_offset_(features.rows() + 1),
-        column_(features.entries()),
+        column_(features.entries() + P::width),
         value_(features.entries()),
         column_offset_(features.columns() + 1),
         row_(features.entries()),
@@ -29,7 +50,7 @@ class SparseInput {
     std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
     std::transform(features.values().begin(), features.values().end(), value_.begin(),
                    [](double value) { return static_cast<S>(value); });
-    for (const std::int32_t j : column_) ++column_offset_[j + 1];
+    for (const std::int32_t j : features.column_of()) ++column_offset_[j + 1];
     for (Index j = 0; j < columns_; ++j) column_offset_[j + 1] += column_offset_[j];
     Buffer<Index> next = column_offset_;
     for (Index u = 0; u < rows_; ++u) {
@@ -48,25 +69,50 @@ class SparseInput {
 
   /// out (n × width) = X W + 1 bᵀ.
   ///
-  /// \param values  entries of X in stored order (values(), or a copy with dropout applied)
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
-  void forward(int threads, const S* values, const S* weight, const S* bias, Index width, S* out) const {
+  /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready, from any thread
+  template <class Finish = LeaveRows>
+  void forward(int threads, const S* weight, const S* bias, Index width, S* out, const Finish& finish = {}) const {
     parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
-      const std::int32_t* column = column_.data();
-      for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
-        for (Index u = begin; u < end; ++u) {
-          T sum[Tiles];
-          for (int t = 0; t < Tiles; ++t) sum[t] = load<T>(bias + c + t * tile<T>);
-          for (Index k = row_offset_[u], last = row_offset_[u + 1]; k < last; ++k) {
-            add_scaled<T, Tiles>(values[k], weight + column[k] * width + c, sum);
-          }
-          for (int t = 0; t < Tiles; ++t) store(out + u * width + c + t * tile<T>, sum[t]);
-        }
+      for (Index u = begin; u < end; ++u) {
+        const Index first = row_offset_[u], count = row_offset_[u + 1] - first;
+        add_row(count, column_.data() + first, value_.data() + first, weight, bias, width, out + u * width);
+      }
+      finish(begin, end);
+    });
+  }
+  /// The same for dropout(X), whose mask is given.
+  ///
+  /// \param dropped  its values are written
+  template <class Finish = LeaveRows>
+  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out,
+               const Finish& finish = {}) const {
+    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
+      for_tiles<S>(row_offset_[begin], row_offset_[end], [&]<class T>(Index k) {
+        store(dropped.values.data() + k,
+              sheafnn::dropped(load<T>(value_.data() + k), dropped.mask.data(), k, dropped.factor));
       });
+      S value[kept_room + P::width];
+      std::int32_t column[kept_room + P::width];
+      for (Index u = begin; u < end; ++u) {
+        const S* start = bias;
+        Index first = row_offset_[u];
+        const Index last = row_offset_[u + 1];
+        do {
+          const Index part = std::min(last, first + kept_room);
+          const Index kept = keep(first, part, dropped, column, value);
+          add_row(kept, column, value, weight, start, width, out + u * width);
+          start = out + u * width;
+          first = part;
+        } while (first < last);
+      }
+      finish(begin, end);
     });
   }
 
-  /// weight_bar (columns() × width) += Xᵀ out_bar. Each column is summed by one thread in a fixed order.
+  /// weight_bar (columns() × width) = Xᵀ out_bar. Each column is summed by one thread in a fixed order.
+  ///
+  /// \param values  entries of X in stored order: values(), or those of an EntryDropout
   void backward(int threads, const S* values, const S* out_bar, Index width, S* weight_bar) const {
     parallel_for(threads, columns_, 64, [&](Index begin, Index end) {
       const std::int32_t* row = row_.data();
@@ -74,15 +120,13 @@ class SparseInput {
       for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
         for (Index j = begin; j < end; ++j) {
           const Index first = column_offset_[j], last = column_offset_[j + 1];
-          if (first == last) continue;
           T sum[Tiles];
           for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
           for (Index k = first; k < last; ++k) {
             add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
           }
           for (int t = 0; t < Tiles; ++t) {
-            S* place = weight_bar + j * width + c + t * tile<T>;
-            store(place, load<T>(place) + sum[t]);
+            store(weight_bar + j * width + c + t * tile<T>, sum[t]);
           }
         }
       });
@@ -90,6 +134,29 @@ class SparseInput {
   }
 
  private:
+  static constexpr Index kept_room = 256;  ///< entries of a row that are looked through at a time
+
+  /// The entries of [begin, end) that dropout keeps, as columns and values one behind the other; returns how many.
+  Index keep(Index begin, Index end, const EntryDropout<S>& dropped, std::int32_t* column, S* value) const {
+    Index kept = 0;
+    for (Index k = begin; k < end; k += P::width) {
+      std::uint32_t bits = kept_bits(dropped.mask.data(), k);
+      if (end - k < P::width) bits &= (1U << (end - k)) - 1U;
+      store_kept(Pack<std::int32_t, P::width>::load(column_.data() + k), bits, column + kept);
+      kept += store_kept(P::load(dropped.values.data() + k), bits, value + kept);
+    }
+    return kept;
+  }
+  /// out = start + Σ_k value_k · weight row column_k, for a row of `width` numbers; start and out may be the same.
+  static void add_row(Index count, const std::int32_t* column, const S* value, const S* weight, const S* start,
+                      Index width, S* out) {
+    for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+      T sum[Tiles];
+      for (int t = 0; t < Tiles; ++t) sum[t] = load<T>(start + c + t * tile<T>);
+      for (Index k = 0; k < count; ++k) add_scaled<T, Tiles>(value[k], weight + column[k] * width + c, sum);
+      for (int t = 0; t < Tiles; ++t) store(out + c + t * tile<T>, sum[t]);
+    });
+  }
   /// Lanes of a tile of columns.
   template <class T>
   static constexpr int tile = static_cast<int>(sizeof(T) / sizeof(S));
@@ -98,7 +165,6 @@ class SparseInput {
   /// each other's latency.
   template <class Body>
   static SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
-    using P = Pack<S, lanes<S>>;
     Index c = 0;
     for (; c + 3 * P::width <= width; c += 3 * P::width) body.template operator()<P, 3>(c);
     for (; c + 2 * P::width <= width; c += 2 * P::width) body.template operator()<P, 2>(c);
@@ -112,7 +178,7 @@ class SparseInput {
 
   Index rows_, columns_;
   Buffer<Index> row_offset_;
-  Buffer<std::int32_t> column_;
+  Buffer<std::int32_t> column_;  ///< of every entry, and a pack's room behind them
   Buffer<S> value_;
   Buffer<Index> column_offset_;
   Buffer<std::int32_t> row_;

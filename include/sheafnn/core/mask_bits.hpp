@@ -1,0 +1,80 @@
+/// \file
+/// Masks of packs as bits, and lanes chosen by bits.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
+
+namespace sheafnn {
+
+/// The mask whose lane i is bit i of `bits`.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE PackMask<T, W> mask_from_bits(std::uint32_t bits) {
+  static_assert(W <= 32);
+  PackMask<T, W> r;
+#if SHEAFNN_VECTOR_TYPES
+  using Chunk = typename PackMask<T, W>::Chunk;
+  using Int = std::remove_cvref_t<decltype(Chunk{}[0])>;
+  constexpr int width = W / PackMask<T, W>::chunks;
+  Chunk lane_bit;
+  SHEAFNN_UNROLL for (int i = 0; i < width; ++i) lane_bit[i] = static_cast<Int>(Int{1} << i);
+  SHEAFNN_UNROLL for (int i = 0; i < PackMask<T, W>::chunks; ++i) {
+    r.chunk[i] = ((Chunk{} + static_cast<Int>(bits >> (i * width))) & lane_bit) != Chunk{};
+  }
+#else
+  for (int i = 0; i < W; ++i) r.chunk[i] = ((bits >> i) & 1U) != 0;
+#endif
+  return r;
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool mask_from_bits(std::uint32_t bits) {
+  return (bits & 1U) != 0;
+}
+
+/// The inverse of mask_from_bits: bit i is lane i.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE std::uint32_t mask_bits(const PackMask<T, W>& mask) {
+  static_assert(W <= 32);
+#if SHEAFNN_AVX512
+  if constexpr (sizeof(T) == 4 && W == 16) {
+    return static_cast<std::uint32_t>(_mm512_movepi32_mask((__m512i)mask.chunk[0]));
+  }
+#endif
+  std::uint32_t bits = 0;
+  constexpr int width = W / PackMask<T, W>::chunks;
+  for (int i = 0; i < W; ++i) {
+#if SHEAFNN_VECTOR_TYPES
+    bits |= mask.chunk[i / width][i % width] != 0 ? std::uint32_t{1} << i : 0U;
+#else
+    bits |= mask.chunk[i / width] ? std::uint32_t{1} << i : 0U;
+#endif
+  }
+  return bits;
+}
+
+/// Writes the lanes whose bits are set one behind the other, and may overwrite W numbers; returns how many there are.
+template <class T, int W>
+SHEAFNN_INLINE int store_kept(const Pack<T, W>& a, std::uint32_t bits, T* out) {
+  static_assert(W <= 32);
+#if SHEAFNN_AVX512
+  if constexpr (sizeof(T) == 4 && W == 16) {
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), (__m512i)a.chunk[0]));
+    return std::popcount(bits & 0xFFFFU);
+  }
+#endif
+  T lane[W];
+  a.store(lane);
+  int count = 0;
+  for (int i = 0; i < W; ++i) {
+    out[count] = lane[i];
+    count += static_cast<int>((bits >> i) & 1U);
+  }
+  return count;
+}
+
+}  // namespace sheafnn
