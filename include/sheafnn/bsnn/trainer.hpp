@@ -88,7 +88,7 @@ struct TrainResult {
   double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
   std::vector<EpochReport> history;
   double train_seconds = 0;     ///< per epoch: forward, backward, Adam
-  double evaluate_seconds = 0;  ///< per epoch: prediction of all nodes with `samples` samples
+  double evaluate_seconds = 0;  ///< per epoch: prediction of all nodes with `samples` samples; the two may overlap
 };
 
 namespace detail {
@@ -165,6 +165,148 @@ inline void check_finite(const std::vector<double>& probabilities, Index epoch) 
   }
 }
 
+/// One training: what train() does.
+template <class Model>
+class TrainingRun {
+ public:
+  using S = typename Model::Scalar;
+
+  TrainingRun(Model& model, const Dataset& data, const Split& split, const TrainOptions& options)
+      : model_(model),
+        parameters_(model.parameters()),
+        data_(data),
+        split_(split),
+        options_(options),
+        threads_(options.threads > 0 ? options.threads : suggested_threads(model, data.graph)),
+        ways_(epoch_ways(model, data.graph, threads_)),
+        fastest_(static_cast<int>(ways_.size())),
+        network_(model, data.graph, data.features, threads_),
+        adam_(parameters_.size(), options.learning_rate),
+        best_values_(parameters_.values()),
+        probabilities_(static_cast<std::size_t>(data.node_count() * model.options().classes)),
+        best_probabilities_(probabilities_) {
+    if (ways_.size() > 1) aside_.emplace(model, data.graph, data.features);
+    constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
+    result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
+    pass_.labels = data.labels;
+    pass_.nodes = split.train;
+    pass_.seed = options.seed;
+    pass_.input_dropout = options.input_dropout;
+    pass_.dropout = options.dropout;
+    pass_.kl_estimator = options.kl_estimator;
+    pass_.samples = options.training_samples;
+  }
+
+  TrainResult run() {
+    train_pass(0);
+    for (Index epoch = 0; epoch < options_.epochs; ++epoch) {
+      const auto start = Clock::now();
+      const EpochWay way = ways_[static_cast<std::size_t>(fastest_.way())];
+      const bool last = epoch + 1 == options_.epochs, beside = way.beside && !last;
+      network_.set_threads(way.threads);
+      step(epoch);
+      if (beside) {
+        run_beside(threads_, [&] { evaluate(*aside_); }, [&] { train_pass(epoch + 1); });
+      } else {
+        evaluate(network_);
+      }
+      check_finite(probabilities_, epoch);
+      result_.history.push_back(report_);
+      keep_if_best();
+      const auto telling = Clock::now();
+      if (options_.on_epoch) options_.on_epoch(report_);
+      const double told = seconds_since(telling);
+      if (epoch - result_.best_epoch >= options_.patience) break;
+      if (!beside && !last) train_pass(epoch + 1);
+      fastest_.record(seconds_since(start) - told);
+    }
+    std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
+    const Index classes = model_.options().classes;
+    result_.test_nll = negative_log_likelihood(best_probabilities_, classes, data_.labels, split_.test);
+    result_.test_ece = expected_calibration_error(best_probabilities_, classes, data_.labels, split_.test);
+    const double count = static_cast<double>(result_.history.size());
+    result_.train_seconds /= count;
+    result_.evaluate_seconds /= count;
+    return std::move(result_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  /// Forward and backward pass of an epoch.
+  void train_pass(Index epoch) {
+    const auto start = Clock::now();
+    pass_.epoch = static_cast<std::uint32_t>(epoch);
+    pass_.kl_weight = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
+    loss_ = network_.train_pass(parameters_, pass_);
+    result_.train_seconds += seconds_since(start);
+  }
+
+  /// Adam's step after the pass of an epoch; begins the epoch's report.
+  void step(Index epoch) {
+    const auto start = Clock::now();
+    check_finite(model_, network_, loss_, epoch);
+    adam_.begin_step();
+    for (const ParameterInfo& info : parameters_.info()) {
+      const double decay =
+          info.group == ParameterGroup::sheaf_learner ? options_.sheaf_decay : options_.weight_decay;
+      adam_.update(network_.threads(), info.offset, info.offset + info.size, decay, network_.gradient().data(),
+                   parameters_.values().data());
+    }
+    pass_.learned = network_.learn(parameters_);
+    report_ = {epoch, loss_.loss, loss_.nll, loss_.kl, pass_.kl_weight};
+    result_.train_seconds += seconds_since(start);
+  }
+
+  /// Predictions with the present parameters, for the report.
+  void evaluate(Network<Model>& network) {
+    const auto start = Clock::now();
+    const Index classes = model_.options().classes;
+    mean_probabilities(network, parameters_, options_.seed, static_cast<std::uint32_t>(report_.epoch),
+                       options_.samples, classes, probabilities_, pass_.learned ? &network_ : nullptr);
+    report_.validation_loss = negative_log_likelihood(probabilities_, classes, data_.labels, split_.validation);
+    report_.validation_accuracy = accuracy(probabilities_, classes, data_.labels, split_.validation);
+    report_.test_accuracy = accuracy(probabilities_, classes, data_.labels, split_.test);
+    result_.evaluate_seconds += seconds_since(start);
+  }
+
+  void keep_if_best() {
+    const double score = options_.stop_on == StopOn::loss ? report_.validation_loss : -report_.validation_accuracy;
+    const bool better =
+        score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
+    if (!better) return;
+    best_score_ = score;
+    result_.best_epoch = report_.epoch;
+    result_.validation_loss = report_.validation_loss;
+    result_.validation_accuracy = report_.validation_accuracy;
+    result_.test_accuracy = report_.test_accuracy;
+    std::copy(probabilities_.begin(), probabilities_.end(), best_probabilities_.begin());
+    std::copy(parameters_.values().begin(), parameters_.values().end(), best_values_.begin());
+  }
+
+  Model& model_;
+  ParameterSet<S>& parameters_;
+  const Dataset& data_;
+  const Split& split_;
+  const TrainOptions& options_;
+  int threads_;
+  std::vector<EpochWay> ways_;
+  FastestWay fastest_;
+  Network<Model> network_;
+  std::optional<Network<Model>> aside_;  ///< for evaluations beside a training pass
+  Adam<S> adam_;
+  Buffer<S> best_values_;
+  std::vector<double> probabilities_, best_probabilities_;
+  TrainingPass<S> pass_;
+  PassResult loss_;
+  EpochReport report_;
+  TrainResult result_;
+  double best_score_ = std::numeric_limits<double>::infinity();
+};
+
 }  // namespace detail
 
 /// Trains `model` on the training nodes of `split` and leaves it with the parameters of the best epoch.
@@ -173,112 +315,12 @@ inline void check_finite(const std::vector<double>& probabilities, Index epoch) 
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
 template <class Model>
 TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {}) {
-  using S = typename Model::Scalar;
-  using Clock = std::chrono::steady_clock;
   validate(options);
   validate(data);
   validate(split, data.node_count(), data.name + ": split");
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
           concat("the data have ", data.class_count, " classes"));
-  const int threads = options.threads > 0 ? options.threads : suggested_threads(model, data.graph);
-  const Index classes = model.options().classes;
-  Network<Model> network(model, data.graph, data.features, threads);
-  const std::vector<detail::EpochWay> ways = detail::epoch_ways(model, data.graph, threads);
-  detail::FastestWay fastest(static_cast<int>(ways.size()));
-  std::optional<Network<Model>> second;  // for evaluations aside
-  if (ways.size() > 1) second.emplace(model, data.graph, data.features);
-  ParameterSet<S>& parameters = model.parameters();
-  Adam<S> adam(parameters.size(), options.learning_rate);
-  Buffer<S> best_values = parameters.values();
-  std::vector<double> probabilities(static_cast<std::size_t>(data.node_count() * classes));
-  std::vector<double> best_probabilities = probabilities;
-  TrainResult result;
-  constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
-  result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
-  double best = std::numeric_limits<double>::infinity(), best_loss = best;
-  double train_time = 0, evaluate_time = 0;
-  const auto seconds_since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-
-  TrainingPass<S> pass;
-  pass.labels = data.labels;
-  pass.nodes = split.train;
-  pass.seed = options.seed;
-  pass.input_dropout = options.input_dropout;
-  pass.dropout = options.dropout;
-  pass.kl_estimator = options.kl_estimator;
-  pass.samples = options.training_samples;
-  PassResult loss;
-  const auto train_epoch = [&](Index epoch) {
-    const auto start = Clock::now();
-    pass.epoch = static_cast<std::uint32_t>(epoch);
-    pass.kl_weight = Model::bayesian ? kl_weight(options.kl_schedule, options.kl_maximum, epoch) : 0.0;
-    loss = network.train_pass(parameters, pass);
-    train_time += seconds_since(start);
-  };
-  EpochReport report;
-  const auto evaluate_epoch = [&](Network<Model>& evaluating) {
-    const auto start = Clock::now();
-    detail::mean_probabilities(evaluating, parameters, options.seed, static_cast<std::uint32_t>(report.epoch),
-                               options.samples, classes, probabilities, pass.learned ? &network : nullptr);
-    report.validation_loss = negative_log_likelihood(probabilities, classes, data.labels, split.validation);
-    report.validation_accuracy = accuracy(probabilities, classes, data.labels, split.validation);
-    report.test_accuracy = accuracy(probabilities, classes, data.labels, split.test);
-    evaluate_time += seconds_since(start);
-  };
-
-  train_epoch(0);
-  for (Index epoch = 0; epoch < options.epochs; ++epoch) {
-    const auto start = Clock::now();
-    const detail::EpochWay way = ways[static_cast<std::size_t>(fastest.way())];
-    const bool last = epoch + 1 == options.epochs;
-    network.set_threads(way.threads);
-    detail::check_finite(model, network, loss, epoch);
-    adam.begin_step();
-    for (const ParameterInfo& info : parameters.info()) {
-      const double decay =
-          info.group == ParameterGroup::sheaf_learner ? options.sheaf_decay : options.weight_decay;
-      adam.update(way.threads, info.offset, info.offset + info.size, decay, network.gradient().data(),
-                  parameters.values().data());
-    }
-    pass.learned = network.learn(parameters);
-    train_time += seconds_since(start);
-    report = {epoch, loss.loss, loss.nll, loss.kl, pass.kl_weight};
-    const bool beside = way.beside && !last;
-    if (beside) {
-      run_beside(threads, [&] { evaluate_epoch(*second); }, [&] { train_epoch(epoch + 1); });
-    } else {
-      evaluate_epoch(network);
-    }
-    detail::check_finite(probabilities, epoch);
-    result.history.push_back(report);
-
-    const double score = options.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
-    if (score < best || (score == best && report.validation_loss < best_loss)) {
-      best = score;
-      best_loss = report.validation_loss;
-      result.best_epoch = epoch;
-      result.validation_loss = report.validation_loss;
-      result.validation_accuracy = report.validation_accuracy;
-      result.test_accuracy = report.test_accuracy;
-      std::copy(probabilities.begin(), probabilities.end(), best_probabilities.begin());
-      std::copy(parameters.values().begin(), parameters.values().end(), best_values.begin());
-    }
-    const auto telling = Clock::now();
-    if (options.on_epoch) options.on_epoch(report);
-    const double told = seconds_since(telling);
-    if (epoch - result.best_epoch >= options.patience) break;
-    if (!beside && !last) train_epoch(epoch + 1);
-    fastest.record(seconds_since(start) - told);
-  }
-  result.test_nll = negative_log_likelihood(best_probabilities, classes, data.labels, split.test);
-  result.test_ece = expected_calibration_error(best_probabilities, classes, data.labels, split.test);
-  std::copy(best_values.begin(), best_values.end(), parameters.values().begin());
-  const double count = static_cast<double>(result.history.size());
-  result.train_seconds = train_time / count;
-  result.evaluate_seconds = evaluate_time / count;
-  return result;
+  return detail::TrainingRun<Model>(model, data, split, options).run();
 }
 
 }  // namespace sheafnn

@@ -98,13 +98,16 @@ class SparseInput {
         const S* start = bias;
         Index first = row_offset_[u];
         const Index last = row_offset_[u + 1];
-        do {
-          const Index part = std::min(last, first + kept_room);
-          const Index kept = keep(first, part, dropped, column, value);
+        if (last - first <= short_row) {
+          add_row(last - first, column_.data() + first, dropped.values.data() + first, weight, bias, width,
+                  out + u * width);
+          continue;
+        }
+        for (; first < last; first += kept_room) {
+          const Index kept = keep(first, std::min(last, first + kept_room), dropped, column, value);
           add_row(kept, column, value, weight, start, width, out + u * width);
           start = out + u * width;
-          first = part;
-        } while (first < last);
+        }
       }
       finish(begin, end);
     });
@@ -135,6 +138,7 @@ class SparseInput {
 
  private:
   static constexpr Index kept_room = 256;  ///< entries of a row that are looked through at a time
+  static constexpr Index short_row = 12;   ///< so few are not worth it: products with 0 cost less
 
   /// The entries of [begin, end) that dropout keeps, as columns and values one behind the other; returns how many.
   Index keep(Index begin, Index end, const EntryDropout<S>& dropped, std::int32_t* column, S* value) const {
@@ -148,8 +152,8 @@ class SparseInput {
     return kept;
   }
   /// out = start + Σ_k value_k · weight row column_k, for a row of `width` numbers; start and out may be the same.
-  static void add_row(Index count, const std::int32_t* column, const S* value, const S* weight, const S* start,
-                      Index width, S* out) {
+  static SHEAFNN_INLINE void add_row(Index count, const std::int32_t* column, const S* value, const S* weight,
+                                     const S* start, Index width, S* out) {
     for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
       T sum[Tiles];
       for (int t = 0; t < Tiles; ++t) sum[t] = load<T>(start + c + t * tile<T>);
