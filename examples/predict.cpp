@@ -50,12 +50,11 @@ void run(const Settings& s) {
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
-  const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic);
+  const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction);
   const bool bayesian = info.model == "bsnn";
-  const sheafnn::Prediction p =
-      device >= 0 ? programs::device_model(info.maps, info.stalk_dimension)
-                        .predict(s.model, checkpoint, bayesian, data, s.options, device)
-                  : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  const sheafnn::Prediction p = device >= 0 ? programs::device_model(info.maps, info.stalk_dimension)
+                                                  .predict(s.model, checkpoint, bayesian, data, s.options, device)
+                                            : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   if (!s.output.empty()) {
     const std::string text = csv(p);
     const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -68,7 +67,7 @@ void run(const Settings& s) {
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,
               std::log(static_cast<double>(p.class_count)));
-  if (data.class_count > p.class_count) return;
+  if (data.labels.empty() || data.class_count > p.class_count) return;
   std::vector<std::int32_t> all(static_cast<std::size_t>(data.node_count()));
   std::iota(all.begin(), all.end(), 0);
   std::printf("%.1f%% of all nodes have the class of their label\n",

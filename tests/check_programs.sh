@@ -67,6 +67,14 @@ head -n 1 nodes.csv | grep -qx 'node,class,p_0,p_1,entropy,mutual_information' |
 "$bin/predict" --model model-0.safetensors --dataset synthetic --synthetic-nodes 50 --synthetic-features 34 \
   --synthetic-classes 2 --output other.csv > /dev/null
 [ "$(wc -l < other.csv)" -eq 51 ] || fail "other.csv has not 50 nodes"
+# … and on one without splits, of which nobody knows the classes.
+mkdir unlabelled
+printf 'node\tnode\n0\t1\n1\t2\n' > unlabelled/out1_graph_edges.txt
+features=$(printf '0,%.0s' $(seq 33))
+printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$features" "$features" \
+  > unlabelled/out1_node_feature_label.txt
+"$bin/predict" --model model-0.safetensors --dataset unlabelled --output unlabelled.csv > /dev/null
+[ "$(wc -l < unlabelled.csv)" -eq 4 ] || fail "unlabelled.csv has not 3 nodes"
 "$bin/separation" > separation.txt || fail "separation"
 "$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
 [ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
@@ -93,6 +101,7 @@ refuse 'missing\.npz' "${quick[@]}" --dataset missing.npz
 refuse 'short\.npz' "${quick[@]}" --dataset short.npz
 refuse 'text\.npz' "${quick[@]}" --dataset text.npz
 refuse 'node_features' "${quick[@]}" --dataset "$root/tests/golden/nsd_so2.npz"
+refuse 'unlabelled: has no file .*_split_' "${quick[@]}" --dataset unlabelled
 refuse 'channels: 0' "${quick[@]}" --channels 0
 refuse 'stalk-dim' "${quick[@]}" --stalk-dim 6
 refuse 'maps' "${quick[@]}" --maps triangular

@@ -100,6 +100,17 @@ TEST_CASE("Geom-GCN: dense and index form give the same dataset") {
   CHECK(data.name == folder.path().filename().string());
 }
 
+TEST_CASE("Geom-GCN: for prediction, no splits are needed") {
+  test::TemporaryFolder folder;
+  folder.write(edges_file, edge_text);
+  folder.write(nodes_file, dense_text);
+  const Dataset data = io::load_dataset(folder.path().string(), {}, DatasetUse::prediction);
+  CHECK(data.splits.empty());
+  CHECK(data.labels == std::vector<std::int32_t>{0, 1, 0, 1});
+  CHECK(data.graph.edge_count() == 3);
+  CHECK(message_of(folder) == " has no file *_split_*.npz");
+}
+
 TEST_CASE("Geom-GCN: Windows line ends, blank lines and no newline at the end") {
   std::string nodes = dense_text;
   for (std::size_t i = 0; (i = nodes.find('\n', i)) != std::string::npos; i += 3) nodes.replace(i, 1, "\r\n\n");

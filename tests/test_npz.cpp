@@ -383,6 +383,35 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: node_labels: holds Python objects (dtype object); save it as an array of numbers");
 }
 
+TEST_CASE("load_npz: for prediction, graph and features are enough") {
+  const auto predicted = [](const Arrays& arrays) {
+    return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", sheafnn::DatasetUse::prediction);
+  };
+  Arrays arrays = small_arrays();
+  const Dataset whole = load(archive_of(arrays));
+  for (const char* mask : {"train_masks", "val_masks", "test_masks"}) arrays.erase(mask);
+  Dataset data = predicted(arrays);
+  CHECK(data.labels == whole.labels);
+  CHECK(data.class_count == whole.class_count);
+  CHECK(data.splits.empty());
+  arrays.erase("node_labels");
+  data = predicted(arrays);
+  CHECK(data.labels.empty());
+  CHECK(data.class_count == 0);
+  CHECK(data.graph.edge_count() == whole.graph.edge_count());
+  CHECK(data.features.entries() == whole.features.entries());
+  // What is there must be right.
+  arrays["node_labels"] = npy<int>({4}, {0, 1, -1, 0}, {"<i8"});
+  CHECK(error_of([&] { static_cast<void>(predicted(arrays)); }) ==
+        "t.npz: node_labels[2]: label -1 is not allowed; labels of 4 nodes must be between 0 and 3");
+  for (const std::string key : {"node_features", "edges"}) {
+    Arrays lacking = small_arrays();
+    lacking.erase(key);
+    CHECK(error_of([&] { static_cast<void>(predicted(lacking)); }).find("key '" + key + "' is missing") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("load_npz: files") {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder.write("small.npz", archive_of(small_arrays(), {.deflate = true}));

@@ -22,7 +22,10 @@ struct Split {
   std::vector<std::int32_t> test;
 };
 
-/// A node classification task.
+/// What a dataset is loaded for. Predictions need graph and features only.
+enum class DatasetUse { training, prediction };
+
+/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then) and splits.
 struct Dataset {
   std::string name;                  ///< shown in tables and reports
   Graph graph;                       ///< n nodes
@@ -56,7 +59,7 @@ inline void validate(const Split& split, Index n, std::string_view name) {
   check(split.test, "test");
 }
 
-/// Checks that a dataset's parts belong together.
+/// Checks that the parts of a dataset for training belong together.
 ///
 /// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label outside
 ///         [0, class_count), or a split with an empty, unsorted, overlapping or out-of-range set

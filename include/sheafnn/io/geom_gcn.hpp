@@ -212,9 +212,11 @@ struct GeomGcnNodes {
 ///
 /// \param folder  its name becomes the dataset's name
 /// \param form    how to read the features
+/// \param use     for prediction, splits are not looked at
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
 [[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,
-                                           GeomGcnFeatures form = GeomGcnFeatures::automatic) {
+                                           GeomGcnFeatures form = GeomGcnFeatures::automatic,
+                                           DatasetUse use = DatasetUse::training) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
   return detail::naming_file(folder.string(), [&] {
@@ -227,6 +229,7 @@ struct GeomGcnNodes {
     data.labels = std::move(nodes.labels);
     data.class_count = detail::count_classes(data.labels);
     data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
+    if (use == DatasetUse::prediction) return data;
     for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
       for (Split& split : detail::read_splits(NpzArchive(path), masks, n)) data.splits.push_back(std::move(split));
     }

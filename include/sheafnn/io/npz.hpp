@@ -84,16 +84,20 @@ namespace detail {
 }
 
 /// Builds a dataset from an open archive; see load_npz.
-[[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name) {
+[[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
+                                          DatasetUse use = DatasetUse::training) {
   return naming_file(archive.file(), [&] {
     constexpr std::string_view masks[3] = {"train_masks", "val_masks", "test_masks"};
     Dataset data;
     data.name = std::move(name);
     data.features = read_features(archive.array("node_features"));
     const Index n = data.features.rows();
-    data.labels = read_labels(archive.array("node_labels"), n);
-    data.class_count = count_classes(data.labels);
+    if (use == DatasetUse::training || archive.contains("node_labels")) {
+      data.labels = read_labels(archive.array("node_labels"), n);
+      data.class_count = count_classes(data.labels);
+    }
     data.graph = read_edges(archive.array("edges"), n);
+    if (use == DatasetUse::prediction) return data;
     data.splits = read_splits(archive, masks, n);
     validate(data);
     return data;
@@ -115,9 +119,10 @@ namespace detail {
 /// The number of classes is the largest label + 1. Edges may repeat and come in either direction; self-loops are
 /// left out.
 ///
+/// \param use  for prediction, labels may be missing, and masks are not looked at
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
-[[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path) {
-  return detail::read_dataset(NpzArchive(path), path.stem().string());
+[[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training) {
+  return detail::read_dataset(NpzArchive(path), path.stem().string(), use);
 }
 
 }  // namespace sheafnn::io
