@@ -1,12 +1,12 @@
 /// \file
-/// Epochs of training, as training itself runs them: one training step (forward, backward, Adam) and one evaluation
-/// (three posterior samples for BSNN, one pass for NSD), beside the authors' code.
+/// Epochs of training, as training itself runs them: one training step (forward, backward, Adam) and one
+/// evaluation (three posterior samples for BSNN, one pass for NSD), beside the authors' code.
 ///
 ///     epochs [--threads N] [options of Google Benchmark]
 ///
-/// Stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3, Householder rotations, edge weights for
-/// special orthogonal maps. Graphs come from the folder in SHEAFNN_DATA, or are synthetic twins (support/task.hpp).
-/// N (default 2) threads at most: a graph that is not worth them gets fewer, as in training.
+/// Stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3, Householder rotations, edge weights
+/// for special orthogonal maps. Graphs come from the folder in SHEAFNN_DATA, or are synthetic twins
+/// (support/task.hpp). N (default 2) threads at most: a graph that is not worth them gets fewer, as in training.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 /// \file
 /// The kernels that an epoch is made of, on the largest graph of the table of epochs (film, or its twin): time,
-/// operations and bytes per second, and the fraction of the roofline limit of this machine, which is measured first.
+/// operations and bytes per second, and the fraction of the roofline limit of this machine, which is measured
+/// first.
 ///
 ///     kernels [--threads N] [options of Google Benchmark]
 ///

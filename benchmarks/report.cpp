@@ -3,8 +3,8 @@
 ///
 ///     report [--update PAGE.md] FILE.json...
 ///
-/// Prints the tables of all files. With --update, replaces what lies between the lines "<!-- measured: begin -->" and
-/// "<!-- measured: end -->" of the page by the same text.
+/// Prints the tables of all files. With --update, replaces what lies between the lines "<!-- measured: begin -->"
+/// and "<!-- measured: end -->" of the page by the same text.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

@@ -1,6 +1,7 @@
 /// \file
-/// Samples and log densities per second of distributions of rotations, on one core, in float; and the normal numbers they are
-/// made of. `items_per_second` counts rotations. benchmarks/rotations_scipy.py runs this program and scipy side by side.
+/// Samples and log densities per second of distributions of rotations, on one core, in float; and the normal
+/// numbers they are made of. `items_per_second` counts rotations. benchmarks/rotations_scipy.py runs this program
+/// and scipy side by side.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

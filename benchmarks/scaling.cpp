@@ -1,12 +1,13 @@
 /// \file
-/// How a training step grows with the graph: synthetic graphs of 10⁴, 10⁵, 10⁶, 3·10⁶, 10⁷, … edges (mean degree 10, 100
-/// features, 10 words per node), a Bayesian network with special orthogonal maps, stalk dimension 3, 16 channels, 2 layers.
+/// How a training step grows with the graph: synthetic graphs of 10⁴, 10⁵, 10⁶, 3·10⁶, 10⁷, … edges (mean degree
+/// 10, 100 features, 10 words per node), a Bayesian network with special orthogonal maps, stalk dimension 3, 16
+/// channels, 2 layers.
 ///
 ///     scaling [--edges E] [--threads N] [options of Google Benchmark]
 ///
-/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 15 GiB. Each size is measured with
-/// one thread and with N (default 2). Sizes come in increasing order, because the system only knows the peak memory of
-/// a whole process.
+/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 15 GiB. Each size is measured
+/// with one thread and with N (default 2). Sizes come in increasing order, because the system only knows the peak
+/// memory of a whole process.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
 /// \file
-/// Predicts the class of every node of a graph with a trained model, with the uncertainty of each prediction. The graph
-/// need not be the one the model was trained on.
+/// Predicts the class of every node of a graph with a trained model, with the uncertainty of each prediction. The
+/// graph need not be the one the model was trained on.
 #include <cmath>
 #include <cstdio>
 #include <limits>

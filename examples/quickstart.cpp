@@ -1,7 +1,7 @@
 /// \file
-/// Three networks on a generated heterophilic graph, where most edges join a class and the next one: a Bayesian sheaf
-/// neural network, neural sheaf diffusion and diffusion over the identity sheaf. Prints one table and writes the numbers
-/// behind quickstart.svg.
+/// Three networks on a generated heterophilic graph, where most edges join a class and the next one: a Bayesian
+/// sheaf neural network, neural sheaf diffusion and diffusion over the identity sheaf. Prints one table and writes
+/// the numbers behind quickstart.svg.
 ///
 /// usage: quickstart FOLDER
 #include <cstdio>

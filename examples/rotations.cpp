@@ -1,6 +1,6 @@
 /// \file
-/// Distributions of rotations: draws from each family, fits them back, prints true and fitted parameters with standard errors,
-/// and writes histograms of rotation angles against their densities as an SVG picture.
+/// Distributions of rotations: draws from each family, fits them back, prints true and fitted parameters with
+/// standard errors, and writes histograms of rotation angles against their densities as an SVG picture.
 ///
 /// usage: rotations [FILE.svg]
 #include <algorithm>
@@ -35,7 +35,8 @@ SquareMatrix<double, N> some_rotation() {
   return sheafnn::haar_rotation<double, N>(Stream{.seed = 2024}, 0);
 }
 
-/// The angle between a fitted location and the true one: the length of the turn's coordinates, in standard errors of each.
+/// The angle between a fitted location and the true one: the length of the turn's coordinates, in standard errors
+/// of each.
 template <int N>
 double turn(const SquareMatrix<double, N>& estimate, const SquareMatrix<double, N>& truth) {
   return sheafnn::skew_parameters<double, N>(sheafnn::multiply_nt(estimate, truth)).norm();

@@ -18,8 +18,8 @@ namespace batch_checks {
 
 using sheafnn::Index;
 
-/// A ring with chords, a crowded and an isolated node, and features with long rows. Of more than 270 nodes the crowded one's
-/// arcs are summed in segments.
+/// A ring with chords, a crowded and an isolated node, and features with long rows. Of more than 270 nodes the
+/// crowded one's arcs are summed in segments.
 struct Problem {
   sheafnn::Graph graph;
   sheafnn::NodeFeatures features;

@@ -1,9 +1,10 @@
 /// \file
-/// One case of golden/: a small model with its inputs, outputs and gradients, made by an independent implementation with
-/// automatic differentiation, and the check of a model type against it.
+/// One case of golden/: a small model with its inputs, outputs and gradients, made by an independent
+/// implementation with automatic differentiation, and the check of a model type against it.
 ///
-/// Keys of a file: edges, n_nodes, features, labels, train_mask; config = d, f, L, lp, hp, bayes, separate_encoder,
-/// edge_weights, family; kl_weight; noise.l per layer; log_probabilities, kl, loss; param.NAME and grad.NAME.
+/// Keys of a file: edges, n_nodes, features, labels, train_mask; config = d, f, L, lp, hp, bayes,
+/// separate_encoder, edge_weights, family; kl_weight; noise.l per layer; log_probabilities, kl, loss; param.NAME
+/// and grad.NAME.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 /// \file
-/// Whole models against two independent references: the forward pass against dense matrices (reference_network.hpp),
-/// the gradient of the loss NLL + λ·KL against central differences along every coordinate of every parameter. Both for
-/// every option of the model and of a training pass: turned on alone and, up to D = 3, turned off alone while all others
-/// are on.
+/// Whole models against two independent references: the forward pass against dense matrices
+/// (reference_network.hpp), the gradient of the loss NLL + λ·KL against central differences along every coordinate
+/// of every parameter. Both for every option of the model and of a training pass: turned on alone and, up to D =
+/// 3, turned off alone while all others are on.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -45,19 +45,19 @@ struct Comparison {
 
 /// Compares along every coordinate. `loss` computes the loss at `parameters`, which are left as they were.
 ///
-/// The step is h = ε^{1/3} (parameters are of size 1). A difference then has a truncation error of h²/6 times the third
-/// derivative and a rounding error of ε/h times the loss, both ε^{2/3} = 3.7e-11 times a size. The bound allows 64 of
-/// that, 2.3e-9, times the larger of 1, |loss| and the tensor's largest derivative.
+/// The step is h = ε^{1/3} (parameters are of size 1). A difference then has a truncation error of h²/6 times the
+/// third derivative and a rounding error of ε/h times the loss, both ε^{2/3} = 3.7e-11 times a size. The bound
+/// allows 64 of that, 2.3e-9, times the larger of 1, |loss| and the tensor's largest derivative.
 ///
-/// Two things vary faster than on a scale of 1: the second derivative of ELU, which jumps at 0, and D_u^{-1/2} of the
-/// block normalisation where D_u is nearly singular. A difference beyond the bound is therefore taken once more with
-/// h/32, whose truncation error is a thousandth, with a bound 32 times as large (7.5e-8) for its rounding error. What
-/// a derivative is wrong by does not depend on h.
+/// Two things vary faster than on a scale of 1: the second derivative of ELU, which jumps at 0, and D_u^{-1/2} of
+/// the block normalisation where D_u is nearly singular. A difference beyond the bound is therefore taken once
+/// more with h/32, whose truncation error is a thousandth, with a bound 32 times as large (7.5e-8) for its
+/// rounding error. What a derivative is wrong by does not depend on h.
 Comparison compare_gradient(ParameterSet<double>& parameters, const Buffer<double>& gradient,
                             const std::function<double()>& loss);
 
-/// Largest error of a result against the reference, in multiples of its bound, 512 ε times the larger of 1 and the value:
-/// a few hundred operations in a row, some of them (D_u^{-1/2}) with a condition of their own.
+/// Largest error of a result against the reference, in multiples of its bound, 512 ε times the larger of 1 and the
+/// value: a few hundred operations in a row, some of them (D_u^{-1/2}) with a condition of their own.
 double compare_forward(const PassResult& result, const double* log_probabilities, Index stride,
                        const reference::Problem& problem);
 

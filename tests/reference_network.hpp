@@ -1,7 +1,7 @@
 /// \file
 /// The networks' forward pass once more: dense matrices of extended precision, one arc at a time, written from the
-/// definitions (math: "The model", "Coboundary and Laplacian"). Slow, and independent of the library but for graphs and
-/// random numbers.
+/// definitions (math: "The model", "Coboundary and Laplacian"). Slow, and independent of the library but for
+/// graphs and random numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file
-/// What several tests of rotations share: random matrices, lanes, central differences, means with standard errors and
-/// the Kolmogorov–Smirnov distance.
+/// What several tests of rotations share: random matrices, lanes, central differences, means with standard errors
+/// and the Kolmogorov–Smirnov distance.
 #pragma once
 
 #include <algorithm>
@@ -129,11 +129,12 @@ class Mean {
   double count_ = 0, mean_ = 0, squares_ = 0;
 };
 
-/// Standard errors a random mean may be off: with fixed seeds a test is right or wrong once and for all; a right one
-/// exceeds 5 with probability 6e-7.
+/// Standard errors a random mean may be off: with fixed seeds a test is right or wrong once and for all; a right
+/// one exceeds 5 with probability 6e-7.
 inline constexpr double allowed_standard_errors = 5;
 
-/// √n · sup |F_n − F|, the Kolmogorov–Smirnov statistic of `sample` (sorted here) against the distribution function F.
+/// √n · sup |F_n − F|, the Kolmogorov–Smirnov statistic of `sample` (sorted here) against the distribution
+/// function F.
 template <class F>
 double kolmogorov_smirnov(std::vector<double> sample, const F& distribution) {
   std::sort(sample.begin(), sample.end());
@@ -149,7 +150,8 @@ double kolmogorov_smirnov(std::vector<double> sample, const F& distribution) {
 /// Exceeded with probability 2 exp(−2 · 2.7²) = 9e-7.
 inline constexpr double allowed_kolmogorov_smirnov = 2.7;
 
-/// Distribution function on [begin, end] of a density given up to a factor, by the trapezoidal rule on 20 000 cells.
+/// Distribution function on [begin, end] of a density given up to a factor, by the trapezoidal rule on 20 000
+/// cells.
 class TabulatedDistribution {
  public:
   template <class Density>

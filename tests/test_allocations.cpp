@@ -1,5 +1,6 @@
 /// \file
-/// Training takes its memory at the beginning: after the first epoch, no training step and no evaluation allocates.
+/// Training takes its memory at the beginning: after the first epoch, no training step and no evaluation
+/// allocates.
 ///
 /// A program of its own, because it replaces operator new and Eigen's assertion for all of it.
 #include <atomic>
@@ -43,8 +44,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// Every form, because a sanitizer brings its own of those that are not replaced. Inlined, they would look to the compiler
-// like a mixture of new and free.
+// Every form, because a sanitizer brings its own of those that are not replaced. Inlined, they would look to the
+// compiler like a mixture of new and free.
 #define REPLACE_OPERATORS(brackets)                                                                              \
   SHEAFNN_NOINLINE void* operator new brackets(std::size_t size) {                                               \
     return allocate(size, alignof(std::max_align_t));                                                            \

@@ -1,6 +1,6 @@
 /// \file
-/// The kernels of the device, run on the host, against the networks of the CPU: batches of two runs, every family and
-/// option, losses, gradients and predictions (batch_checks.hpp).
+/// The kernels of the device, run on the host, against the networks of the CPU: batches of two runs, every family
+/// and option, losses, gradients and predictions (batch_checks.hpp).
 #include <doctest/doctest.h>
 
 #include "batch_checks.hpp"

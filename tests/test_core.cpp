@@ -241,7 +241,8 @@ TEST_CASE_TEMPLATE("pack: elementary functions", P, SHEAFNN_FLOAT_PACKS) {
   using R = Wider<T>;
   constexpr double exponential_range =
       std::is_same_v<T, float> ? 87 : 708;  // before overflow and denormal numbers
-  // Eigen states errors of a few units in the last place for its vectorised functions; one unit is up to epsilon · |y|.
+  // Eigen states errors of a few units in the last place for its vectorised functions; one unit is up to epsilon ·
+  // |y|.
   constexpr double function_bound = 4;
 #define SHEAFNN_CHECK_FUNCTION(name, low, high)                                                         \
   CHECK_MESSAGE(worst_error<P>(                                                                         \

@@ -1,6 +1,6 @@
 /// \file
-/// What test_gradients_*.cpp share: the settings they walk through, the comparisons, and checks that these comparisons
-/// notice an error.
+/// What test_gradients_*.cpp share: the settings they walk through, the comparisons, and checks that these
+/// comparisons notice an error.
 #include <algorithm>
 #include <cmath>
 

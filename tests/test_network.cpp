@@ -1,6 +1,6 @@
 /// \file
-/// Networks as a whole: seeds and noise, evaluation, several graphs, graphs without edges, initial parameters, options
-/// that are refused. Values and gradients: test_gradients_*.cpp; threads: test_network_threads.cpp.
+/// Networks as a whole: seeds and noise, evaluation, several graphs, graphs without edges, initial parameters,
+/// options that are refused. Values and gradients: test_gradients_*.cpp; threads: test_network_threads.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -117,7 +117,8 @@ void check_seeds() {
   CHECK((evaluate(network, model, 1, 3, 1).front() == samples.front()) == !sampled);
 }
 
-/// A posterior that passes share gives what each would compute, and only networks with a sheaf encoder of their own share it.
+/// A posterior that passes share gives what each would compute, and only networks with a sheaf encoder of their
+/// own share it.
 template <class Model>
 void check_shared_posterior(bool separate_encoder) {
   CAPTURE(Model::Family::name);
@@ -326,7 +327,8 @@ TEST_CASE("single precision follows double precision") {
   Network<Bsnn<SpecialOrthogonal<3>>> rounded(of_float, task.graph, task.sparse);
   const sheafnn::PassResult a = tiny_pass(exact, of_double, task, 1, 2, 0.0);
   const sheafnn::PassResult b = tiny_pass(rounded, of_float, task, 1, 2, 0.0);
-  // Uniform numbers have 23 bits in single precision and 32 in double: angles and normals differ by 2⁻²³ of their range.
+  // Uniform numbers have 23 bits in single precision and 32 in double: angles and normals differ by 2⁻²³ of their
+  // range.
   constexpr double bound = 128 * static_cast<double>(std::numeric_limits<float>::epsilon());
   CHECK(std::abs(a.loss - b.loss) <= bound * a.loss);
   CHECK(std::abs(a.kl - b.kl) <= bound * a.kl);

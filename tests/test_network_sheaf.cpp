@@ -1,6 +1,6 @@
 /// \file
-/// NetworkSheaf and sheaf diffusion, all families and normalisations, against dense Laplacians built from the same maps
-/// (reference_network.hpp).
+/// NetworkSheaf and sheaf diffusion, all families and normalisations, against dense Laplacians built from the same
+/// maps (reference_network.hpp).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -89,8 +89,8 @@ double worst_error(const Graph& graph, const Case& c) {
       }
     }
   }
-  // Up to a dozen blocks in a row, each of two scalings and a product of maps. D_u of dense maps is far from a multiple of
-  // the identity at nodes with few edges: D_u^{-1/2} has a condition of its own.
+  // Up to a dozen blocks in a row, each of two scalings and a product of maps. D_u of dense maps is far from a
+  // multiple of the identity at nodes with few edges: D_u^{-1/2} has a condition of its own.
   const bool conditioned = c.normalisation == Normalisation::block && c.kind != MapKind::rotation;
   const double size = std::max(1.0, static_cast<double>(c.delta.cwiseAbs().maxCoeff()));
   return worst / ((conditioned ? 4096 : 64) * static_cast<double>(D) * size * c.epsilon);

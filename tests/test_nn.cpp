@@ -1,6 +1,6 @@
 /// \file
-/// Parts of networks by themselves: activations, dense products, sparse input, softmax and likelihood, dropout, Adam,
-/// named parameters.
+/// Parts of networks by themselves: activations, dense products, sparse input, softmax and likelihood, dropout,
+/// Adam, named parameters.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -251,8 +251,8 @@ void check_sparse_input() {
   }
 }
 
-/// Dropout of entries against features that lack what it drops, bit by bit; some rows are longer than are looked through at
-/// a time.
+/// Dropout of entries against features that lack what it drops, bit by bit; some rows are longer than are looked
+/// through at a time.
 template <class S>
 void check_sparse_dropout() {
   constexpr Index rows = 60, columns = 600;
@@ -408,7 +408,8 @@ void check_adam() {
     }
     worst = test::worse(worst, std::abs(static_cast<double>(static_cast<long double>(at(value, i)) - x)));
   }
-  // Per step half an ε of the value, below 2, and 64 ε of the step, the rate: cancellation in the moments included.
+  // Per step half an ε of the value, below 2, and 64 ε of the step, the rate: cancellation in the moments
+  // included.
   CHECK(worst <= steps * (1 + 64 * rate) * epsilon<S>);
 
   // The first step is the rate times the sign of the gradient, however large or small that is.

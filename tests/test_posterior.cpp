@@ -1,6 +1,6 @@
 /// \file
-/// Posteriors over restriction maps: KL terms against integrals and samples, derivatives against central differences,
-/// scalars against packs, extreme raw outputs.
+/// Posteriors over restriction maps: KL terms against integrals and samples, derivatives against central
+/// differences, scalars against packs, extreme raw outputs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -54,8 +54,8 @@ Doubles lane_of(const T* values, int count, int l) {
   return r;
 }
 
-/// Every function of Posterior<Family> on lanes of T: raw outputs, noise stream, a map's derivative and a Monte Carlo
-/// weight in, all results out, lane by lane.
+/// Every function of Posterior<Family> on lanes of T: raw outputs, noise stream, a map's derivative and a Monte
+/// Carlo weight in, all results out, lane by lane.
 template <class Family, class T>
 std::vector<Doubles> all_functions(const std::vector<Doubles>& raw_lanes, const std::vector<Doubles>& bar_lanes,
                                    RotationParametrisation parametrisation, double monte_carlo_weight) {
@@ -110,8 +110,8 @@ std::vector<Doubles> all_functions(const std::vector<Doubles>& raw_lanes, const 
   return out;
 }
 
-/// Packs against scalars of the same type, and single against double precision, in lane 0, whose noise is that of the
-/// scalar's arc.
+/// Packs against scalars of the same type, and single against double precision, in lane 0, whose noise is that of
+/// the scalar's arc.
 template <class Family>
 void check_packs(RotationParametrisation parametrisation) {
   using Q = Posterior<Family>;
@@ -134,7 +134,8 @@ void check_packs(RotationParametrisation parametrisation) {
   const auto check = [&]<class P>(P) {
     using S = typename P::value_type;
     const auto packs = all_functions<Family, P>(raw, bar, parametrisation, 0.5);
-    // Without a stream's part the scalar of every lane; with it lane 0 only. So: every lane in lane 0's place in turn.
+    // Without a stream's part the scalar of every lane; with it lane 0 only. So: every lane in lane 0's place in
+    // turn.
     for (std::size_t l = 0; l < static_cast<std::size_t>(P::width); ++l) {
       std::vector<Doubles> turned_raw(16, raw[l]), turned_bar(16, bar[l]);
       const auto scalar = all_functions<Family, S>({raw[l]}, {bar[l]}, parametrisation, 0.5);
@@ -159,8 +160,8 @@ void check_packs_of_rotations() {
   if (sheafnn::has_euler_angles<Family::stalk_dimension>) check_packs<Family>(RotationParametrisation::euler);
 }
 
-/// Derivatives of ⟨B, z⟩ + c · (log q − log p)(z) + 0.75 KL, as a function of the raw outputs at fixed noise, and of
-/// ⟨B, mean map⟩.
+/// Derivatives of ⟨B, z⟩ + c · (log q − log p)(z) + 0.75 KL, as a function of the raw outputs at fixed noise, and
+/// of ⟨B, mean map⟩.
 template <class Family>
 void check_derivatives(RotationParametrisation parametrisation, double scale) {
   using Q = Posterior<Family>;
@@ -192,7 +193,8 @@ void check_derivatives(RotationParametrisation parametrisation, double scale) {
     Q::kl_backward(parameters, 0.75, gradient);
     Q::sample_backward(parameters, map, map_bar, weight, gradient);
     Q::activate_backward(raw.data(), parametrisation, parameters, gradient, raw_bar);
-    // Sizes: the value itself, and squares of noise up to 3 behind the second and third derivatives of normal samples.
+    // Sizes: the value itself, and squares of noise up to 3 behind the second and third derivatives of normal
+    // samples.
     const double bound = rotation_checks::difference_bound * std::max(1.0, std::abs(value())) * 4;
     for (int k = 0; k < raw_size; ++k) {
       CAPTURE(k);

@@ -1,6 +1,6 @@
 /// \file
-/// The reference implementation of the networks (reference_network.hpp), and checks that it is worth its name: cases
-/// worked out by hand. What is compared with it: test_gradients_*.cpp and test_network.cpp.
+/// The reference implementation of the networks (reference_network.hpp), and checks that it is worth its name:
+/// cases worked out by hand. What is compared with it: test_gradients_*.cpp and test_network.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
 /// \file
-/// Fits: the maximum is one, intervals cover the truth as often as they should, weights, refusals, goodness of fit.
+/// Fits: the maximum is one, intervals cover the truth as often as they should, weights, refusals, goodness of
+/// fit.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -55,7 +56,8 @@ class Coverage {
     ++count_;
     covered_ += std::abs(estimate - truth) <= 1.959963984540054 * standard_error;
   }
-  /// The share may be off by 5 standard errors of a share of 0.95, and by `skewness`: what a sample of finite size adds.
+  /// The share may be off by 5 standard errors of a share of 0.95, and by `skewness`: what a sample of finite size
+  /// adds.
   [[nodiscard]] bool as_stated(double skewness) const {
     const double share = covered_ / count_;
     MESSAGE("covered ", share, " of ", count_);
@@ -111,7 +113,8 @@ void check_stationary(const D& truth) {
     turn += sheafnn::tangent_gradient<double, N>(gradient.location, fit.distribution.location());
   }
   const auto information = sheafnn::fisher_information(fit.distribution);
-  // The iteration ends at 1e-11 of a standard error, or where rounding hides what is left: √ε of the likelihood's curvature.
+  // The iteration ends at 1e-11 of a standard error, or where rounding hides what is left: √ε of the likelihood's
+  // curvature.
   constexpr double bound = 1e-7;
   CHECK(std::abs(concentration) <= bound * std::sqrt(60 * information.concentration));
   CHECK(turn.norm() <= bound * std::sqrt(60 * information.location));

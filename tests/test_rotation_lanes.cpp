@@ -1,5 +1,6 @@
 /// \file
-/// Densities, samples and derivatives of distributions of rotations in float and in packs agree, lane by lane, with double.
+/// Densities, samples and derivatives of distributions of rotations in float and in packs agree, lane by lane,
+/// with double.
 #include <doctest/doctest.h>
 
 #include <cmath>

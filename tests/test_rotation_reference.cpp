@@ -1,5 +1,6 @@
 /// \file
-/// Distributions of rotations against figures computed without the library's formulas (golden/make_rotation_reference.py).
+/// Distributions of rotations against figures computed without the library's formulas
+/// (golden/make_rotation_reference.py).
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
 /// \file
-/// Distributions of rotations at the ends of their ranges: κ next to 1, antipodal rotations, drifted matrices, dimension 16.
+/// Distributions of rotations at the ends of their ranges: κ next to 1, antipodal rotations, drifted matrices,
+/// dimension 16.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +20,8 @@ using sheafnn::Stream;
 
 constexpr double pi = 3.14159265358979323846;
 
-/// Turn by 2 atan(tangent) in the plane of the first two axes, from the tangent of half the angle: exact for tiny ones.
+/// Turn by 2 atan(tangent) in the plane of the first two axes, from the tangent of half the angle: exact for tiny
+/// ones.
 template <class Scalar, int N>
 SquareMatrix<Scalar, N> half_turn_tangent(double tangent) {
   SquareMatrix<double, N> r = SquareMatrix<double, N>::Identity();

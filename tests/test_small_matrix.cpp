@@ -108,7 +108,8 @@ void check_products(std::mt19937& engine) {
   }
 }
 
-/// A matrix whose symmetric part is positive definite: I + 0.9 U with U orthogonal, or I − X with X skew-symmetric.
+/// A matrix whose symmetric part is positive definite: I + 0.9 U with U orthogonal, or I − X with X
+/// skew-symmetric.
 Reference positive_matrix(int n, bool orthogonal, std::mt19937& engine) {
   const Reference g = random_reference(n, n, engine, 3);
   const Reference identity = Reference::Identity(n, n);
@@ -117,10 +118,10 @@ Reference positive_matrix(int n, bool orthogonal, std::mt19937& engine) {
   return identity + 0.9L * u;
 }
 
-/// Elimination solves a nearby system exactly: (A + E) X = B with |E| ≤ 3 N u |L||U| (Higham, 9.3–9.4), and for A with
-/// a positive definite symmetric part ‖|L||U|‖ ≤ N ‖A‖ cond(A) (from Golub, Van Loan, Matrix Computations, 4.2.2). So
-/// the residual obeys ‖A X − B‖ ≤ 3 N² ε cond(A) ‖A‖ ‖X‖ =: δ ‖A‖ ‖X‖, the solution is off by δ cond(A) ‖X‖, and so,
-/// relatively, is the determinant, whose relative derivative is A⁻¹. Norms are Frobenius'.
+/// Elimination solves a nearby system exactly: (A + E) X = B with |E| ≤ 3 N u |L||U| (Higham, 9.3–9.4), and for A
+/// with a positive definite symmetric part ‖|L||U|‖ ≤ N ‖A‖ cond(A) (from Golub, Van Loan, Matrix Computations,
+/// 4.2.2). So the residual obeys ‖A X − B‖ ≤ 3 N² ε cond(A) ‖A‖ ‖X‖ =: δ ‖A‖ ‖X‖, the solution is off by δ cond(A)
+/// ‖X‖, and so, relatively, is the determinant, whose relative derivative is A⁻¹. Norms are Frobenius'.
 void check_solution(const Reference& a, const Reference& b, const Reference& x, long double determinant,
                     long double epsilon) {
   const Eigen::FullPivLU<Reference> lu(a);

@@ -218,8 +218,8 @@ void check_refused(const std::string& message, const std::function<void(TrainOpt
 }  // namespace
 
 TEST_CASE("training on the karate club") {
-  // Two factions of 17, which the graph almost determines, 8 test nodes in each of ten splits: chance is 0.5 ± 0.06 (the
-  // standard error of 80 nodes).
+  // Two factions of 17, which the graph almost determines, 8 test nodes in each of ten splits: chance is 0.5 ±
+  // 0.06 (the standard error of 80 nodes).
   CHECK(mean_accuracy<Bsnn<Diagonal<2>>>() >= 0.8);
   CHECK(mean_accuracy<Bsnn<SpecialOrthogonal<2>>>() >= 0.8);
   CHECK(mean_accuracy<Bsnn<GeneralLinear<2>>>() >= 0.8);

@@ -23,8 +23,8 @@ inline double number(std::uint64_t seed, Index i) {
   return 2 * sheafnn::uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(i), 0).word[0]) - 1;
 }
 
-/// Seven nodes, the last without edges; nine edges, more than a pack has lanes, two or more at every other node, so that
-/// D_u of dense maps is regular. Node 4 has no features.
+/// Seven nodes, the last without edges; nine edges, more than a pack has lanes, two or more at every other node,
+/// so that D_u of dense maps is regular. Node 4 has no features.
 struct Task {
   static constexpr Index nodes = 7, features = 4, classes = 3;
 

@@ -71,8 +71,8 @@ template <class E, class Work>
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// The same by events on the executor's stream, where it shows the stream. Blocks of many replays make the difference,
-/// one launch and one wait, small.
+/// The same by events on the executor's stream, where it shows the stream. Blocks of many replays make the
+/// difference, one launch and one wait, small.
 template <class E, class Work>
 [[nodiscard]] double seconds_of(E& executor, const Work& work) {
   executor.synchronise();

@@ -1,6 +1,6 @@
 /// \file
-/// What the machine can do, measured in the same run as what is compared with it: sgemm, and copies from its caches and
-/// from memory.
+/// What the machine can do, measured in the same run as what is compared with it: sgemm, and copies from its
+/// caches and from memory.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -27,8 +27,8 @@ struct Calibration {
   [[nodiscard]] double bandwidth(double bytes) const {
     return bytes <= near_bytes ? near : bytes <= shared_bytes ? shared : memory;
   }
-  /// Least seconds that so many operations on so many bytes take (the roofline model: Williams, Waterman, Patterson,
-  /// Communications of the ACM 52, 2009).
+  /// Least seconds that so many operations on so many bytes take (the roofline model: Williams, Waterman,
+  /// Patterson, Communications of the ACM 52, 2009).
   [[nodiscard]] double limit(double operations, double bytes) const {
     return std::max(operations / flops, bytes / bandwidth(bytes));
   }

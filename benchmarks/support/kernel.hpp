@@ -18,9 +18,9 @@ namespace benchmarks {
 
 /// What one call of a kernel has to do, whatever way it does it.
 ///
-/// Operations are those of the formulas: each + − × ÷ √ and comparison is one, an elementary function (exp, log, tanh,
-/// sin, cos) counts as 20, and the integer arithmetic of the random numbers is counted as well. Bytes are those of
-/// every input and output once: what no cache can save when they come from memory.
+/// Operations are those of the formulas: each + − × ÷ √ and comparison is one, an elementary function (exp, log,
+/// tanh, sin, cos) counts as 20, and the integer arithmetic of the random numbers is counted as well. Bytes are
+/// those of every input and output once: what no cache can save when they come from memory.
 struct Work {
   double operations = 0;
   double bytes = 0;
@@ -44,8 +44,8 @@ inline constexpr double uniform_rotation = philox_block + 4 * elementary + 30;
   return r;
 }
 
-/// Registers run(threads) as "KERNEL/VARIANT/THREADS" for each number of threads: the median of a few repetitions, with
-/// operations and bytes per second and the fraction of the roofline limit that is reached.
+/// Registers run(threads) as "KERNEL/VARIANT/THREADS" for each number of threads: the median of a few repetitions,
+/// with operations and bytes per second and the fraction of the roofline limit that is reached.
 template <class Run>
 void add_kernel(const std::vector<int>& threads, const std::string& kernel, const std::string& variant,
                 const Work& work, const Run& run) {

@@ -11,8 +11,8 @@
 
 namespace benchmarks {
 
-/// Markdown tables of the measurements "calibration/WHAT/THREADS" and "KERNEL/VARIANT/THREADS": one row for each kernel,
-/// with one thread and with the other number of threads, if there is one.
+/// Markdown tables of the measurements "calibration/WHAT/THREADS" and "KERNEL/VARIANT/THREADS": one row for each
+/// kernel, with one thread and with the other number of threads, if there is one.
 [[nodiscard]] inline std::string kernel_table(const std::vector<Measurement>& all) {
   std::string more;
   for (const Measurement& m : all) {

@@ -13,8 +13,8 @@
 
 namespace benchmarks {
 
-/// Markdown table of the measurements "step/EDGES/THREADS", with the spread of the figures per edge below. Memory is that of
-/// one thread; the other number of threads, if there is one, has columns of its own.
+/// Markdown table of the measurements "step/EDGES/THREADS", with the spread of the figures per edge below. Memory
+/// is that of one thread; the other number of threads, if there is one, has columns of its own.
 [[nodiscard]] inline std::string scaling_table(const std::vector<Measurement>& all) {
   struct Range {
     double least = std::numeric_limits<double>::infinity(), most = 0;

@@ -1,6 +1,6 @@
 /// \file
-/// Models that train and predict on a CUDA device, chosen at run time. They live in a shared library of their own, compiled
-/// by nvcc, of which only find_device_model() is visible: Eigen's objects have another layout there.
+/// Models that train and predict on a CUDA device, chosen at run time. They live in a shared library of their own,
+/// compiled by nvcc, of which only find_device_model() is visible: Eigen's objects have another layout there.
 #pragma once
 
 #include <charconv>

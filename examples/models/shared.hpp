@@ -1,5 +1,6 @@
 /// \file
-/// The parts of the networks that do not depend on the family of maps, compiled once for all models (in registry.cpp).
+/// The parts of the networks that do not depend on the family of maps, compiled once for all models (in
+/// registry.cpp).
 #pragma once
 
 #include <sheafnn/bsnn/encoder.hpp>

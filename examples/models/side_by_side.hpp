@@ -17,8 +17,8 @@
 
 namespace programs {
 
-/// Runs job(0), job(1), …, job(count − 1), up to `threads` at a time, while the caller takes the results in order: what
-/// it sees is what it would have seen one after another, also when a job throws.
+/// Runs job(0), job(1), …, job(count − 1), up to `threads` at a time, while the caller takes the results in order:
+/// what it sees is what it would have seen one after another, also when a job throws.
 template <class Result>
 class SideBySide {
  public:
@@ -43,7 +43,8 @@ class SideBySide {
   SideBySide(const SideBySide&) = delete;
   SideBySide& operator=(const SideBySide&) = delete;
 
-  /// Waits for job i and returns its result or throws what it threw; `meanwhile` is called about ten times a second.
+  /// Waits for job i and returns its result or throws what it threw; `meanwhile` is called about ten times a
+  /// second.
   template <class Meanwhile>
   Result take(std::size_t i, const Meanwhile& meanwhile) {
     std::unique_lock lock(mutex_);

@@ -2,8 +2,8 @@
 /// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction.
 ///
 ///     #include <sheafnn/bsnn.hpp>
-///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/ 0);
-///     auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
+///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/
+///     0); auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 

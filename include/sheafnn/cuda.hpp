@@ -1,6 +1,6 @@
 /// \file
-/// sheafnn on NVIDIA GPUs: training and prediction with the models, options, seeds and checkpoints of the CPU. For .cu
-/// files; link sheafnn::cuda.
+/// sheafnn on NVIDIA GPUs: training and prediction with the models, options, seeds and checkpoints of the CPU. For
+/// .cu files; link sheafnn::cuda.
 ///
 ///     sheafnn::cuda::train(model, data, data.splits[0], {.epochs = 500});
 ///     sheafnn::cuda::predict(model, data, {.samples = 3});

@@ -1,6 +1,6 @@
 /// \file
-/// Rotations: parametrisations, Cayley transform, uniform rotations, and distributions on SO(N) and spheres with their
-/// densities, samples, derivatives, divergences, angles and fits (docs/rotations.md).
+/// Rotations: parametrisations, Cayley transform, uniform rotations, and distributions on SO(N) and spheres with
+/// their densities, samples, derivatives, divergences, angles and fits (docs/rotations.md).
 #pragma once
 
 #include "sheafnn/rotation/angular_central_gaussian.hpp"

@@ -1,5 +1,6 @@
 /// \file
-/// Everything about cellular sheaves: families of restriction maps, coboundary, Laplacians, harmonic space, diffusion.
+/// Everything about cellular sheaves: families of restriction maps, coboundary, Laplacians, harmonic space,
+/// diffusion.
 #pragma once
 
 #include "sheafnn/graph/graph.hpp"

@@ -1,6 +1,6 @@
 /// \file
-/// Batches of networks on the GPU against the same kernels on the host (which tests/test_batch_network.cpp compares with
-/// the CPU's networks).
+/// Batches of networks on the GPU against the same kernels on the host (which tests/test_batch_network.cpp
+/// compares with the CPU's networks).
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,7 +1,8 @@
 /// \file
-/// The per-arc and per-node mathematics as device code: one thread per incident pair draws a rotation, samples a map and
-/// runs every backward pass, with the functions the CPU runs on packs. Prints the largest difference from the host, or
-/// says that there is no GPU; the point of compiling it is that the functions stay fit for the device.
+/// The per-arc and per-node mathematics as device code: one thread per incident pair draws a rotation, samples a
+/// map and runs every backward pass, with the functions the CPU runs on packs. Prints the largest difference from
+/// the host, or says that there is no GPU; the point of compiling it is that the functions stay fit for the
+/// device.
 #include <cstdio>
 
 #include "sheafnn/bsnn/posterior.hpp"
@@ -54,7 +55,8 @@ __global__ void incident_pairs(const float* raw, int width, int count, float* ou
   if (arc < count) out[arc] = incident_pair<Family>(raw + arc * width, static_cast<std::uint32_t>(arc));
 }
 
-/// One sample of each distribution of rotations, its log density and derivatives: a number that depends on all of them.
+/// One sample of each distribution of rotations, its log density and derivatives: a number that depends on all of
+/// them.
 template <int N>
 SHEAFNN_HD float rotation_sample(std::uint32_t id) {
   const Stream stream{7, Purpose::user};

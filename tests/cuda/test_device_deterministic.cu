@@ -1,5 +1,6 @@
 /// \file
-/// Batches of deterministic networks on the GPU: every family, and options that take other paths (device_batch.hpp).
+/// Batches of deterministic networks on the GPU: every family, and options that take other paths
+/// (device_batch.hpp).
 #include "device_batch.hpp"
 
 using namespace sheafnn;

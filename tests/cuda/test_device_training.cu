@@ -1,6 +1,6 @@
 /// \file
-/// Training and prediction on the GPU against the same kernels on the host (which tests/test_batch_training.cpp compares
-/// with sheafnn::train): loss curves, best epochs, predictions; the same bits from run to run; batches.
+/// Training and prediction on the GPU against the same kernels on the host (which tests/test_batch_training.cpp
+/// compares with sheafnn::train): loss curves, best epochs, predictions; the same bits from run to run; batches.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -91,8 +91,9 @@ void compare_with_host(const Dataset& data, double bound) {
 }  // namespace
 
 TEST_CASE("training on the GPU follows the host") {
-  // Two orders of summation differ by 1e-15 (double) and 1e-7 (single precision) after twenty epochs, relative to the losses;
-  // the device's elementary functions and fused products add to that: a hundred times as much is allowed.
+  // Two orders of summation differ by 1e-15 (double) and 1e-7 (single precision) after twenty epochs, relative to
+  // the losses; the device's elementary functions and fused products add to that: a hundred times as much is
+  // allowed.
   compare_with_host<Bsnn<SpecialOrthogonal<3>, double>>(karate_club(), 1e-13);
   compare_with_host<Bsnn<SpecialOrthogonal<3>>>(karate_club(), 1e-5);
   compare_with_host<Nsd<GeneralLinear<2>>>(texas_sized(), 1e-5);

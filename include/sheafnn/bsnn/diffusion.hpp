@@ -1,10 +1,10 @@
 /// \file
-/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of ⟨Z̄, Δ Y⟩
-/// with respect to the blocks of L and S (docs/math.md, "Diffusion in three steps").
+/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of
+/// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (docs/math.md, "Diffusion in three steps").
 ///
-/// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks; behind
-/// them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and off-diagonal +1 (low
-/// pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides.
+/// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks;
+/// behind them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and
+/// off-diagonal +1 (low pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +47,8 @@ struct DiffusionShape {
 
 namespace detail {
 
-/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` tells the block's kind (1,
-/// D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
+/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` tells the block's
+/// kind (1, D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
 template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
 SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* sum) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
@@ -136,9 +136,9 @@ template <class T, class S>
 /// R = L W and Z = S R (so Z = Δ Y for W = S Y), handed over while they are in registers.
 ///
 /// \param w    n × d' × f, from scale_features()
-/// \param use  called as use.template operator()<T, N>(Index u, Index i, Index c, const T* r, const T* z) for every
-///             node u and tile T of channels from c on: once with the N = D learned coordinates (i = 0), and once with
-///             N = 1 for each fixed filter i
+/// \param use  called as use.template operator()<T, N>(Index u, Index i, Index c, const T* r, const T* z) for
+///             every node u and tile T of channels from c on: once with the N = D learned coordinates (i = 0), and
+///             once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf,
              const S* w, const Use& use) {
@@ -256,8 +256,8 @@ struct DiffusionSteps {
   const S *y, *w, *r, *r_bar;  ///< r_bar = S z_bar
 };
 
-/// The derivative of ⟨Z̄, Δ Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and added to the gradients of L_uv
-/// (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (Z̄_u R_uᵀ + W̄_u Y_uᵀ).
+/// The derivative of ⟨Z̄, Δ Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and added to the gradients of
+/// L_uv (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (Z̄_u R_uᵀ + W̄_u Y_uᵀ).
 ///
 /// \param z_bar  n × d' × f; becomes Ȳ
 template <class Family, class S>

@@ -1,6 +1,6 @@
 /// \file
-/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, what a diffusion layer does to features before it diffuses them, with its
-/// backward pass (math: "Backward pass of one diffusion step").
+/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, what a diffusion layer does to features before it diffuses them, with
+/// its backward pass (math: "Backward pass of one diffusion step").
 ///
 /// Works on groups of nodes that fit in the nearest cache: dropout, both products and, backwards, both weight
 /// gradients read and write the large arrays once.
@@ -168,7 +168,8 @@ class FeatureMixing {
     return out;
   }
 
-  /// Calls body.template operator()<D>() with the number of coordinates, as a constant where it is a usual one (0: not).
+  /// Calls body.template operator()<D>() with the number of coordinates, as a constant where it is a usual one (0:
+  /// not).
   template <class Body>
   SHEAFNN_INLINE void with_coordinates(const Body& body) const {
     if (coordinates_ == 3) {

@@ -1,6 +1,6 @@
 /// \file
-/// LearnerInput: what a deterministic model's sheaf learner reads, hidden features after a dropout of their own (math: "The
-/// model").
+/// LearnerInput: what a deterministic model's sheaf learner reads, hidden features after a dropout of their own
+/// (math: "The model").
 #pragma once
 
 #include <algorithm>

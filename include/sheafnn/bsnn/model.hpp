@@ -4,7 +4,8 @@
 ///     using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;   // Bayesian sheaf neural network
 ///     using Model = sheafnn::Nsd<sheafnn::Diagonal<2>>;             // deterministic neural sheaf diffusion
 ///
-/// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar et al.).
+/// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar
+/// et al.).
 #pragma once
 
 #include <cmath>
@@ -60,7 +61,8 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = PosteriorKind::bayesian;
 
-  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0.
+  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
+  /// orthogonal, ε = 0.
   ///
   /// \param seed  selects the initial parameters
   /// \throws std::invalid_argument  an option out of range (see resolve())
@@ -189,8 +191,8 @@ class SheafModel {
     uniform(layout_.output_bias, h);
   }
 
-  /// Haar-distributed orthogonal n × n matrix: the rows of a normal one, orthonormalised in turn. Each is projected
-  /// twice, which keeps them orthogonal to rounding.
+  /// Haar-distributed orthogonal n × n matrix: the rows of a normal one, orthonormalised in turn. Each is
+  /// projected twice, which keeps them orthogonal to rounding.
   static void random_orthogonal(const Stream& stream, Index n, S* out) {
     std::vector<double> rows(static_cast<std::size_t>(n * n));
     for (Index i = 0; i < n; ++i) {

@@ -1,8 +1,9 @@
 /// \file
 /// Network: a model at work on one graph. Holds every buffer of the forward and backward pass, allocated once.
 ///
-/// Source: math.md "The model", "Backward pass of one diffusion step". The parts with their formulas are encoder.hpp,
-/// sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header puts them together.
+/// Source: math.md "The model", "Backward pass of one diffusion step". The parts with their formulas are
+/// encoder.hpp, sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header
+/// puts them together.
 #pragma once
 
 #include <cstdint>
@@ -81,8 +82,8 @@ class Network {
   [[nodiscard]] const S* log_probabilities() const noexcept { return output_.log_probabilities(); }
   [[nodiscard]] Index class_stride() const noexcept { return output_.stride(); }
 
-  /// The posterior of given parameters, where it depends on nothing else: on no embeddings with dropout, as the sheaf learner
-  /// has an encoder of its own. Passes with these parameters can then share it.
+  /// The posterior of given parameters, where it depends on nothing else: on no embeddings with dropout, as the
+  /// sheaf learner has an encoder of its own. Passes with these parameters can then share it.
   ///
   /// \returns whether that is so; otherwise every pass computes its own
   bool learn(const ParameterSet<S>& parameters) {
@@ -134,8 +135,8 @@ class Network {
   ///
   /// \param use  called as use(k) after sample k = 0 … samples − 1, with log_probabilities() valid
   /// \param noise  explicit noise as in TrainingPass, or empty
-  /// \param learned  a network of the same model and graph whose learn() of these parameters holds (\returns true), or null; no
-  ///                 learn() may run meanwhile
+  /// \param learned  a network of the same model and graph whose learn() of these parameters holds (\returns
+  ///                 true), or null; no learn() may run meanwhile
   /// \returns the number of samples drawn: 1 when nothing is random
   template <class Use>
   Index evaluate(const ParameterSet<S>& parameters, std::uint64_t seed, std::uint32_t epoch, Index samples,

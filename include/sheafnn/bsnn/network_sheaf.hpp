@@ -1,10 +1,10 @@
 /// \file
-/// NetworkSheaf: the restriction maps of one layer and what their normalised Laplacian is made of, built W edges at a
-/// time, and the backward pass from the derivatives of these parts to those of the maps.
+/// NetworkSheaf: the restriction maps of one layer and what their normalised Laplacian is made of, built W edges
+/// at a time, and the backward pass from the derivatives of these parts to those of the maps.
 ///
-/// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev, per node
-/// D_u), and scaled again, so that normalisation costs nothing per edge (docs/math.md, "Diffusion in three steps").
-/// The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
+/// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev,
+/// per node D_u), and scaled again, so that normalisation costs nothing per edge (docs/math.md, "Diffusion in
+/// three steps"). The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 
 #include <memory>
@@ -29,15 +29,16 @@ struct BlockSizes {
   static constexpr int gram = Family::gram_rows * Family::gram_cols;
   static constexpr int transport = Family::transport_rows * Family::transport_cols;
   static constexpr bool dense_gram = Family::kind == MapKind::dense && dimension > 1;
-  /// Numbers that tell a Gram matrix: its upper triangle, column by column, where it is dense; and their room per arc.
+  /// Numbers that tell a Gram matrix: its upper triangle, column by column, where it is dense; and their room per
+  /// arc.
   static constexpr int triangle = dense_gram ? dimension * (dimension + 1) / 2 : gram;
   static constexpr int arc = row_room(triangle);
   /// Eigenvectors and eigenvalues kept per node for the backward pass of a dense S_u.
   static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;
 };
 
-/// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn. map_bar has no
-/// room where its numbers are used as they come.
+/// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn. map_bar
+/// has no room where its numbers are used as they come.
 template <RestrictionMapFamily Family, class S>
 struct NetworkSheafGradient {
   using Sizes = BlockSizes<Family>;
@@ -163,8 +164,8 @@ class NetworkSheaf {
     });
   }
 
-  /// From the derivatives of L's blocks and of S to those of the maps and to gradient.weight_bar (added to). Lanes that
-  /// are no edges get meaningless numbers.
+  /// From the derivatives of L's blocks and of S to those of the maps and to gradient.weight_bar (added to). Lanes
+  /// that are no edges get meaningless numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>

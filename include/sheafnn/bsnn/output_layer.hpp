@@ -1,6 +1,6 @@
 /// \file
-/// OutputLayer: log-probabilities of the classes, log softmax(X W + 1 bᵀ), with the backward pass of their mean negative
-/// log-likelihood (math: "The model").
+/// OutputLayer: log-probabilities of the classes, log softmax(X W + 1 bᵀ), with the backward pass of their mean
+/// negative log-likelihood (math: "The model").
 #pragma once
 
 #include <algorithm>

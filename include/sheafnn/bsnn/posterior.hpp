@@ -37,8 +37,9 @@ namespace sheafnn {
 ///   activate(raw, …, parameters)   and activate_backward
 ///   kl(parameters), kl_backward    per incident pair
 ///   sample(parameters, noise), sample_backward, draw_noise, and the Monte Carlo form of the KL term
-///   location_size, scale_size      what sampling reads: the first location_size parameters, and scales(parameters),
-///                                  computed once for all samples; sample_scaled(parameters, scales, noise)
+///   location_size, scale_size      what sampling reads: the first location_size parameters,
+///                                  and scales(parameters), computed once for all samples;
+///                                  sample_scaled(parameters, scales, noise)
 template <class Family>
 struct Posterior;
 
@@ -147,7 +148,8 @@ struct Posterior<Family> {
     scales(parameters, sigma);
     sample_scaled(parameters, sigma, noise, map);
   }
-  /// Adds to `gradient` the derivative of ⟨map_bar, z⟩ + c · (log q(z) − log p(z)), c = monte_carlo_weight, at fixed ε.
+  /// Adds to `gradient` the derivative of ⟨map_bar, z⟩ + c · (log q(z) − log p(z)), c = monte_carlo_weight, at
+  /// fixed ε.
   template <class T>
   SHEAFNN_HD static void sample_backward(const T* parameters, const Map<T>& map, const Map<T>& map_bar,
                                          const T& monte_carlo_weight, T* gradient) {

@@ -1,11 +1,12 @@
 /// \file
-/// SheafLearner: from node embeddings to raw parameters of every restriction map and to edge weights, with backward.
+/// SheafLearner: from node embeddings to raw parameters of every restriction map and to edge weights, with
+/// backward.
 ///
 ///     raw_a = W [Z_u ‖ Z_v] for every arc a = (u→v), optionally through hidden layers with ELU
 ///     w_e = sigmoid(ω·[Z_u‖Z_v]) · sigmoid(ω·[Z_v‖Z_u])
 ///
-/// The first layer is W_a Z_u + W_b Z_v: a projection per node, then one addition per arc (math: "First sheaf-learner
-/// layer, cheaply"). Source: paper, "sheaf learner".
+/// The first layer is W_a Z_u + W_b Z_v: a projection per node, then one addition per arc (math: "First
+/// sheaf-learner layer, cheaply"). Source: paper, "sheaf learner".
 #pragma once
 
 #include <algorithm>

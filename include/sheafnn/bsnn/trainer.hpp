@@ -129,14 +129,14 @@ template <class S>
   return finite;
 }
 
-/// How an epoch may be run; the numbers are the same.
+/// How an epoch may be run; the numbers are the same. Its evaluation may run beside the training pass of the next
+/// epoch, which starts from the same parameters.
 struct EpochWay {
   int threads;  ///< of its loops
-  bool
-      beside;  ///< its evaluation runs beside the training pass of the next epoch, which starts from the same parameters
+  bool beside;
 };
-/// The ways worth trying: a small graph may be faster with one thread, or with an evaluation aside, which takes buffers of
-/// its own.
+/// The ways worth trying: a small graph may be faster with one thread, or with an evaluation aside, which takes
+/// buffers of its own.
 template <class Model>
 [[nodiscard]] std::vector<EpochWay> epoch_ways(const Model& model, const Graph& graph, int threads) {
   constexpr Index small = 1'000'000;

@@ -20,8 +20,9 @@ template <class Model>
   return (graph.node_count() + graph.arc_count()) * model.hidden_width();
 }
 
-/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved features, at most
-/// what the machine has. With fewer, a loop is sooner done by one thread than offered to another.
+/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
+/// features, at most what the machine has. With fewer, a loop is sooner done by one thread than offered to
+/// another.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
   constexpr Index worth_a_thread = 16'000;

@@ -1,6 +1,6 @@
 /// \file
-/// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters from the
-/// sheaf learner, reparametrised samples into a NetworkSheaf, the KL term, and the backward pass of each.
+/// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
+/// from the sheaf learner, reparametrised samples into a NetworkSheaf, the KL term, and the backward pass of each.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace sheafnn {
 
 /// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
 ///
-/// Explicit noise is row-major, one row per arc (sorted by source, target): N(0,1) numbers of a diagonal (D) or general
-/// map (D², row-major), or a uniform rotation (D × D, row-major).
+/// Explicit noise is row-major, one row per arc (sorted by source, target): N(0,1) numbers of a diagonal (D) or
+/// general map (D², row-major), or a uniform rotation (D × D, row-major).
 template <class S>
 struct SheafNoise {
   Stream stream;

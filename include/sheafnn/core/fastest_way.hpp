@@ -8,9 +8,9 @@
 
 namespace sheafnn::detail {
 
-/// Chooses a way for every round of a repeated task. Each way is tried for a few rounds, then the fastest one stays. After a
-/// while, longer every time, the others are tried again: the first rounds of all are slow, and machines change as other
-/// programs come and go.
+/// Chooses a way for every round of a repeated task. Each way is tried for a few rounds, then the fastest one
+/// stays. After a while, longer every time, the others are tried again: the first rounds of all are slow, and
+/// machines change as other programs come and go.
 class FastestWay {
  public:
   static constexpr int most_ways = 4;

@@ -1,7 +1,8 @@
 /// \file
-/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row `lane`
-/// is lane `lane` of pack k). They change places within registers: sixteen floats four packs at a time where the target has
-/// AVX-512, other packs on their way to rows as squares of up to eight; what is left goes through a small array.
+/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row
+/// `lane` is lane `lane` of pack k). They change places within registers: sixteen floats four packs at a time
+/// where the target has AVX-512, other packs on their way to rows as squares of up to eight; what is left goes
+/// through a small array.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +50,8 @@ SHEAFNN_INLINE void transpose_square(V (&rows)[n]) {
   if constexpr (H > 1) transpose_square<n, H / 2>(rows);
 }
 
-/// Packs [First, Last), a multiple of square_rows of them, to entries [First, Last) of the rows at row(lane), all W of them.
+/// Packs [First, Last), a multiple of square_rows of them, to entries [First, Last) of the rows at row(lane), all
+/// W of them.
 template <int First, int Last, int W, class S, class Row>
 SHEAFNN_INLINE void store_squares(const Pack<S, W>* in, const Row& row) {
   constexpr int n = square_rows<S, W>;
@@ -172,8 +174,8 @@ SHEAFNN_INLINE void add_quad_sums(const Pack<float, 16>* in, float* out) {
   }
 }
 
-/// Where the numbers of K packs lie when their 16 rows stand one behind the other, or the other way round: output vector
-/// v takes its lane i from lane `from` of input vector `vector`.
+/// Where the numbers of K packs lie when their 16 rows stand one behind the other, or the other way round: output
+/// vector v takes its lane i from lane `from` of input vector `vector`.
 template <int K, bool ToRows>
 struct RowOrder {
   std::array<std::array<std::int32_t, 16>, K> from{};

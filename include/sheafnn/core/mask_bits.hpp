@@ -57,7 +57,8 @@ template <class T, int W>
   return bits;
 }
 
-/// Writes the lanes whose bits are set one behind the other, and may overwrite W numbers; returns how many there are.
+/// Writes the lanes whose bits are set one behind the other, and may overwrite W numbers; returns how many there
+/// are.
 template <class T, int W>
 SHEAFNN_INLINE int store_kept(const Pack<T, W>& a, std::uint32_t bits, T* out) {
   static_assert(W <= 32);

@@ -95,7 +95,8 @@ struct Pack {
   Pack() = default;
   /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
   SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{}; }
-  /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0), ...).
+  /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0),
+  /// ...).
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
   SHEAFNN_INLINE Pack(U value) : Pack(static_cast<T>(value)) {}
@@ -289,8 +290,8 @@ SHEAFNN_INLINE void store(scalar_of_t<T>* p, const T& value) {
   }
 }
 
-/// Calls body.template operator()<T>(c) for tiles [c, c + width of T) that cover [begin, end): full packs first, then
-/// narrower ones, then scalars.
+/// Calls body.template operator()<T>(c) for tiles [c, c + width of T) that cover [begin, end): full packs first,
+/// then narrower ones, then scalars.
 template <class Scalar, class Body>
 SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   constexpr int W = lanes<Scalar>;

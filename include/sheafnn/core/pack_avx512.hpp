@@ -17,13 +17,13 @@
 #if SHEAFNN_AVX512
 namespace sheafnn::detail {
 
-// The unmasked forms of many intrinsics make gcc 12 warn of the undefined vector that they start from; with a full mask
-// they compile to the same instructions.
+// The unmasked forms of many intrinsics make gcc 12 warn of the undefined vector that they start from; with a full
+// mask they compile to the same instructions.
 inline constexpr __mmask16 all_lanes = 0xFFFF;
 inline constexpr __mmask8 all_halves = 0xFF;
 
-/// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2 roundings;
-/// not a number stays one, and ±∞ give ∞ and 0.
+/// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2
+/// roundings; not a number stays one, and ±∞ give ∞ and 0.
 SHEAFNN_INLINE __m512 exp16(__m512 x) {
   // Of two operands one of which is no number, these take the second.
   x = _mm512_maskz_min_ps(all_lanes, _mm512_set1_ps(89.0F), x);

@@ -70,12 +70,13 @@ void parallel_for(int threads, Index count, Index grain, const Body& body) {
 #endif
 }
 
-/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs body(), if one
-/// is free; with one thread, and with OpenMP, body() comes first.
+/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs
+/// body(), if one is free; with one thread, and with OpenMP, body() comes first.
 ///
 /// \param threads  as for parallel_for()
 /// \param task     its loops run in its thread alone
-/// \throws         what task() or body() throws, after the other has ended; after body() threw, the task may never begin
+/// \throws         what task() or body() throws, after the other has ended; after body() threw, the task may
+///                 never begin
 template <class Task, class Body>
 void run_beside(int threads, const Task& task, const Body& body) {
 #if !(defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP))

@@ -1,5 +1,6 @@
 /// \file
-/// ThreadTeam: the threads behind parallel_for() where OpenMP is not used. Started once, then woken for every loop.
+/// ThreadTeam: the threads behind parallel_for() where OpenMP is not used. Started once, then woken for every
+/// loop.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +28,9 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Waits until ready() holds: a few microseconds at full attention, then giving the processor to whoever wants it. So a
-/// loop costs little on an idle machine, and on a busy one nobody burns the time slice that the work is waiting for.
+/// Waits until ready() holds: a few microseconds at full attention, then giving the processor to whoever wants it.
+/// So a loop costs little on an idle machine, and on a busy one nobody burns the time slice that the work is
+/// waiting for.
 /// \returns whether it held before patience ran out
 template <class Ready>
 bool wait_briefly(const Ready& ready, int yields) {
@@ -43,7 +45,8 @@ bool wait_briefly(const Ready& ready, int yields) {
   return false;
 }
 
-/// Threads that run one loop at a time, and a task beside the loops of a caller. All members may be called from any thread.
+/// Threads that run one loop at a time, and a task beside the loops of a caller. All members may be called from
+/// any thread.
 class ThreadTeam {
  public:
   /// The team of this process; its threads are joined when the process ends.
@@ -54,10 +57,10 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. What a thread
-  /// has not begun when the caller is through with its own, the caller does: it never waits for a thread that the system
-  /// has no processor for. A caller who finds the team at another loop (in another thread, or around this one) does
-  /// everything itself.
+  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. What
+  /// a thread has not begun when the caller is through with its own, the caller does: it never waits for a thread
+  /// that the system has no processor for. A caller who finds the team at another loop (in another thread, or
+  /// around this one) does everything itself.
   ///
   /// \param work  must not throw
   template <class Work>
@@ -88,10 +91,12 @@ class ThreadTeam {
     inside_ = false;
   }
 
-  /// Calls task() in another thread, if one is free, while the caller runs body(), whose loops that thread joins when it is
-  /// through; what it has not begun by then, the caller does. Loops within the task are run by its thread alone.
+  /// Calls task() in another thread, if one is free, while the caller runs body(), whose loops that thread joins
+  /// when it is through; what it has not begun by then, the caller does. Loops within the task are run by its
+  /// thread alone.
   ///
-  /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may never begin
+  /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may
+  ///          never begin
   template <class Task, class Body>
   void run_beside(const Task& task, const Body& body) {
     Aside aside{[](const void* work) { (*static_cast<const Task*>(work))(); }, &task, current_processor()};
@@ -144,8 +149,8 @@ class ThreadTeam {
     }
   };
 
-  /// A time in which something is not tried again: a multiple of the time that was lost, twice that of the time before. So
-  /// little is lost in all.
+  /// A time in which something is not tried again: a multiple of the time that was lost, twice that of the time
+  /// before. So little is lost in all.
   class Rest {
    public:
     void begin(Clock::time_point now, Clock::duration lost) noexcept {
@@ -161,8 +166,8 @@ class ThreadTeam {
     Clock::time_point until_{};
   };
 
-  /// Where one thread is offered work. What both threads write lies in one cache line, which travels between their processors
-  /// for every loop, and nothing else does.
+  /// Where one thread is offered work. What both threads write lies in one cache line, which travels between their
+  /// processors for every loop, and nothing else does.
   class alignas(64) Seat {
    public:
     /// Offers work, unless that cost more than it gave a moment ago.
@@ -184,7 +189,8 @@ class ThreadTeam {
     }
     /// After withdraw(), by the same thread: has the thread done what it took?
     [[nodiscard]] bool done() const noexcept { return !offered_ || !working_.load(std::memory_order_acquire); }
-    /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0: all was well.
+    /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0:
+    /// all was well.
     void judge(Clock::time_point now, Clock::duration lost) noexcept {
       if (!offered_) return;
       if (lost > Clock::duration::zero()) {
@@ -196,8 +202,8 @@ class ThreadTeam {
     }
     /// Opens an offer and wakes the thread if it sleeps.
     void call() noexcept { move(1); }
-    /// Offers a task that the thread may do beside the caller's loops, unless there is one already, or that lately cost more
-    /// than it gave. \returns whether it did
+    /// Offers a task that the thread may do beside the caller's loops, unless there is one already, or that lately
+    /// cost more than it gave. \returns whether it did
     [[nodiscard]] bool offer(Aside& aside, Clock::time_point now) noexcept {
       Aside* none = nullptr;
       if (!robbed_.over(now) || !aside_.compare_exchange_strong(none, &aside)) return false;
@@ -254,8 +260,8 @@ class ThreadTeam {
     Rest vain_;    ///< of a thread that woke too late to be of use: no loops while it sleeps
   };
 
-  /// Waits until the threads of the first `seated` seats are done. They have as much to do as the caller had: who takes
-  /// much longer was robbed of its processor.
+  /// Waits until the threads of the first `seated` seats are done. They have as much to do as the caller had: who
+  /// takes much longer was robbed of its processor.
   void wait_for(int seated, Clock::time_point start) {
     const auto own = Clock::now() - start;
     for (int i = 0; i < seated; ++i) {
@@ -278,7 +284,8 @@ class ThreadTeam {
     grow(1);
     return !seats_.empty() && seats_.front().offer(aside, Clock::now()) ? &seats_.front() : nullptr;
   }
-  /// After the caller's own work: waits for the task if its thread took it. \returns false if it did not, and never will
+  /// After the caller's own work: waits for the task if its thread took it. \returns false if it did not, and
+  /// never will
   [[nodiscard]] static bool finish_aside(Seat& seat, Aside& aside) {
     if (seat.withdraw(aside)) return false;
     const auto done = [&aside] { return aside.done.load(std::memory_order_acquire); };

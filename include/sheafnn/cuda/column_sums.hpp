@@ -1,6 +1,6 @@
 /// \file
-/// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports. Kernels add up
-/// rows until few are left; whoever needs the sums adds up those.
+/// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
+/// Kernels add up rows until few are left; whoever needs the sums adds up those.
 #pragma once
 
 #include <type_traits>
@@ -26,8 +26,8 @@ struct RowsLeft {
   }
 };
 
-/// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The rows of a
-/// sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
+/// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The
+/// rows of a sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
 /// Applied again and again until few rows are left.
 template <class T>
 struct ColumnSums {

@@ -1,6 +1,6 @@
 /// \file
-/// DeviceExecutor: runs kernels on a CUDA device, dense products by cuBLAS, recordings as CUDA graphs (see execution.hpp).
-/// To be compiled by nvcc.
+/// DeviceExecutor: runs kernels on a CUDA device, dense products by cuBLAS, recordings as CUDA graphs (see
+/// execution.hpp). To be compiled by nvcc.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -23,9 +23,10 @@ namespace sheafnn::cuda {
 
 namespace detail {
 
-/// Programmatic dependent launch, devices of compute capability 9.0 and later: lets the next kernel's blocks be placed
-/// while this one runs, and waits for the previous kernel, all of it, with its results. Every kernel does so before
-/// anything else, in all threads; as a kernel ends after the one before it, what an earlier one wrote is there as well.
+/// Programmatic dependent launch, devices of compute capability 9.0 and later: lets the next kernel's blocks be
+/// placed while this one runs, and waits for the previous kernel, all of it, with its results. Every kernel does
+/// so before anything else, in all threads; as a kernel ends after the one before it, what an earlier one wrote is
+/// there as well.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -178,8 +179,8 @@ class DeviceExecutor {
           device_);
   }
 
-  /// So many blocks share a launch, at most: where there are more, each part is a launch of its own, as a kernel of several
-  /// parts takes the registers of the one that wants most.
+  /// So many blocks share a launch, at most: where there are more, each part is a launch of its own, as a kernel
+  /// of several parts takes the registers of the one that wants most.
   static constexpr Index most_shared_blocks = 8192;
 
   template <class... Parts>
@@ -282,8 +283,8 @@ class DeviceExecutor {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
     return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
   }
-  /// Enqueues a kernel; its blocks may be placed early if its code waits for the previous kernel. The code may be made
-  /// for an older device than this one.
+  /// Enqueues a kernel; its blocks may be placed early if its code waits for the previous kernel. The code may be
+  /// made for an older device than this one.
   template <class... Parameters>
   void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
     const CurrentDevice current(device_);

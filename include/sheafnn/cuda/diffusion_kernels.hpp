@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R = L W,
-/// Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; on the host bsnn/diffusion.hpp and
-/// bsnn/diffusion_layer.hpp). Features as in feature_kernels.hpp.
+/// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R
+/// = L W, Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; on the host
+/// bsnn/diffusion.hpp and bsnn/diffusion_layer.hpp). Features as in feature_kernels.hpp.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace sheafnn::cuda {
 
-/// Adds Σ L_uv w_v over arcs first, first + step, … below last of a node, at one channel: D learned coordinates, then the
-/// fixed filters' plain sums of neighbours. `features` points at the channel of the first node.
+/// Adds Σ L_uv w_v over arcs first, first + step, … below last of a node, at one channel: D learned coordinates,
+/// then the fixed filters' plain sums of neighbours. `features` points at the channel of the first node.
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
                                               const FeatureShape<S>& shape, std::int32_t first, std::int32_t last,
@@ -68,9 +68,9 @@ struct SegmentNeighbours {
   }
 };
 
-/// L at one node and channel, for kernels that go on with it: a team adds up the arcs, lanes over arcs (GraphView::gather_lanes, 1
-/// on most graphs), or what SegmentNeighbours found of crowded nodes. Then R = L W and Z = S R, for D learned
-/// coordinates and the fixed filters behind them.
+/// L at one node and channel, for kernels that go on with it: a team adds up the arcs, lanes over arcs
+/// (GraphView::gather_lanes, 1 on most graphs), or what SegmentNeighbours found of crowded nodes. Then R = L W and
+/// Z = S R, for D learned coordinates and the fixed filters behind them.
 template <class Family, class S>
 struct Diffusion {
   using Sizes = BlockSizes<Family>;
@@ -201,8 +201,8 @@ struct ActivationBackward {
   }
 };
 
-/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. A team, or a lane alone, per item (node,
-/// channel); group: instance.
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. A team, or a lane alone, per item
+/// (node, channel); group: instance.
 template <class Family, class S>
 struct DiffuseBackward {
   using Scalar = S;

@@ -128,8 +128,8 @@ class BatchDiffusionLayer {
                                                     number_ + 1, next, lanes});
   }
 
-  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena (for A
-  /// and B: products()), derivatives of the sheaf's blocks to the sheaf.
+  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
+  /// (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
   /// \param add    add to the sheaf's derivatives instead of setting them
   /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
@@ -171,8 +171,8 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the scratch is written again, but for what the
-  /// first launch of another layer's backward() writes.
+  /// After backward(): partial sums for A and B. To be launched before the scratch is written again, but for what
+  /// the first launch of another layer's backward() writes.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();

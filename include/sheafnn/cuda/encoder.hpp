@@ -1,6 +1,6 @@
 /// \file
-/// Encoder on the device: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; on the host
-/// bsnn/encoder.hpp).
+/// Encoder on the device: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; on the
+/// host bsnn/encoder.hpp).
 #pragma once
 
 #include <algorithm>
@@ -140,8 +140,8 @@ class BatchEncoder {
              activated_.data(), output_.data()}};
   }
 
-  /// Backward, to be launched one after another: from the derivative of output() to that before activation, in place;
-  /// partial sums of the gradients, two parts; the weight's gradient.
+  /// Backward, to be launched one after another: from the derivative of output() to that before activation, in
+  /// place; partial sums of the gradients, two parts; the weight's gradient.
   ///
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {

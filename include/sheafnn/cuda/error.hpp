@@ -1,5 +1,6 @@
 /// \file
-/// Errors of the CUDA runtime and of cuBLAS as exceptions that name the call and the device. Needs the CUDA Toolkit.
+/// Errors of the CUDA runtime and of cuBLAS as exceptions that name the call and the device. Needs the CUDA
+/// Toolkit.
 #pragma once
 
 #include <cublas_v2.h>

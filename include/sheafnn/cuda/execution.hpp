@@ -1,13 +1,14 @@
 /// \file
-/// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host, DeviceExecutor on a
-/// CUDA device; everything else in this room is a template over the executor.
+/// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
+/// DeviceExecutor on a CUDA device; everything else in this room is a template over the executor.
 ///
-/// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`, which writes
-/// what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior sample of it). A
-/// team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to `outputs` sums, and
-/// `finish(item, group, sums)` takes the totals. No item reads what another item of the same launch writes, so that the
-/// order of execution does not matter and results are the same on every run. Kernels that do not touch each other's
-/// results may share a launch: on small graphs starting one takes longer than running it.
+/// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`, which
+/// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
+/// sample of it). A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to
+/// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
+/// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
+/// that do not touch each other's results may share a launch: on small graphs starting one takes longer than
+/// running it.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

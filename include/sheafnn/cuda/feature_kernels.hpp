@@ -1,10 +1,10 @@
 /// \file
-/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y, and their
-/// backward pass (on the host bsnn/feature_mixing.hpp).
+/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
+/// and their backward pass (on the host bsnn/feature_mixing.hpp).
 ///
-/// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring threads
-/// read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the fixed
-/// filters.
+/// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring
+/// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
+/// counts the fixed filters.
 #pragma once
 
 #include <cmath>
@@ -49,7 +49,8 @@ SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
 }
 
-/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. So many `copies` share in.
+/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. So many `copies`
+/// share in.
 template <class S, bool Add = false>
 struct ApplyDropout {
   const Run* runs;
@@ -143,8 +144,8 @@ struct MixForward {
   }
 };
 
-/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh ε_i.
-/// item (node, channel), group: instance.
+/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
+/// ε_i. item (node, channel), group: instance.
 template <int D, class S>
 struct MixBackward {
   FeatureShape<S> shape;

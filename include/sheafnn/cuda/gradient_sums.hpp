@@ -1,6 +1,6 @@
 /// \file
-/// Sums over nodes and edges that make weight gradients, in two steps without atomics: partial sums over chunks of rows
-/// into one arena, and one kernel at the end of the backward pass that adds them up for all parameters.
+/// Sums over nodes and edges that make weight gradients, in two steps without atomics: partial sums over chunks of
+/// rows into one arena, and one kernel at the end of the backward pass that adds them up for all parameters.
 ///
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
 #pragma once
@@ -13,7 +13,8 @@
 
 namespace sheafnn::cuda {
 
-/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few and a long chunk would be waited for.
+/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few and a long chunk would be waited
+/// for.
 struct RowChunks {
   Index rows = 0;
 
@@ -62,8 +63,8 @@ class PartialSums {
   std::vector<PartialSum> ranges_;
 };
 
-/// What the parts of a network need of its parameters and their gradients: arrays of the first run, and the distance to the
-/// next run's.
+/// What the parts of a network need of its parameters and their gradients: arrays of the first run, and the
+/// distance to the next run's.
 template <class S>
 struct ParameterView {
   const S* value = nullptr;
@@ -142,8 +143,8 @@ struct RowProducts {
   }
 };
 
-/// Partial sums of Σ_u a_u[i, c] b_u[j, c] for nodes of d' × f features: item (chunk, i, j, c), or (chunk, i, c) with
-/// i = j only when `diagonal`. The sum over channels c is left to SumGradients.
+/// Partial sums of Σ_u a_u[i, c] b_u[j, c] for nodes of d' × f features: item (chunk, i, j, c), or (chunk, i, c)
+/// with i = j only when `diagonal`. The sum over channels c is left to SumGradients.
 template <class S>
 struct CoordinateProducts {
   const S* a;

@@ -1,8 +1,9 @@
 /// \file
 /// A graph in device memory.
 ///
-/// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its reverse.
-/// Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read neighbouring numbers.
+/// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its
+/// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
+/// neighbouring numbers.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +34,8 @@ struct GraphView {
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
 
-  /// Lanes for the diffusion's sums over arcs: 1, or as many as a small graph with crowded nodes wants, which then has no
-  /// segments.
+  /// Lanes for the diffusion's sums over arcs: 1, or as many as a small graph with crowded nodes wants, which then
+  /// has no segments.
   int gather_lanes;
 
   /// A node of a higher degree is crowded: its arcs are summed in segments of so many, or by the lanes of a team.
@@ -51,8 +52,8 @@ struct GraphView {
 template <class Executor, class S>
 class DeviceGraph {
  public:
-  /// Crowded nodes of a graph of at most so many nodes and of at most such a degree are left to teams of gather_lanes: that
-  /// is one launch less, and most of the lanes have nothing to do.
+  /// Crowded nodes of a graph of at most so many nodes and of at most such a degree are left to teams of
+  /// gather_lanes: that is one launch less, and most of the lanes have nothing to do.
   static constexpr Index small_graph = 4096, small_degree = 256;
   static constexpr int gather_lanes = 8;
 

@@ -1,8 +1,8 @@
 /// \file
 /// HostExecutor: runs kernels one item after another on the host (see execution.hpp).
 ///
-/// The oracle for the device: the same functors, sums of lanes in the same order, in a program that needs no GPU. It is
-/// not a fast way to train on the host; sheafnn::train is.
+/// The oracle for the device: the same functors, sums of lanes in the same order, in a program that needs no GPU.
+/// It is not a fast way to train on the host; sheafnn::train is.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 /// \file
 /// Sparse node features on the device and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
 ///
-/// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns are cut
-/// into segments, so that no thread is long busy with one of them.
+/// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
+/// are cut into segments, so that no thread is long busy with one of them.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,8 @@ struct InputView {
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Entries of a segment of a column, and of a long row, at most: few where there are few in all, and threads enough.
+  /// Entries of a segment of a column, and of a long row, at most: few where there are few in all, and threads
+  /// enough.
   [[nodiscard]] static Index column_segment(Index entries) noexcept {
     return entries < 100'000 ? 8 : entries < 1'000'000 ? 32 : 256;
   }

@@ -12,7 +12,8 @@
 
 namespace sheafnn::cuda {
 
-/// K numbers of each incident pair of each run: number k of pair p at data + run · run_stride + k · entry + p · pair.
+/// K numbers of each incident pair of each run: number k of pair p at data + run · run_stride + k · entry + p ·
+/// pair.
 template <class S>
 struct PairArray {
   S* data = nullptr;

@@ -1,5 +1,6 @@
 /// \file
-/// A linear layer X W + b of the networks on the device, for a batch of runs: its products with X and with derivatives.
+/// A linear layer X W + b of the networks on the device, for a batch of runs: its products with X and with
+/// derivatives.
 #pragma once
 
 #include "sheafnn/cuda/execution.hpp"
@@ -8,8 +9,8 @@
 
 namespace sheafnn::cuda {
 
-/// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and is added
-/// by the kernel that goes on with the product.
+/// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
+/// is added by the kernel that goes on with the product.
 template <class S>
 class BatchLinear {
  public:

@@ -1,7 +1,7 @@
 /// \file
-/// BatchNetwork: the networks of a batch of trainings on one graph, in the memory of an executor. Forward and backward
-/// passes of all of them are one sequence of launches, without a look at their results, so that it can be recorded once
-/// and replayed (on the host, one network: bsnn/network.hpp, which has the formulas).
+/// BatchNetwork: the networks of a batch of trainings on one graph, in the memory of an executor. Forward and
+/// backward passes of all of them are one sequence of launches, without a look at their results, so that it can be
+/// recorded once and replayed (on the host, one network: bsnn/network.hpp, which has the formulas).
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,8 @@ class BatchNetwork {
   /// \param dropout  may the runs have dropout?
   /// \param labels   of all nodes
   /// \param roles    roles of the nodes, one row per split (NodeRole bits)
-  /// \throws std::invalid_argument  features or labels that do not fit; and what the executor throws without memory
+  /// \throws std::invalid_argument  features or labels that do not fit; and what the executor throws without
+  ///                                memory
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                std::span<const std::int32_t> labels, std::span<const std::uint8_t> roles, const BatchSize& batch,
                bool dropout = true)
@@ -110,7 +111,8 @@ class BatchNetwork {
   [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return posterior_.kl(); }
   [[nodiscard]] Index pairs() const noexcept { return graph_.view().pairs(); }
 
-  /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every run.
+  /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every
+  /// run.
   void set_noise(std::span<const S> noise) { noise_ = Array<Executor, S>(executor_, "noise", noise); }
 
   /// Enqueues a training pass: losses, and gradient() of every run.
@@ -128,8 +130,8 @@ class BatchNetwork {
     sum_gradients(sampled && !closed_form);
   }
 
-  /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for, and their mean
-  /// probabilities. After each of the passes comes after(pass).
+  /// Enqueues forward passes without dropout: `total` samples, as many side by side as there is room for, and
+  /// their mean probabilities. After each of the passes comes after(pass).
   template <class After>
   void evaluate(Index total, const After& after) {
     encode(false);
@@ -243,8 +245,8 @@ class BatchNetwork {
     output_->forward(executor_, pass, view_, x);
   }
 
-  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has its first
-  /// step behind it.
+  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has
+  /// its first step behind it.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
     BatchSheafLearner<Executor, S>& learner = learners_[l];
     const S* z = x;

@@ -1,6 +1,7 @@
 /// \file
-/// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of the best
-/// epoch, and the end of a training, all in the memory of the executor (on the host nn/adam.hpp and bsnn/trainer.hpp).
+/// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of
+/// the best epoch, and the end of a training, all in the memory of the executor (on the host nn/adam.hpp and
+/// bsnn/trainer.hpp).
 #pragma once
 
 #include <cstdint>

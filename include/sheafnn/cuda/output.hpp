@@ -1,6 +1,7 @@
 /// \file
-/// The network's output on the device, for a batch of runs: logits X W + b, log-probabilities, the loss of the training
-/// nodes, and class probabilities averaged over posterior samples (math: "The model"; on the host nn/softmax.hpp).
+/// The network's output on the device, for a batch of runs: logits X W + b, log-probabilities, the loss of the
+/// training nodes, and class probabilities averaged over posterior samples (math: "The model"; on the host
+/// nn/softmax.hpp).
 #pragma once
 
 #include <cstdint>

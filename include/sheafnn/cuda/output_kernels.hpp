@@ -1,6 +1,6 @@
 /// \file
-/// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged over
-/// posterior samples (on the host nn/softmax.hpp and bsnn/trainer.hpp).
+/// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged
+/// over posterior samples (on the host nn/softmax.hpp and bsnn/trainer.hpp).
 #pragma once
 
 #include <cmath>
@@ -62,8 +62,8 @@ struct TrainingOutput {
   }
 };
 
-/// TrainingOutput of a few classes, and before it the logits without bias: a team per node, lanes over the inputs; group:
-/// instance.
+/// TrainingOutput of a few classes, and before it the logits without bias: a team per node, lanes over the inputs;
+/// group: instance.
 template <class S>
 struct FewClassesOutput {
   using Scalar = S;
@@ -98,8 +98,8 @@ struct FewClassesOutput {
 /// Sums of a node that the evaluation reports, one column each.
 enum EvaluationColumn { validation_nll, validation_correct, test_correct, not_finite, evaluation_columns };
 
-/// Log-probabilities of all copies, added to the mean probabilities; with the last of `total` samples also the node's
-/// part of what is reported. item: node, group: run.
+/// Log-probabilities of all copies, added to the mean probabilities; with the last of `total` samples also the
+/// node's part of what is reported. item: node, group: run.
 template <class S>
 struct EvaluationOutput {
   NodeTargets targets;

@@ -1,6 +1,6 @@
 /// \file
-/// Prediction on an executor: class probabilities of every node and their uncertainty, as sheafnn::predict gives them on the
-/// host (bsnn/prediction.hpp).
+/// Prediction on an executor: class probabilities of every node and their uncertainty, as sheafnn::predict gives
+/// them on the host (bsnn/prediction.hpp).
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 /// \file
-/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and dropout as kernels
-/// apply it.
+/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and dropout as
+/// kernels apply it.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class ElementDropout {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) const {
     return stream_keeps(stream_, threshold_, element) ? value * scale_ : S(0);
   }
-  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides; `values` are
-  /// those of all elements.
+  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
+  /// `values` are those of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
     for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {

@@ -1,6 +1,6 @@
 /// \file
-/// Kernels of the sheaf's backward pass, from the blocks of the Laplacian to the learner's raw outputs (forward, and what
-/// they are made of: sheaf_kernels.hpp).
+/// Kernels of the sheaf's backward pass, from the blocks of the Laplacian to the learner's raw outputs (forward,
+/// and what they are made of: sheaf_kernels.hpp).
 #pragma once
 
 #include "sheafnn/bsnn/posterior.hpp"

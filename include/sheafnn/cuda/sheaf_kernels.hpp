@@ -1,10 +1,10 @@
 /// \file
-/// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic) and the blocks of the Laplacian made
-/// of them; back: sheaf_backward_kernels.hpp. The mathematics are the functions that the host runs on packs:
-/// bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
+/// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic) and the blocks of the
+/// Laplacian made of them; back: sheaf_backward_kernels.hpp. The mathematics are the functions that the host runs
+/// on packs: bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
 ///
-/// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node as
-/// whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
+/// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
+/// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 #pragma once
 
 #include "sheafnn/bsnn/network_sheaf.hpp"

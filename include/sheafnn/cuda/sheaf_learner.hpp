@@ -1,6 +1,6 @@
 /// \file
-/// SheafLearner on the device: raw parameters of every restriction map and edge weights from node embeddings, for a batch
-/// of runs (on the host bsnn/sheaf_learner.hpp, which has the formulas).
+/// SheafLearner on the device: raw parameters of every restriction map and edge weights from node embeddings, for
+/// a batch of runs (on the host bsnn/sheaf_learner.hpp, which has the formulas).
 #pragma once
 
 #include <algorithm>
@@ -174,8 +174,8 @@ class BatchSheafLearner {
   }
 
  private:
-  /// A weight matrix behind the first layer, rows × width, that reads hidden layer `input`; what it gives is the next
-  /// hidden layer, or raw outputs from `column` on.
+  /// A weight matrix behind the first layer, rows × width, that reads hidden layer `input`; what it gives is the
+  /// next hidden layer, or raw outputs from `column` on.
   struct DeepWeight {
     Index parameter, rows, input, column, sums;
   };

@@ -1,7 +1,7 @@
 /// \file
-/// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed, rates and
-/// early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and replayed; the host
-/// looks at their progress every few epochs (on the host, one model: bsnn/trainer.hpp).
+/// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed,
+/// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and
+/// replayed; the host looks at their progress every few epochs (on the host, one model: bsnn/trainer.hpp).
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,8 @@ class BatchTrainer {
   BatchTrainer& operator=(const BatchTrainer&) = delete;
   ~BatchTrainer() { executor_.forget(); }
 
-  /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different architecture
+  /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different
+  ///                                architecture
   BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
       : executor_(executor),
         data_(data),
@@ -139,8 +140,8 @@ class BatchTrainer {
     return outcomes;
   }
 
-  /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when it is
-  /// first needed is there before the recording.
+  /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when
+  /// it is first needed is there before the recording.
   void record_epoch() {
     std::vector<Progress> resting(trainings_.size());
     for (Progress& p : resting) p.active = 0;
@@ -152,7 +153,8 @@ class BatchTrainer {
     executor_.record([this] { epoch(); });
   }
 
-  /// Enqueues one epoch of all runs; the last one's results are kept, where they are the best, by its first launch.
+  /// Enqueues one epoch of all runs; the last one's results are kept, where they are the best, by its first
+  /// launch.
   void epoch() {
     const TrainOptions& options = trainings_.front().options;
     Run* runs = network_.runs().data();

@@ -25,7 +25,8 @@ struct Split {
 /// What a dataset is loaded for. Predictions need graph and features only.
 enum class DatasetUse { training, prediction };
 
-/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then) and splits.
+/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then) and
+/// splits.
 struct Dataset {
   std::string name;                  ///< shown in tables and reports
   Graph graph;                       ///< n nodes

@@ -25,16 +25,17 @@ struct Edge {
 
 /// Simple undirected graph with n nodes and m edges.
 ///
-/// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An arc
-/// stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
+/// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An
+/// arc stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
 class Graph {
  public:
   Graph() = default;
 
-  /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped and
-  /// counted.
+  /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped
+  /// and counted.
   ///
-  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or more than 2³⁰ edges
+  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or more than 2³⁰
+  ///                                edges
   Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");

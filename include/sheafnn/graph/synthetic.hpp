@@ -26,7 +26,7 @@ struct SyntheticOptions {
   Index words = 10;            ///< drawn words per node, 1 … 1000
   double degree = 6;           ///< mean degree: the graph has exactly round(n · degree / 2) edges
   double homophily = 0.3;      ///< probability, in [0, 1], that an edge joins two nodes of one class
-  double class_cycle = 0;      ///< probability, in [0, 1], that another edge joins a class and the next, c + 1 mod C
+  double class_cycle = 0;      ///< probability, in [0, 1], that another edge joins a class and the next one
   double feature_noise = 0.5;  ///< probability, in [0, 1], that a word is drawn from the whole vocabulary
   double degree_noise = 0.5;   ///< standard deviation, in [0, 2], of the logarithm of a node's expected degree
   Index splits = 10;           ///< stratified splits of 48/32/20, 0 … 1000
@@ -241,9 +241,9 @@ class PairSet {
 /// Generates a node classification task in time proportional to its edges, nodes and words.
 ///
 /// Labels are balanced. A node's expected degree is `degree` times a log-normal factor of spread `degree_noise`;
-/// every edge joins two nodes of one class with probability `homophily`; of the other edges, a share `class_cycle` joins
-/// a uniformly chosen class and the next one, the rest two uniformly chosen different classes. Features are counts of
-/// `words` words (sparse, not negative, every row sums to `words`).
+/// every edge joins two nodes of one class with probability `homophily`; of the other edges, a share `class_cycle`
+/// joins a uniformly chosen class and the next one, the rest two uniformly chosen different classes. Features are
+/// counts of `words` words (sparse, not negative, every row sums to `words`).
 ///
 /// \throws std::invalid_argument  an option outside its range (see SyntheticOptions)
 [[nodiscard]] inline Dataset synthetic(const SyntheticOptions& options = {}) {

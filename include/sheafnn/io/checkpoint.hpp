@@ -1,6 +1,6 @@
 /// \file
-/// Checkpoints: a trained model as a safetensors file, readable from Python as well. See model_tensors.hpp for what such a
-/// file holds.
+/// Checkpoints: a trained model as a safetensors file, readable from Python as well. See model_tensors.hpp for
+/// what such a file holds.
 #pragma once
 
 #include <filesystem>

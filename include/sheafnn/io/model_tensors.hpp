@@ -1,8 +1,9 @@
 /// \file
 /// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
 ///
-/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn or
-/// nsd), the family ("maps"), the stalk dimension ("stalk_dimension") and every ModelOptions field as text.
+/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model":
+/// bsnn or nsd), the family ("maps"), the stalk dimension ("stalk_dimension") and every ModelOptions field as
+/// text.
 #pragma once
 
 #include <charconv>
@@ -214,8 +215,8 @@ template <class Model>
 /// The model of the type asked for from the content of a checkpoint.
 ///
 /// \param path  the file it comes from, for messages
-/// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk dimension or
-///         shape: both sides are named
+/// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk
+///         dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file) {
   const CheckpointInfo info = checkpoint_info(path, file);

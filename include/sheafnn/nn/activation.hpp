@@ -1,6 +1,6 @@
 /// \file
-/// Elementwise functions of the model, over T = float, double or Pack: ELU, sigmoid, and their derivatives written in
-/// terms of the function's value, so that backward passes need not keep the argument.
+/// Elementwise functions of the model, over T = float, double or Pack: ELU, sigmoid, and their derivatives written
+/// in terms of the function's value, so that backward passes need not keep the argument.
 #pragma once
 
 #include <cmath>

@@ -17,8 +17,9 @@
 
 namespace sheafnn {
 
-/// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one) of word
-/// w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
+/// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one)
+/// of word w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) ·
+/// 2¹⁶).
 ///
 /// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
 struct Dropout {
@@ -31,8 +32,8 @@ struct Dropout {
   [[nodiscard]] std::uint32_t threshold() const noexcept {
     return static_cast<std::uint32_t>(std::clamp((1 - rate) * 65536.0 + 0.5, 1.0, 65535.0));
   }
-  /// Kept elements are multiplied by the inverse of their probability, 1 / (1 − rate) up to its rounding to 16 bits, so
-  /// that the mean is unchanged.
+  /// Kept elements are multiplied by the inverse of their probability, 1 / (1 − rate) up to its rounding to 16
+  /// bits, so that the mean is unchanged.
   [[nodiscard]] double scale() const noexcept { return active() ? 65536.0 / threshold() : 1.0; }
 
   /// Is element e kept? The reference for fill_mask.
@@ -43,7 +44,8 @@ struct Dropout {
     parallel_for(threads, count, 16 * block, [=, this](Index begin, Index end) { fill_mask(begin, end, mask); });
   }
 
-  /// The same for elements [begin, end), `begin` a multiple of `block`, by the calling thread. Writes whole blocks.
+  /// The same for elements [begin, end), `begin` a multiple of `block`, by the calling thread. Writes whole
+  /// blocks.
   SHEAFNN_NOINLINE void fill_mask(Index begin, Index end, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
     const Word limit = Word(threshold());
@@ -66,7 +68,8 @@ struct Dropout {
     }
   }
 
-  /// Rows of `width` elements that threads may be given at a time, so that each fills whole blocks: at least `least`.
+  /// Rows of `width` elements that threads may be given at a time, so that each fills whole blocks: at least
+  /// `least`.
   [[nodiscard]] static Index row_grain(Index width, Index least = 16) noexcept {
     const Index whole = block / std::gcd(width, block);
     return (least + whole - 1) / whole * whole;
@@ -103,7 +106,8 @@ namespace detail {
 }
 inline bool Dropout::keeps(Index element) const { return stream_keeps(stream, threshold(), element); }
 
-/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For devices.
+/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For
+/// devices.
 template <class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,
                                                  Index count, const Use& use) {

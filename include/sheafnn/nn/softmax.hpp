@@ -17,7 +17,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Logarithmic softmax of W rows, or of fewer, side by side; four columns at a time, which the stride has room for.
+/// Logarithmic softmax of W rows, or of fewer, side by side; four columns at a time, which the stride has room
+/// for.
 template <class S>
 void log_softmax_block(int count, Index classes, S* logits, Index stride) {
   constexpr int W = lanes<S>;
@@ -93,8 +94,8 @@ template <class S>
   return sum / static_cast<double>(nodes.size());
 }
 
-/// Derivative of weight · mean_negative_log_likelihood with respect to the logits, written to logits_bar (same shape,
-/// zero outside `nodes`): weight/|nodes| · (softmax − one-hot label).
+/// Derivative of weight · mean_negative_log_likelihood with respect to the logits, written to logits_bar (same
+/// shape, zero outside `nodes`): weight/|nodes| · (softmax − one-hot label).
 template <class S>
 void negative_log_likelihood_backward(Index rows, Index classes, const S* log_probabilities, Index stride,
                                       std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,

@@ -70,7 +70,8 @@ class SparseInput {
   /// out (n × width) = X W + 1 bᵀ.
   ///
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
-  /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready, from any thread
+  /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready,
+  ///                from any thread
   template <class Finish = LeaveRows>
   void forward(int threads, const S* weight, const S* bias, Index width, S* out, const Finish& finish = {}) const {
     parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
@@ -165,8 +166,8 @@ class SparseInput {
   template <class T>
   static constexpr int tile = static_cast<int>(sizeof(T) / sizeof(S));
 
-  /// Calls body.template operator()<T, Tiles>(c) for groups of Tiles tiles from column c on: several sums at a time hide
-  /// each other's latency.
+  /// Calls body.template operator()<T, Tiles>(c) for groups of Tiles tiles from column c on: several sums at a
+  /// time hide each other's latency.
   template <class Body>
   static SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
     Index c = 0;

@@ -20,8 +20,9 @@ struct PhiloxBlock {
 
 namespace detail {
 
-/// The rounds Round … 9 on the counter (a, b, c, d). Words are std::uint32_t where they are the same in all lanes, and
-/// SplitWords where they are not: where only a differs between lanes, so do half of the words of the first two rounds.
+/// The rounds Round … 9 on the counter (a, b, c, d). Words are std::uint32_t where they are the same in all lanes,
+/// and SplitWords where they are not: where only a differs between lanes, so do half of the words of the first two
+/// rounds.
 SHEAFNN_ANY_SIDE
 template <int Round, class Word, class A, class B, class C, class D>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> philox_rounds(const A& a, const B& b, const C& c,

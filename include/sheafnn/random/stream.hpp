@@ -43,7 +43,8 @@ struct Stream {
   /// Four random words for (id, draw).
   ///
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
-  /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as id_high)
+  /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
+  ///               id_high)
   /// \param draw   < 4096
   SHEAFNN_ANY_SIDE
   template <class Word>

@@ -1,6 +1,6 @@
 /// \file
-/// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word: no range reduction, and
-/// all 32 bits of the word count, in float too.
+/// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word: no range reduction,
+/// and all 32 bits of the word count, in float too.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ SHEAFNN_HD SHEAFNN_INLINE void sin_cos_eighth(const T& x, T& sine, T& cosine) {
 
 /// sin 2πv and cos 2πv for v = word / 2³², with absolute errors of at most the scalar's epsilon.
 ///
-/// 4v = q + r with q whole and −½ ≤ r < ½: bits 30 and 31 of word + 2²⁹ are q mod 4, the others are r. Sine and cosine
-/// change places where q is odd; the sine is negative for q = 2 and 3, the cosine for q = 1 and 2.
+/// 4v = q + r with q whole and −½ ≤ r < ½: bits 30 and 31 of word + 2²⁹ are q mod 4, the others are r. Sine and
+/// cosine change places where q is odd; the sine is negative for q = 2 and 3, the cosine for q = 1 and 2.
 template <class T>
 SHEAFNN_HD SHEAFNN_INLINE void sin_cos_of_word(const word_of_t<T>& word, T& sine, T& cosine) {
   using Word = word_of_t<T>;

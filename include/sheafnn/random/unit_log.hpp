@@ -1,6 +1,6 @@
 /// \file
-/// Logarithm of a number in (0, 1), T = float, double or Pack: what Box–Muller needs, without the special cases that
-/// general arguments cost.
+/// Logarithm of a number in (0, 1), T = float, double or Pack: what Box–Muller needs, without the special cases
+/// that general arguments cost.
 #pragma once
 
 #include <cmath>
@@ -21,8 +21,8 @@ template <class T>
 
 /// log u for 0 < u ≤ 1 (no subnormal number), with a relative error of at most one epsilon.
 ///
-/// u = 2ᵉ(1 + f) with √½ ≤ 1 + f < √2. With s = f/(2 + f), log(1 + f) = 2 artanh s = f − (f²/2 − s(f²/2 + R(s²))), R
-/// the polynomials of fdlibm (Sun Microsystems, e_log.c and e_logf.c): next to 1, where e = 0, nothing is lost.
+/// u = 2ᵉ(1 + f) with √½ ≤ 1 + f < √2. With s = f/(2 + f), log(1 + f) = 2 artanh s = f − (f²/2 − s(f²/2 + R(s²))),
+/// R the polynomials of fdlibm (Sun Microsystems, e_log.c and e_logf.c): next to 1, where e = 0, nothing is lost.
 template <class S, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<S, W> unit_log(const Pack<S, W>& u) {
 #if SHEAFNN_VECTOR_TYPES

@@ -67,8 +67,8 @@ struct AngularCentralGaussianCotangent {
   SquareMatrix<Scalar, P> covariance;  ///< Λ̄, symmetric
 };
 
-/// L̄ = the lower triangle of ḡzᵀ with ḡ = (I − xxᵀ)x̄/‖Lz‖; Λ̄ = sym(L⁻ᵀ Φ(LᵀL̄) L⁻¹), Φ the lower triangle with half of
-/// the diagonal (the derivative of Cholesky's factorisation).
+/// L̄ = the lower triangle of ḡzᵀ with ḡ = (I − xxᵀ)x̄/‖Lz‖; Λ̄ = sym(L⁻ᵀ Φ(LᵀL̄) L⁻¹), Φ the lower triangle with
+/// half of the diagonal (the derivative of Cholesky's factorisation).
 ///
 /// \param normal     z, the normal numbers the sample came from: fill_normals<P, Scalar>(z.data(), stream, id)
 /// \param cotangent  x̄

@@ -1,10 +1,10 @@
 /// \file
-/// Exact samples of the Bingham distribution, density ∝ exp(−Σ a_i x_i²) on the sphere S^{Q−1}, by rejection from an
-/// angular central Gaussian one.
+/// Exact samples of the Bingham distribution, density ∝ exp(−Σ a_i x_i²) on the sphere S^{Q−1}, by rejection from
+/// an angular central Gaussian one.
 ///
 /// Source: Kent, Ganeiber, Mardia, "A new unified approach for the simulation of a wide class of directional
-/// distributions", J. Comput. Graph. Stat. 27, 2018: envelope ACG with Ω = I + 2A/b, Σ 1/(b + 2a_i) = 1. More than half of the
-/// proposals are accepted for Q = 4, more as it concentrates.
+/// distributions", J. Comput. Graph. Stat. 27, 2018: envelope ACG with Ω = I + 2A/b, Σ 1/(b + 2a_i) = 1. More than
+/// half of the proposals are accepted for Q = 4, more as it concentrates.
 #pragma once
 
 #include <cmath>

@@ -28,8 +28,8 @@ namespace sheafnn {
 /// latter determinant.
 ///
 /// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
-/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. Rounding errors as κ → 1,
-/// Y₀ → I are kept to both.
+/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. Rounding errors as κ
+/// → 1, Y₀ → I are kept to both.
 ///
 /// \param kappa  in [0, 1)
 template <class T, int N>
@@ -88,8 +88,8 @@ class CayleyDistribution {
 
 /// log f(P); a drifted P is orthonormalised first.
 ///
-/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is about
-/// N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
+/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
+/// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
 ///
 /// \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>

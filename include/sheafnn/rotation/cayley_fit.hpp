@@ -1,10 +1,10 @@
 /// \file
 /// Fits of Cayley and wrapped Cauchy distributions, by moments and by maximum likelihood.
 ///
-/// With U_i = (I − κY_i)⁻¹(Y_i − κI), Y_i = P_iMᵀ, the likelihood equations say that Ū = Σ w U is symmetric and has trace 0.
-/// In η = artanh κ the information about κ is constant, (N − 1)² v; that about M is ((N − 1)κ/(1 − κ²))² 2v/N with v = 1
-/// (2 for N = 2). Fisher's scoring from the moment estimate, with steps halved until the likelihood grows. Source: math,
-/// "Fits".
+/// With U_i = (I − κY_i)⁻¹(Y_i − κI), Y_i = P_iMᵀ, the likelihood equations say that Ū = Σ w U is symmetric and
+/// has trace 0. In η = artanh κ the information about κ is constant, (N − 1)² v; that about M is ((N − 1)κ/(1 −
+/// κ²))² 2v/N with v = 1 (2 for N = 2). Fisher's scoring from the moment estimate, with steps halved until the
+/// likelihood grows. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>

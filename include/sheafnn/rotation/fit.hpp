@@ -1,8 +1,9 @@
 /// \file
-/// Fitting distributions to (weighted) samples: fit<CayleyDistribution<3>>(rotations) and fit_moments<…>(rotations).
+/// Fitting distributions to (weighted) samples: fit<CayleyDistribution<3>>(rotations) and
+/// fit_moments<…>(rotations).
 ///
-/// Standard errors are those of large samples. Weights are importances: they may have any scale, and a sample of weights
-/// w counts as (Σw)²/Σw² of equal weights. Repetitions are written as repeated samples.
+/// Standard errors are those of large samples. Weights are importances: they may have any scale, and a sample of
+/// weights w counts as (Σw)²/Σw² of equal weights. Repetitions are written as repeated samples.
 #pragma once
 
 #include <span>
@@ -33,8 +34,8 @@ struct Fitting;
 ///
 /// \param samples  rotations (angles, unit vectors) of the type D draws; a std::vector or std::array converts
 /// \param weights  none, or one for each sample: finite, at least 0, one of them positive
-/// \throws std::invalid_argument  a sample or weight that is none, too few samples, or samples for which no maximum
-///         exists (all of them equal)
+/// \throws std::invalid_argument  a sample or weight that is none, too few samples, or samples for which no
+///         maximum exists (all of them equal)
 /// \throws std::runtime_error  the iteration does not end
 template <class D>
 [[nodiscard]] auto fit(std::span<const typename Fitting<D>::Sample> samples,

@@ -23,8 +23,8 @@ struct GoodnessOfFit {
   double p_value;     ///< probability of a larger statistic under the law
 };
 
-/// P(√n D > x) for large n, by Kolmogorov's series; small n through Stephens' x = (√n + 0.12 + 0.11/√n) D (J. R. Stat. Soc.
-/// B 32, 1970).
+/// P(√n D > x) for large n, by Kolmogorov's series; small n through Stephens' x = (√n + 0.12 + 0.11/√n) D (J. R.
+/// Stat. Soc. B 32, 1970).
 [[nodiscard]] inline double kolmogorov_p_value(double statistic, std::size_t count) {
   const double root = std::sqrt(static_cast<double>(count));
   const double x = (root + 0.12 + 0.11 / root) * statistic;
@@ -38,7 +38,8 @@ struct GoodnessOfFit {
   return std::clamp(2 * sum, 0.0, 1.0);
 }
 
-/// The statistic of numbers that should be uniform on [0, 1]. \throws std::invalid_argument  none, or one outside of it
+/// The statistic of numbers that should be uniform on [0, 1]. \throws std::invalid_argument  none, or one outside
+/// of it
 [[nodiscard]] inline GoodnessOfFit uniformity(std::vector<double> probabilities) {
   require(!probabilities.empty(), "uniformity: probabilities", "an empty list", "at least one is needed");
   std::vector<double> sorted = probabilities;

@@ -5,8 +5,8 @@
 /// respect to normalised Haar measure, f(P) = det((I + PMᵀ)/2)^k / Z,
 ///     Z = Π_{j=1}^{N−1} Γ(j/2 + k) Γ(j) / (Γ(j/2) Γ(j + k)),      r = |E P| = k/(N − 1 + k).
 /// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent
-/// factors: a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k degrees of
-/// freedom. Derived in math, "León's distribution".
+/// factors: a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k
+/// degrees of freedom. Derived in math, "León's distribution".
 #pragma once
 
 #include <boost/math/special_functions/digamma.hpp>
@@ -176,8 +176,9 @@ template <int N, class Scalar>
   return multiply<Scalar, N, N, N>((-y).template cast<Scalar>(), distribution.location());
 }
 
-/// Fisher information of one sample: I_k = (log Z)″, and I_φ = k²/(2k − 1) for each coordinate of M ← exp(X_φ) M where
-/// k > 1/2. For smaller k it is infinite: the likelihood has cusps, and M is estimated at a faster rate than 1/√n.
+/// Fisher information of one sample: I_k = (log Z)″, and I_φ = k²/(2k − 1) for each coordinate of M ← exp(X_φ) M
+/// where k > 1/2. For smaller k it is infinite: the likelihood has cusps, and M is estimated at a faster rate than
+/// 1/√n.
 template <int N, class Scalar>
 [[nodiscard]] RotationInformation<Scalar> fisher_information(
     const LeonCayleyDistribution<N, Scalar>& distribution) {

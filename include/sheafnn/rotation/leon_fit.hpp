@@ -1,9 +1,9 @@
 /// \file
 /// Fits of León's distribution, by moments and by maximum likelihood.
 ///
-/// k = (N − 1) r/(1 − r) by moments. The likelihood is k h(M) − log Z(k) with h = Σ w log det((I + PMᵀ)/2): M̂ maximises h
-/// whatever k is, and then (log Z)′(k) = h. With S = (Y − I)(Y + I)⁻¹ the derivative of h in φ, M ← exp(X_φ)M, is the skew
-/// coordinates of Σ w S. Source: math, "Fits".
+/// k = (N − 1) r/(1 − r) by moments. The likelihood is k h(M) − log Z(k) with h = Σ w log det((I + PMᵀ)/2): M̂
+/// maximises h whatever k is, and then (log Z)′(k) = h. With S = (Y − I)(Y + I)⁻¹ the derivative of h in φ, M ←
+/// exp(X_φ)M, is the skew coordinates of Σ w S. Source: math, "Fits".
 #pragma once
 
 #include <cmath>
@@ -42,7 +42,8 @@ template <int N>
   return sum;
 }
 
-/// The k ≥ 0 with (log Z)′(k) = h < 0, or 0 where h ≤ (log Z)′(0): Newton's method for 1/(log Z)′, which is nearly linear.
+/// The k ≥ 0 with (log Z)′(k) = h < 0, or 0 where h ≤ (log Z)′(0): Newton's method for 1/(log Z)′, which is nearly
+/// linear.
 template <int N>
 [[nodiscard]] double leon_concentration(double h) {
   if (h <= leon_normaliser<N>(0).slope) return 0;

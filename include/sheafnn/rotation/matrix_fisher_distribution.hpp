@@ -2,9 +2,10 @@
 /// The matrix Fisher (matrix Langevin) distribution on SO(2) and SO(3): density exp(tr FᵀP)/c(F) with respect to
 /// normalised Haar measure, for any matrix F.
 ///
-/// F = U diag(s) Vᵀ with rotations U, V and s₁ ≥ s₂ ≥ |s₃| has its mode at M = UVᵀ. N = 2 is the von Mises distribution of
-/// the angle: only F's multiple of a rotation counts there. N = 3 is the Bingham distribution of the quaternion. Source:
-/// Downs, "Orientation statistics", Biometrika 59, 1972; Khatri, Mardia, J. R. Stat. Soc. B 39, 1977.
+/// F = U diag(s) Vᵀ with rotations U, V and s₁ ≥ s₂ ≥ |s₃| has its mode at M = UVᵀ. N = 2 is the von Mises
+/// distribution of the angle: only F's multiple of a rotation counts there. N = 3 is the Bingham distribution of
+/// the quaternion. Source: Downs, "Orientation statistics", Biometrika 59, 1972; Khatri, Mardia, J. R. Stat. Soc.
+/// B 39, 1977.
 #pragma once
 
 #include <cmath>
@@ -190,7 +191,8 @@ template <int N, class Scalar>
   return -kl_to_uniform(distribution);
 }
 
-/// A sample, exact, by rejection: a pure function of (stream, id); takes two draws for each proposal, from first_draw on.
+/// A sample, exact, by rejection: a pure function of (stream, id); takes two draws for each proposal, from
+/// first_draw on.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample(const MatrixFisherDistribution<N, Scalar>& distribution,
                                              const Stream& stream, std::uint32_t id,

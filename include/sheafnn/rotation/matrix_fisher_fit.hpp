@@ -1,9 +1,9 @@
 /// \file
 /// Fits of the matrix Fisher distribution: an exponential family, so that maximum likelihood is E[P] = P̄.
 ///
-/// In the frame of P̄ = U diag(d̄) Vᵀ: ∂ log c/∂s = d̄, by Newton's method on the concave likelihood. The information about F is
-/// the covariance of P: in that frame the Hessian of log c for diagonal entries and, for each pair i < j,
-/// (d_i ± d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
+/// In the frame of P̄ = U diag(d̄) Vᵀ: ∂ log c/∂s = d̄, by Newton's method on the concave likelihood. The
+/// information about F is the covariance of P: in that frame the Hessian of log c for diagonal entries and, for
+/// each pair i < j, (d_i ± d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ struct MatrixFisherFit {
 
 namespace detail {
 
-/// Proper singular values s with 1 − ∂ log c/∂s = rest. \returns whether the iteration ended; `iterations` counts it.
+/// Proper singular values s with 1 − ∂ log c/∂s = rest. \returns whether the iteration ended; `iterations` counts
+/// it.
 template <int N>
 [[nodiscard]] bool solve_matrix_fisher(const Column<double, N>& rest, Column<double, N>& s, int& iterations) {
   MatrixFisherNormaliser<N> at = matrix_fisher_normaliser(s);
@@ -85,7 +86,8 @@ template <int N>
   return false;
 }
 
-/// A first guess: the concentrated law, where a quaternion's imaginary parts are normal, or the linear one, s = N d.
+/// A first guess: the concentrated law, where a quaternion's imaginary parts are normal, or the linear one, s = N
+/// d.
 template <int N>
 [[nodiscard]] Column<double, N> guess_matrix_fisher(const Column<double, N>& rest) {
   if constexpr (N == 2) {

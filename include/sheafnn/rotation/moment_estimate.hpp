@@ -15,7 +15,8 @@
 
 namespace sheafnn::detail {
 
-/// M̂ = the rotation nearest to P̄ = Σ w P, r̂ = tr(P̄M̂ᵀ)/N, and their standard errors from the scatter of the samples.
+/// M̂ = the rotation nearest to P̄ = Σ w P, r̂ = tr(P̄M̂ᵀ)/N, and their standard errors from the scatter of the
+/// samples.
 template <int N>
 struct MomentEstimate {
   SquareMatrix<double, N> location;

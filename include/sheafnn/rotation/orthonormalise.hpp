@@ -1,8 +1,8 @@
 /// \file
 /// Cleaning up rotations that rounding has moved away from orthogonality.
 ///
-/// The Newton–Schulz step R ↦ R (3I − RᵀR)/2 leaves the nearest rotation where it is and squares the distance to it:
-/// a defect D = RᵀR − I becomes −(3D² + D³)/4. Two steps take what rotation_tolerance accepts to rounding.
+/// The Newton–Schulz step R ↦ R (3I − RᵀR)/2 leaves the nearest rotation where it is and squares the distance to
+/// it: a defect D = RᵀR − I becomes −(3D² + D³)/4. Two steps take what rotation_tolerance accepts to rounding.
 #pragma once
 
 #include <limits>

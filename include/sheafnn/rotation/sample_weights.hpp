@@ -14,7 +14,8 @@
 
 namespace sheafnn::detail {
 
-/// Weights that sum to 1, and how many equally weighted samples estimate as well: (Σw)²/Σw², which is n for equal ones.
+/// Weights that sum to 1, and how many equally weighted samples estimate as well: (Σw)²/Σw², which is n for equal
+/// ones.
 struct SampleWeights {
   std::vector<double> weight;
   double effective = 0;

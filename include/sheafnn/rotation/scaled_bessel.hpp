@@ -1,5 +1,6 @@
 /// \file
-/// Modified Bessel functions without their exponential growth: e^{−x}I₀(x), e^{−x}I₁(x) and their difference, x ≥ 0.
+/// Modified Bessel functions without their exponential growth: e^{−x}I₀(x), e^{−x}I₁(x) and their difference, x ≥
+/// 0.
 #pragma once
 
 #include <boost/math/special_functions/bessel.hpp>

@@ -5,8 +5,8 @@
 /// Π (1 − tρ_i²)^{−1/2}. Summed under Euler's integral B(k, N/2):
 ///     E log(1 − xᵀD²x)            = ∫₀¹ (1 − t)^{N/2−1} (1 − Δ(t))/t dt,
 ///     Σ_{k≥0} E (xᵀD²x)^k/(N+2k)  = ½ ∫₀¹ (1 − t)^{N/2−1} Δ(t) dt.
-/// The integrands are algebraic. Results are double, accurate to about 1e-14 relative. Source: math, "Averages over
-/// the sphere".
+/// The integrands are algebraic. Results are double, accurate to about 1e-14 relative. Source: math, "Averages
+/// over the sphere".
 #pragma once
 
 #include <array>

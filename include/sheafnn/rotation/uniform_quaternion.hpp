@@ -1,8 +1,10 @@
 /// \file
-/// Uniform unit quaternions, and the uniform rotations of R³ they stand for, from three random words, without logarithms.
+/// Uniform unit quaternions, and the uniform rotations of R³ they stand for, from three random words, without
+/// logarithms.
 ///
-/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex numbers
-/// of angles θ₁ and θ₂ whose squared sizes are 1 − u and u; it is uniform when u, θ₁ and θ₂ are (math, "Rotations").
+/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex
+/// numbers of angles θ₁ and θ₂ whose squared sizes are 1 − u and u; it is uniform when u, θ₁ and θ₂ are (math,
+/// "Rotations").
 #pragma once
 
 #include <cmath>
@@ -19,8 +21,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`: where it is near ±1, `rest` still has the
-/// word's 31 bits (float: 24 of them).
+/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`: where it is near ±1, `rest` still has
+/// the word's 31 bits (float: 24 of them).
 template <class T>
 struct UniformCosine {
   T rest;
@@ -34,8 +36,8 @@ template <class T>
   return {select(negative, -number, number), negative};
 }
 
-/// Shoemake's uniform quaternion (√(1−u) (cos, sin) θ₁, √u (sin, cos) θ₂); u = (1 − cosine)/2 from the first word, the
-/// angles from the next two.
+/// Shoemake's uniform quaternion (√(1−u) (cos, sin) θ₁, √u (sin, cos) θ₂); u = (1 − cosine)/2 from the first word,
+/// the angles from the next two.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Column<T, 4> uniform_quaternion(const PhiloxBlock<word_of_t<T>>& block) {
   using std::sqrt;

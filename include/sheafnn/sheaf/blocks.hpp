@@ -1,10 +1,10 @@
 /// \file
-/// Algebra of Laplacian blocks: multiples of the identity (1 × 1), diagonals (D × 1) and dense blocks (D × D), one set
-/// of functions for all, with the backward pass of each beside it. T = float, double or Pack; branch-free.
+/// Algebra of Laplacian blocks: multiples of the identity (1 × 1), diagonals (D × 1) and dense blocks (D × D), one
+/// set of functions for all, with the backward pass of each beside it. T = float, double or Pack; branch-free.
 ///
 /// Notation: for an arc a = (u→v) of edge e, Q_a = F_aᵀ F_{rev a}; D_u = Σ_{a: u→·} F_aᵀF_a; S_u scales node u;
-/// the normalised Laplacian has blocks Δ_uv = −S_u Q_a S_v and Δ_uu = S_u D_u S_u (math: "Coboundary and Laplacian").
-/// A bar (x̄, `x_bar`) is the derivative of the loss with respect to x.
+/// the normalised Laplacian has blocks Δ_uv = −S_u Q_a S_v and Δ_uu = S_u D_u S_u (math: "Coboundary and
+/// Laplacian"). A bar (x̄, `x_bar`) is the derivative of the loss with respect to x.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

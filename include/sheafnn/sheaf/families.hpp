@@ -2,8 +2,8 @@
 /// Restriction-map families: what a sheaf's maps F_{u⊴e} may be, as types with a compile-time stalk dimension.
 ///
 /// A family fixes how a map is stored (`Map`, map_size numbers), what F_aᵀF_a is (`Gram`) and what F_aᵀF_b is
-/// (`Transport`). Both are Eigen matrices whose shape tells the kind: 1 × 1 for a multiple of the identity, D × 1 for a
-/// diagonal, D × D in general; sheaf/blocks.hpp does their algebra.
+/// (`Transport`). Both are Eigen matrices whose shape tells the kind: 1 × 1 for a multiple of the identity, D × 1
+/// for a diagonal, D × D in general; sheaf/blocks.hpp does their algebra.
 ///
 /// | family               | Map            | Gram F_aᵀF_a | Transport F_aᵀF_b |
 /// | -------------------- | -------------- | ------------ | ----------------- |
