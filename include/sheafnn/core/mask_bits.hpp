@@ -57,6 +57,13 @@ template <class T, int W>
   return bits;
 }
 
+/// Does the condition hold in any lane?
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
+  return mask_bits(mask) != 0;
+}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
+
 /// Writes the lanes whose bits are set one behind the other, and may overwrite W numbers; returns how many there
 /// are.
 template <class T, int W>

@@ -198,13 +198,6 @@ template <class T>
   return mask ? a : b;
 }
 
-/// Does the condition hold in any lane?
-template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
-  return mask_bits(mask) != 0;
-}
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
-
 /// The scalar under T: float for float and for Pack<float, W>.
 template <class T>
 struct ScalarOf {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
 namespace sheafnn {
