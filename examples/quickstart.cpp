@@ -53,7 +53,7 @@ Comparison compare(const std::string& name, const sheafnn::Dataset& data) {
     r.accuracy.push_back(100 * result.test_accuracy);
     r.nll.push_back(result.test_nll);
     r.ece.push_back(result.test_ece);
-    r.seconds.push_back(result.train_seconds + result.evaluate_seconds);
+    r.seconds.push_back(result.epoch_seconds);
     if (i == 0) r.history = result.history;
     programs::add_bins(r.reliability, sheafnn::reliability_diagram(prediction.probabilities, data.class_count,
                                                                    data.labels, data.splits[i].test));
@@ -108,9 +108,10 @@ int main(int argc, char** argv) {
                                                       .feature_noise = 0.75,
                                                       .degree_noise = 1,
                                                       .splits = split_count});
-    std::printf("A generated graph: %td nodes, %td edges, a cycle of %td classes, edge homophily %.2f; %zu splits\n\n",
-                data.node_count(), data.graph.edge_count(), data.class_count,
-                sheafnn::edge_homophily(data.graph, data.labels), split_count);
+    std::printf(
+        "A generated graph: %td nodes, %td edges, a cycle of %td classes, edge homophily %.2f; %zu splits\n\n",
+        data.node_count(), data.graph.edge_count(), data.class_count,
+        sheafnn::edge_homophily(data.graph, data.labels), split_count);
     std::printf("%-34s  accuracy %%   NLL     ECE     ms/epoch\n", "network");
     using Rotations = sheafnn::SpecialOrthogonal<3>;
     std::vector<Comparison> all;

@@ -169,6 +169,7 @@ void check_reproducible() {
     options.seed = seed;
     Model model(model_options(), model_seed);
     const TrainResult result = sheafnn::train(model, karate(), karate().splits[0], options);
+    CHECK(result.epoch_seconds > 0);
     CHECK(result.train_seconds > 0);
     CHECK(result.evaluate_seconds > 0);
     return std::pair(numbers_of(result), std::move(model));

@@ -31,7 +31,7 @@ struct DeviceJob {
 };
 /// What became of one of them.
 struct DeviceOutcome {
-  sheafnn::TrainResult result;  ///< train_seconds: an epoch of all trainings, divided by their number
+  sheafnn::TrainResult result;  ///< epoch_seconds: an epoch of all trainings, divided by their number
   TrainOutcome outcome;
   std::string error;  ///< why it stopped, when it diverged
 };

@@ -29,7 +29,7 @@ class LearnerInput {
     }
     scale_ = dropout.scale();
     parallel_for(threads, size, 16 * Dropout::block, [&](Index begin, Index end) {
-      dropout.fill_mask(begin, end, mask_.data());
+      dropout.fill_range(begin, end, mask_.data());
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         store(kept_.data() + i, sheafnn::dropped(load<T>(x + i), mask_.data(), i, static_cast<S>(scale_)));
       });

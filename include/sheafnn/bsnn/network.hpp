@@ -155,7 +155,8 @@ class Network {
     return count;
   }
 
-  /// KL(posterior ‖ prior), averaged over incident pairs, of the last pass; 0 for deterministic models.
+  /// KL(posterior ‖ prior), averaged over incident pairs, of the posterior this network computed last; 0 for
+  /// deterministic models.
   [[nodiscard]] double mean_kl() { return Model::bayesian ? posterior_.mean_kl(threads_) : 0.0; }
 
  private:

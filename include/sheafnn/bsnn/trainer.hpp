@@ -52,7 +52,7 @@ struct TrainOptions {
   Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
   std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
   int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
-  std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch
+  std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch; must not change the model
 };
 
 /// \throws std::invalid_argument  naming the option, its value and its limit
@@ -87,8 +87,9 @@ struct TrainResult {
   double validation_loss = 0, validation_accuracy = 0;   ///< of the best epoch
   double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
   std::vector<EpochReport> history;
-  double train_seconds = 0;     ///< per epoch: forward, backward, Adam
-  double evaluate_seconds = 0;  ///< per epoch: prediction of all nodes with `samples` samples; the two may overlap
+  double epoch_seconds = 0;     ///< per epoch, on average, without on_epoch
+  double train_seconds = 0;     ///< of that forward, backward, Adam
+  double evaluate_seconds = 0;  ///< and prediction of all nodes with `samples` samples; the two may overlap
 };
 
 namespace detail {
@@ -198,6 +199,8 @@ class TrainingRun {
   }
 
   TrainResult run() {
+    const auto begin = Clock::now();
+    double told = 0;
     train_pass(0);
     for (Index epoch = 0; epoch < options_.epochs; ++epoch) {
       const auto start = Clock::now();
@@ -210,21 +213,22 @@ class TrainingRun {
       } else {
         evaluate(network_);
       }
-      check_finite(probabilities_, epoch);
       result_.history.push_back(report_);
       keep_if_best();
       const auto telling = Clock::now();
       if (options_.on_epoch) options_.on_epoch(report_);
-      const double told = seconds_since(telling);
+      const double told_now = seconds_since(telling);
+      told += told_now;
       if (epoch - result_.best_epoch >= options_.patience) break;
       if (!beside && !last) train_pass(epoch + 1);
-      fastest_.record(seconds_since(start) - told);
+      fastest_.record(seconds_since(start) - told_now);
     }
     std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
     const Index classes = model_.options().classes;
     result_.test_nll = negative_log_likelihood(best_probabilities_, classes, data_.labels, split_.test);
     result_.test_ece = expected_calibration_error(best_probabilities_, classes, data_.labels, split_.test);
     const double count = static_cast<double>(result_.history.size());
+    result_.epoch_seconds = (seconds_since(begin) - told) / count;
     result_.train_seconds /= count;
     result_.evaluate_seconds /= count;
     return std::move(result_);
@@ -267,6 +271,7 @@ class TrainingRun {
     const Index classes = model_.options().classes;
     mean_probabilities(network, parameters_, options_.seed, static_cast<std::uint32_t>(report_.epoch),
                        options_.samples, classes, probabilities_, pass_.learned ? &network_ : nullptr);
+    check_finite(probabilities_, report_.epoch);
     report_.validation_loss = negative_log_likelihood(probabilities_, classes, data_.labels, split_.validation);
     report_.validation_accuracy = accuracy(probabilities_, classes, data_.labels, split_.validation);
     report_.test_accuracy = accuracy(probabilities_, classes, data_.labels, split_.test);

@@ -40,8 +40,9 @@ struct TrainingPass {
   double dropout = 0;        ///< of hidden features, in [0, 1)
   double kl_weight = 0;      ///< λ
   KlEstimator kl_estimator = KlEstimator::closed_form;
-  Index samples = 1;     ///< sheaves drawn per step, ≥ 1; the loss averages over them
-  bool learned = false;  ///< the network's learn() of these parameters returned true
+  Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
+  /// The network's learn() of these parameters returned true, and no pass has computed a posterior since.
+  bool learned = false;
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};
 };

@@ -81,7 +81,7 @@ struct PackMask {
   }
 };
 
-/// W lanes of T (float, double or std::uint32_t) with lane-wise arithmetic.
+/// W lanes of T (float, double, std::int32_t or std::uint32_t) with lane-wise arithmetic.
 template <class T, int W>
 struct Pack {
   static_assert(W > 0 && (W & (W - 1)) == 0, "the number of lanes is a power of two");

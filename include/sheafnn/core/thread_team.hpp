@@ -202,8 +202,8 @@ class ThreadTeam {
     }
     /// Opens an offer and wakes the thread if it sleeps.
     void call() noexcept { move(1); }
-    /// Offers a task that the thread may do beside the caller's loops, unless there is one already, or that lately
-    /// cost more than it gave. \returns whether it did
+    /// Offers a task to do beside the caller's loops, unless the thread has one already, or was lately robbed of
+    /// its processor. \returns whether it did
     [[nodiscard]] bool offer(Aside& aside, Clock::time_point now) noexcept {
       Aside* none = nullptr;
       if (!robbed_.over(now) || !aside_.compare_exchange_strong(none, &aside)) return false;
@@ -249,7 +249,7 @@ class ThreadTeam {
     }
     std::atomic<std::uint32_t> moves_{0};  ///< offers made and ended: odd while one is open
     std::atomic<bool> asleep_{false};
-    std::atomic<bool> working_{false};    ///< at the loop that was offered: from the offer to the end
+    std::atomic<bool> working_{false};    ///< at the loop that was offered, if it was taken
     std::atomic<Aside*> aside_{nullptr};  ///< a task offered by run_beside()
     Loop loop_;
     // Of the thread that offers.

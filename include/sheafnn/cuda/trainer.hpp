@@ -31,7 +31,7 @@ struct Training {
 
 /// What became of it.
 struct Outcome {
-  TrainResult result;  ///< train_seconds: a whole epoch of the batch, on average; evaluate_seconds: 0
+  TrainResult result;  ///< epoch_seconds and train_seconds: an epoch of the batch, on average; evaluate_seconds: 0
   std::string error;   ///< why it stopped, when it diverged; the model is left as it was
 };
 
@@ -279,7 +279,7 @@ class BatchTrainer {
     const Index size = network_.parameter_count(), classes = first_.options().classes;
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       TrainResult& r = outcomes[i].result;
-      r.train_seconds = epoch_seconds;
+      r.train_seconds = r.epoch_seconds = epoch_seconds;
       if (!outcomes[i].error.empty()) continue;
       const EpochReport& report = r.history.at(static_cast<std::size_t>(r.best_epoch));
       r.validation_loss = report.validation_loss;

@@ -41,12 +41,12 @@ struct Dropout {
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
   void fill_mask(int threads, Index count, std::uint8_t* mask) const {
-    parallel_for(threads, count, 16 * block, [=, this](Index begin, Index end) { fill_mask(begin, end, mask); });
+    parallel_for(threads, count, 16 * block, [=, this](Index begin, Index end) { fill_range(begin, end, mask); });
   }
 
   /// The same for elements [begin, end), `begin` a multiple of `block`, by the calling thread. Writes whole
   /// blocks.
-  SHEAFNN_NOINLINE void fill_mask(Index begin, Index end, std::uint8_t* mask) const {
+  SHEAFNN_NOINLINE void fill_range(Index begin, Index end, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
@@ -75,7 +75,7 @@ struct Dropout {
     return (least + whole - 1) / whole * whole;
   }
 
-  /// Bytes of a mask for `count` elements, with room for kept_bits() to read past the last of them.
+  /// Bytes of a mask for `count` elements, and a few more.
   [[nodiscard]] static Index mask_size(Index count) noexcept {
     return (count + block - 1) / block * (block / 8) + 8;
   }
@@ -123,22 +123,29 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
   return (count + Dropout::block - 1) / Dropout::block * 16;
 }
 
-/// The bits of elements [element, element + 32) of a mask.
+/// The bits of elements [element, element + W) of a mask, W = 1, 2, 4, 8, 16 or 32, and perhaps more. Reads no
+/// byte that has none of them: it may be that of another thread's block.
+template <int W>
 [[nodiscard]] SHEAFNN_INLINE std::uint32_t kept_bits(const std::uint8_t* mask, Index element) {
   static_assert(std::endian::native == std::endian::little);
-  std::uint64_t bits;
-  std::memcpy(&bits, mask + element / 8, sizeof bits);
-  return static_cast<std::uint32_t>(bits >> (element % 8));
+  static_assert(std::has_single_bit(static_cast<unsigned>(W)) && W <= 32);
+  constexpr int bytes = W < 8 ? 1 : W / 8;
+  const std::uint8_t* first = mask + element / 8;
+  const int shift = static_cast<int>(element % 8);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, first, bytes);
+  if (shift + W > 8 * bytes) bits |= std::uint64_t{first[bytes]} << (8 * bytes);
+  return static_cast<std::uint32_t>(bits >> shift);
 }
 
 /// value · factor for kept elements and 0 for dropped ones; `element` is the number of the first lane.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T dropped(const T& value, const std::uint8_t* mask, Index element,
                                        scalar_of_t<T> factor) {
-  const std::uint32_t bits = kept_bits(mask, element);
   if constexpr (std::is_arithmetic_v<T>) {
-    return (bits & 1U) != 0 ? value * factor : T(0);
+    return (kept_bits<1>(mask, element) & 1U) != 0 ? value * factor : T(0);
   } else {
+    const std::uint32_t bits = kept_bits<T::width>(mask, element);
     return select(mask_from_bits<scalar_of_t<T>, T::width>(bits), value * T(factor), T(0));
   }
 }

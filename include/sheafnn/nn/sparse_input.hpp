@@ -19,10 +19,10 @@ namespace sheafnn {
 template <class S>
 struct EntryDropout {
   EntryDropout() = default;
-  explicit EntryDropout(Index entries) : mask(Dropout::mask_size(entries)), values(entries + lanes<S>) {}
+  explicit EntryDropout(Index entries) : mask(Dropout::mask_size(entries)), values(entries) {}
 
   Buffer<std::uint8_t> mask;
-  Buffer<S> values;  ///< 0 where an entry was dropped; and a pack's room behind them
+  Buffer<S> values;  ///< 0 where an entry was dropped
   S factor = S(1);   ///< of those kept
 };
 
@@ -42,7 +42,7 @@ class SparseInput {
         columns_(features.columns()),
         row_offset_(features.rows() + 1),
         column_(features.entries() + P::width),
-        value_(features.entries()),
+        value_(features.entries() + P::width),
         column_offset_(features.columns() + 1),
         row_(features.entries()),
         entry_(features.entries()) {
@@ -64,7 +64,7 @@ class SparseInput {
 
   [[nodiscard]] Index rows() const noexcept { return rows_; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
-  [[nodiscard]] Index entries() const noexcept { return value_.size(); }
+  [[nodiscard]] Index entries() const noexcept { return entry_.size(); }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
 
   /// out (n × width) = X W + 1 bᵀ.
@@ -145,10 +145,10 @@ class SparseInput {
   Index keep(Index begin, Index end, const EntryDropout<S>& dropped, std::int32_t* column, S* value) const {
     Index kept = 0;
     for (Index k = begin; k < end; k += P::width) {
-      std::uint32_t bits = kept_bits(dropped.mask.data(), k);
+      std::uint32_t bits = kept_bits<P::width>(dropped.mask.data(), k);
       if (end - k < P::width) bits &= (1U << (end - k)) - 1U;
       store_kept(Pack<std::int32_t, P::width>::load(column_.data() + k), bits, column + kept);
-      kept += store_kept(P::load(dropped.values.data() + k), bits, value + kept);
+      kept += store_kept(P::load(value_.data() + k) * P(dropped.factor), bits, value + kept);
     }
     return kept;
   }
@@ -183,7 +183,7 @@ class SparseInput {
 
   Index rows_, columns_;
   Buffer<Index> row_offset_;
-  Buffer<std::int32_t> column_;  ///< of every entry, and a pack's room behind them
+  Buffer<std::int32_t> column_;  ///< of every entry, as its value; with a pack's room behind them
   Buffer<S> value_;
   Buffer<Index> column_offset_;
   Buffer<std::int32_t> row_;
