@@ -566,13 +566,8 @@ TEST_CASE("dropout masks") {
   const Dropout dropout{0.3, Stream{1, Purpose::hidden_dropout}};
   const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count), bits = bits_of(dropout, 1, count);
   for (Index e = 0; e < 200; ++e) {
-    const std::uint32_t window = sheafnn::kept_bits<32>(bits.data(), e);
+    const std::uint32_t window = sheafnn::kept_bits(bits.data(), e);
     for (int i = 0; i < 32; ++i) CHECK((window >> i & 1U) == at(mask, e + i));
-    const std::uint32_t eight = sheafnn::kept_bits<8>(bits.data(), e),
-                        sixteen = sheafnn::kept_bits<16>(bits.data(), e);
-    CHECK((eight & 0xffU) == (window & 0xffU));
-    CHECK((sixteen & 0xffffU) == (window & 0xffffU));
-    CHECK((sheafnn::kept_bits<1>(bits.data(), e) & 1U) == (window & 1U));
   }
   std::vector<float> out(in.size()), sum(in.size(), 1.0F), in_place = in;
   sheafnn::apply_dropout(2, count, in.data(), bits.data(), dropout.scale(), out.data());

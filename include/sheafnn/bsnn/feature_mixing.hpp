@@ -74,6 +74,7 @@ class FeatureMixing {
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
+    if (dropped_) dropout.fill_mask(threads, chunks_.nodes * row, mask_.data());
     output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
     if (output_ == x) {
       parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
@@ -83,8 +84,7 @@ class FeatureMixing {
     }
     if (right_ >= 0) transpose_into(f, f, parameters.data(right_), right_transposed_.data(), f);
     const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
-    parallel_for(threads, chunks_.nodes, Dropout::row_grain(row), [&](Index begin, Index end) {
-      if (dropped_) dropout.fill_range(begin * row, end * row, mask_.data());
+    parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
       S source[scratch_size], product[scratch_size], near[scratch_size];
       for (Index u = begin; u < end; u += group_) {
         const Index nodes = std::min(group_, end - u), size = nodes * row;

@@ -3,12 +3,10 @@
 /// (math: "The model").
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
@@ -28,12 +26,8 @@ class LearnerInput {
       mask_.resize(Dropout::mask_size(size));
     }
     scale_ = dropout.scale();
-    parallel_for(threads, size, 16 * Dropout::block, [&](Index begin, Index end) {
-      dropout.fill_range(begin, end, mask_.data());
-      for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        store(kept_.data() + i, sheafnn::dropped(load<T>(x + i), mask_.data(), i, static_cast<S>(scale_)));
-      });
-    });
+    dropout.fill_mask(threads, size, mask_.data());
+    apply_dropout(threads, size, x, mask_.data(), scale_, kept_.data());
     values_ = kept_.data();
     return values_;
   }

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
@@ -40,42 +39,32 @@ struct Dropout {
   [[nodiscard]] bool keeps(Index element) const;
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
-  void fill_mask(int threads, Index count, std::uint8_t* mask) const {
-    parallel_for(threads, count, 16 * block, [=, this](Index begin, Index end) { fill_range(begin, end, mask); });
-  }
-
-  /// The same for elements [begin, end), `begin` a multiple of `block`, by the calling thread. Writes whole
-  /// blocks.
-  SHEAFNN_NOINLINE void fill_range(Index begin, Index end, std::uint8_t* mask) const {
+  SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
+    const Index blocks = (count + block - 1) / block;
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
-    for (Index b = begin / block; b * block < end; ++b) {
-      const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
-      const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
-                                                   static_cast<std::uint32_t>(first >> 32));
-      std::uint8_t* out = mask + b * (block / 8);
-      SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
-        const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
-        const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
-        for (int byte = 0; byte < 2; ++byte) {
-          out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
-          out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
+    parallel_for(threads, blocks, 16, [&](Index begin, Index end) {
+      for (Index b = begin; b < end; ++b) {
+        const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
+        const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
+                                                     static_cast<std::uint32_t>(first >> 32));
+        std::uint8_t* out = mask + b * (block / 8);
+        SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
+          const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
+          const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
+          for (int byte = 0; byte < 2; ++byte) {
+            out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
+            out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
+          }
         }
       }
-    }
+    });
   }
 
-  /// Rows of `width` elements that threads may be given at a time, so that each fills whole blocks: at least
-  /// `least`.
-  [[nodiscard]] static Index row_grain(Index width, Index least = 16) noexcept {
-    const Index whole = block / std::gcd(width, block);
-    return (least + whole - 1) / whole * whole;
-  }
-
-  /// Bytes of a mask for `count` elements, and a few more.
+  /// Bytes of a mask for `count` elements, with room for kept_bits() to read past the last of them.
   [[nodiscard]] static Index mask_size(Index count) noexcept {
     return (count + block - 1) / block * (block / 8) + 8;
   }
@@ -123,29 +112,22 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
   return (count + Dropout::block - 1) / Dropout::block * 16;
 }
 
-/// The bits of elements [element, element + W) of a mask, W = 1, 2, 4, 8, 16 or 32, and perhaps more. Reads no
-/// byte that has none of them: it may be that of another thread's block.
-template <int W>
+/// The bits of elements [element, element + 32) of a mask.
 [[nodiscard]] SHEAFNN_INLINE std::uint32_t kept_bits(const std::uint8_t* mask, Index element) {
   static_assert(std::endian::native == std::endian::little);
-  static_assert(std::has_single_bit(static_cast<unsigned>(W)) && W <= 32);
-  constexpr int bytes = W < 8 ? 1 : W / 8;
-  const std::uint8_t* first = mask + element / 8;
-  const int shift = static_cast<int>(element % 8);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, first, bytes);
-  if (shift + W > 8 * bytes) bits |= std::uint64_t{first[bytes]} << (8 * bytes);
-  return static_cast<std::uint32_t>(bits >> shift);
+  std::uint64_t bits;
+  std::memcpy(&bits, mask + element / 8, sizeof bits);
+  return static_cast<std::uint32_t>(bits >> (element % 8));
 }
 
 /// value · factor for kept elements and 0 for dropped ones; `element` is the number of the first lane.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T dropped(const T& value, const std::uint8_t* mask, Index element,
                                        scalar_of_t<T> factor) {
+  const std::uint32_t bits = kept_bits(mask, element);
   if constexpr (std::is_arithmetic_v<T>) {
-    return (kept_bits<1>(mask, element) & 1U) != 0 ? value * factor : T(0);
+    return (bits & 1U) != 0 ? value * factor : T(0);
   } else {
-    const std::uint32_t bits = kept_bits<T::width>(mask, element);
     return select(mask_from_bits<scalar_of_t<T>, T::width>(bits), value * T(factor), T(0));
   }
 }

@@ -145,7 +145,7 @@ class SparseInput {
   Index keep(Index begin, Index end, const EntryDropout<S>& dropped, std::int32_t* column, S* value) const {
     Index kept = 0;
     for (Index k = begin; k < end; k += P::width) {
-      std::uint32_t bits = kept_bits<P::width>(dropped.mask.data(), k);
+      std::uint32_t bits = kept_bits(dropped.mask.data(), k);
       if (end - k < P::width) bits &= (1U << (end - k)) - 1U;
       store_kept(Pack<std::int32_t, P::width>::load(column_.data() + k), bits, column + kept);
       kept += store_kept(P::load(value_.data() + k) * P(dropped.factor), bits, value + kept);
