@@ -29,10 +29,10 @@ train=("$bin/train" --dataset karate --maps diagonal --stalk-dim 2 --channels 8 
 for file in one.json two.json model-0.safetensors model-2.safetensors; do [ -s $file ] || fail "no $file"; done
 grep -q '^ mean ' table.txt || fail "no table"
 for key in dataset model maps options test_accuracy mean std per_split validation_accuracy ece nll \
-           seconds_per_epoch train evaluate parameters; do
+           seconds_per_epoch all train evaluate parameters; do
   grep -q "\"$key\"" one.json || fail "the report lacks '$key'"
 done
-diff <(grep -vE '"(train|evaluate|threads)"' one.json) <(grep -vE '"(train|evaluate|threads)"' two.json) \
+diff <(grep -vE '"(all|train|evaluate|threads)"' one.json) <(grep -vE '"(all|train|evaluate|threads)"' two.json) \
   || fail "one and two threads differ"
 # Splits side by side: the same numbers, models and order as one after another.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 30 --patience 5 --splits 3,0-2,4)
@@ -40,7 +40,7 @@ train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epo
 for threads in 0 1 3; do
   "${train[@]}" --parallel splits --threads $threads --report beside.json --save beside.safetensors > beside.txt \
     || fail "train --parallel splits --threads $threads"
-  diff <(grep -vE '"(train|evaluate|threads)"' row.json) <(grep -vE '"(train|evaluate|threads)"' beside.json) \
+  diff <(grep -vE '"(all|train|evaluate|threads)"' row.json) <(grep -vE '"(all|train|evaluate|threads)"' beside.json) \
     || fail "splits side by side differ"
   diff <(sed 's/ *[^ ]*$//' row.txt) <(sed 's/ *[^ ]*$//' beside.txt) || fail "the tables of splits side by side differ"
   for split in 0 1 2 3 4; do
