@@ -256,13 +256,13 @@ class Network {
       }
       const Network& learned = *learned_;
       sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
-                  [&](Index block, Map(&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
+                  [&](Index block, Map (&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
     } else {
       const Dropout dropout =
           dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
       learners_[s].forward(threads_, parameters, learner_inputs_[s].forward(threads_, x_bar_.size(), x, dropout));
       sheaf.build(threads_, learner_of(s).edge_weights(), training,
-                  [&](Index block, Map(&map)[2]) { mean_maps(s, block, map); });
+                  [&](Index block, Map (&map)[2]) { mean_maps(s, block, map); });
     }
   }
 
