@@ -84,9 +84,8 @@ void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& 
   add_kernel(threads, "sparse input", "forward, half dropped",
              {products / 2 + entries * (benchmarks::philox_block / 4 + 3),
               dense + 8 * static_cast<double>(n) + 13 * entries},
-             [x, z, width, dropout](int t) {
-               dropout.fill_mask(t, z, x->entries.mask.data());
-               x->entries.factor = static_cast<float>(dropout.scale());
+             [x, width, dropout](int t) {
+               x->entries.draw(t, dropout);
                x->input.forward(t, x->entries, x->weight.data(), x->bias.data(), width, x->out.data());
              });
 }

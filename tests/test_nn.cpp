@@ -272,8 +272,8 @@ void check_sparse_dropout() {
     CAPTURE(rate);
     const sheafnn::Dropout dropout{rate, {8, sheafnn::Purpose::input_dropout}};
     sheafnn::EntryDropout<S> entries(input.entries());
-    entries.factor = static_cast<S>(dropout.scale());
-    dropout.fill_mask(2, input.entries(), entries.mask.data());
+    entries.draw(2, dropout);
+    CHECK(entries.factor == static_cast<S>(dropout.scale()));
     std::vector<double> kept = dense;
     Index entry = 0;
     for (double& x : kept) {

@@ -71,8 +71,7 @@ class Encoder {
       }
     };
     if (input_dropout.active()) {
-      input_dropout.fill_mask(threads, input_->entries(), entries_.mask.data());
-      entries_.factor = static_cast<S>(input_dropout.scale());
+      entries_.draw(threads, input_dropout);
       input_->forward(threads, entries_, weight, bias, width, activated_.data(), activate);
       used_values_ = entries_.values.data();
     } else {

@@ -21,6 +21,12 @@ struct EntryDropout {
   EntryDropout() = default;
   explicit EntryDropout(Index entries) : mask(Dropout::mask_size(entries)), values(entries) {}
 
+  /// Decides which entries are kept; SparseInput::forward() writes their values.
+  void draw(int threads, const Dropout& dropout) {
+    dropout.fill_mask(threads, values.size(), mask.data());
+    factor = static_cast<S>(dropout.scale());
+  }
+
   Buffer<std::uint8_t> mask;
   Buffer<S> values;  ///< 0 where an entry was dropped
   S factor = S(1);   ///< of those kept
