@@ -43,7 +43,7 @@ using Word = sheafnn::Pack<std::uint32_t, W>;
 /// The calibration as results like any other: "calibration/WHAT/THREADS".
 void add_calibration(const std::vector<int>& threads) {
   for (const int t : threads) {
-    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::* member) {
+    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::*member) {
       benchmark::RegisterBenchmark(sheafnn::concat("calibration/", what, "/", t).c_str(),
                                    [=](benchmark::State& state) {
                                      const double rate = benchmarks::calibration(t).*member;

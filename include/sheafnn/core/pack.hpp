@@ -128,7 +128,7 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
     return r;                                                                              \
   }                                                                                        \
-  SHEAFNN_INLINE Pack& operator op## = (const Pack& b) { return *this = *this op b; }
+  SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
   SHEAFNN_PACK_OPERATOR(+)
   SHEAFNN_PACK_OPERATOR(-)
   SHEAFNN_PACK_OPERATOR(*)
