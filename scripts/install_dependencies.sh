@@ -27,6 +27,7 @@ need zlib1g-dev have_header zlib.h
 need nlohmann-json3-dev have_header nlohmann/json.hpp
 need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
+need libboost-context-dev have_header boost/context/fiber.hpp
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
 for further in "$@"; do

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
@@ -304,7 +305,7 @@ class DeviceExecutor {
     check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
   }
   [[nodiscard]] static double mebibytes(std::size_t bytes) {
-    return static_cast<double>(bytes / 104858) / 10;  // one decimal
+    return std::round(static_cast<double>(bytes) * 10 / 1048576) / 10;  // one decimal
   }
   template <class T>
   void copy(T* to, const T* from, Index count, cudaMemcpyKind kind) {

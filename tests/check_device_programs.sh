@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
+# models that go from one side to the other, errors. Their models: special orthogonal maps, stalk dimension 2.
+# usage: check_device_programs.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "check_device_programs: $1" >&2
+  exit 1
+}
+
+# A hundred trainings: each row of the table has split, seed, best epoch, validation and test accuracy, NLL, ECE.
+train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 30 --patience 8)
+hundred=("${train[@]}" --splits 0-9 --seeds 0-9)
+"${hundred[@]}" --parallel splits --report cpu.json --save cpu.safetensors > cpu.txt
+"${hundred[@]}" --device cuda --report device.json --save device.safetensors > device.txt
+rows() { awk '$1 ~ /^[0-9]+$/ && $4 ~ /%$/ {print $1, $2, $3, $4, $5, $6, $7}' "$1"; }
+[ "$(rows device.txt | wc -l)" -eq 100 ] || fail "not a hundred rows"
+# Single precision: NLL and ECE agree to the last of their three digits, best epochs within two.
+paste -d ' ' <(rows cpu.txt) <(rows device.txt) | awk '
+  function near(a, b, most) { return a - b <= most + 1e-9 && b - a <= most + 1e-9 }
+  $1 != $8 || $2 != $9 || !near($3, $10, 2) || $4 != $11 || $5 != $12 || !near($6, $13, 0.001) || !near($7, $14, 0.001) {
+    print "CPU and device differ: " $0
+    bad = 1
+  }
+  END { exit bad }' || fail "another training on the device"
+for key in dataset model maps options test_accuracy per_split seconds_per_epoch parameters; do
+  grep -q "\"$key\"" device.json || fail "the report lacks '$key'"
+done
+grep -q '"device": "cuda"' device.json || fail "the report does not tell the device"
+
+# One of them alone has the numbers that it had beside the others; twice the same command gives the same bits.
+"${train[@]}" --splits 3 --seed 7 --device cuda --save alone.safetensors > alone.txt
+[ "$(rows device.txt | grep '^3 7 ' | cut -d ' ' -f 3-)" = "$(awk '$1 == 3 {print $2, $3, $4, $5, $6}' alone.txt)" ] \
+  || fail "a training alone differs: $(cat alone.txt)"
+"${hundred[@]}" --device cuda --save again.safetensors > /dev/null
+for split in 0 4 9; do
+  for seed in 0 5 9; do
+    cmp device-$split-$seed.safetensors again-$split-$seed.safetensors || fail "another model, the second time"
+  done
+done
+
+# Models go from one side to the other.
+for model in cpu-2-1 device-2-1; do
+  for device in cpu cuda cuda:1; do
+    "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
+      > /dev/null || fail "predict $model --device $device"
+  done
+  cmp $model-cuda.csv $model-cuda:1.csv || fail "the second device predicts something else"
+  paste -d , $model-cpu.csv $model-cuda.csv | awk -F , '
+    NR > 1 {
+      n++
+      if ($1 != $7 || $2 != $8) bad = 1
+      for (i = 3; i <= 6; ++i) if ($i - $(i + 6) > 1e-4 || $(i + 6) - $i > 1e-4) bad = 1
+    }
+    END { exit bad || n != 34 }' || fail "$model: another prediction on the device"
+done
+
+# usage: refuse PATTERN COMMAND...: exit code 2, one line on stderr that matches, nothing written.
+refuse() {
+  local pattern=$1 status=0
+  shift
+  rm -f out*
+  "$@" > /dev/null 2> error.txt || status=$?
+  [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
+  [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
+  grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
+  ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
+}
+quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
+refuse 'device: 7' "${quick[@]}" --device cuda:7
+refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
+refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
+refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv
+echo "the programs behave on the device"

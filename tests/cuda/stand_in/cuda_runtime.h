@@ -1,0 +1,330 @@
+/// \file
+/// Stand-in for the CUDA Toolkit's header of this name: as much of the CUDA runtime as the library uses, on the
+/// host. Sources for nvcc compile as C++ with this folder among the include directories, with `__CUDACC__` defined
+/// and this header included first; DeviceExecutor then runs as it is, kernels included (warp.hpp), with memory that
+/// the host must not touch (device_memory.hpp) and work that is done late (runtime.hpp). Calls refuse what CUDA
+/// refuses. For tests; nothing here is fast, and for one thread only.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+#include "runtime.hpp"
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define CUDART_VERSION 13000
+
+using cudaStream_t = CUstream_st*;
+using cudaGraph_t = CUgraph_st*;
+using cudaGraphExec_t = CUgraphExec_st*;
+/// A moment in a stream.
+struct CUevent_st {
+  CUstream_st* stream = nullptr;  ///< null: in none yet
+  /// When the stream came to it; negative: not yet.
+  std::shared_ptr<double> seconds = std::make_shared<double>(-1);
+};
+using cudaEvent_t = CUevent_st*;
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id = {};
+  struct {
+    int programmaticStreamSerializationAllowed = 0;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+struct cudaFuncAttributes {
+  int ptxVersion = 0;
+};
+struct cudaDeviceProp {
+  char name[256] = "the host, as a stand-in";
+  std::size_t totalGlobalMem = 0;
+  int l2CacheSize = 0;
+};
+
+inline const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorIllegalState:
+      return "cudaErrorIllegalState";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+  }
+  return "unrecognized error code";
+}
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
+}
+inline cudaError_t cudaGetLastError() { return std::exchange(stand_in::runtime.last_error, cudaSuccess); }
+
+/// In every function: counts the call, and fails where a test wants it to. At the head, so that nothing is done; at
+/// the end of those that give something back.
+#define CUDA_STAND_IN_CALL() \
+  if (stand_in::fails(__func__)) return stand_in::status(stand_in::runtime.failure)
+
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  CUDA_STAND_IN_CALL();
+  *count = stand_in::device_count;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) {
+  CUDA_STAND_IN_CALL();
+  *device = stand_in::runtime.device;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int device) {
+  CUDA_STAND_IN_CALL();
+  if (device < 0 || device >= stand_in::device_count) return stand_in::status(cudaErrorInvalidDevice);
+  stand_in::runtime.device = device;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) {
+  CUDA_STAND_IN_CALL();
+  if (device < 0 || device >= stand_in::device_count) return stand_in::status(cudaErrorInvalidDevice);
+  *value = 9;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  CUDA_STAND_IN_CALL();
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* version) {
+  CUDA_STAND_IN_CALL();
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  CUDA_STAND_IN_CALL();
+  if (device < 0 || device >= stand_in::device_count) return stand_in::status(cudaErrorInvalidDevice);
+  *properties = {};
+  properties->totalGlobalMem = stand_in::runtime.memory[static_cast<std::size_t>(device)].capacity;
+  return cudaSuccess;
+}
+
+// --- Memory ---
+
+inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  CUDA_STAND_IN_CALL();
+  stand_in::Runtime& r = stand_in::runtime;
+  *memory = bytes == 0 ? nullptr : r.memory[static_cast<std::size_t>(r.device)].allocate(bytes);
+  return stand_in::status(bytes == 0 || *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+inline cudaError_t cudaFree(void* memory) {
+  bool released = memory == nullptr;
+  for (int device = 0; device < stand_in::device_count && !released; ++device) {
+    stand_in::DeviceMemory& own = stand_in::runtime.memory[static_cast<std::size_t>(device)];
+    if (!own.holds(reinterpret_cast<std::uintptr_t>(memory))) continue;
+    stand_in::finish_device(device);
+    released = own.release(memory);
+  }
+  CUDA_STAND_IN_CALL();
+  return stand_in::status(released ? cudaSuccess : cudaErrorInvalidValue);
+}
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  CUDA_STAND_IN_CALL();
+  const stand_in::Runtime& r = stand_in::runtime;
+  const stand_in::DeviceMemory& own = r.memory[static_cast<std::size_t>(r.device)];
+  *total = own.capacity;
+  *free = own.capacity - own.used();
+  return cudaSuccess;
+}
+
+// --- Streams and recordings ---
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  CUDA_STAND_IN_CALL();
+  if (flags != cudaStreamNonBlocking) return stand_in::status(cudaErrorInvalidValue);
+  *stream = new CUstream_st;
+  (*stream)->device = stand_in::runtime.device;
+  stand_in::runtime.streams.insert(*stream);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (stand_in::runtime.streams.erase(stream) == 0) return stand_in::status(cudaErrorInvalidResourceHandle);
+  stand_in::finish(*stream);
+  delete stream;
+  CUDA_STAND_IN_CALL();
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (stream->recording != nullptr) return stand_in::status(cudaErrorStreamCaptureUnsupported);
+  stand_in::finish(*stream);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  const stand_in::DeviceMemory& own = stand_in::runtime.memory[static_cast<std::size_t>(stream->device)];
+  if (bytes > 0 && !own.holds(reinterpret_cast<std::uintptr_t>(to)))
+    return stand_in::status(cudaErrorInvalidValue);
+  stand_in::enqueue(*stream, "fill", [=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  const stand_in::DeviceMemory& own = stand_in::runtime.memory[static_cast<std::size_t>(stream->device)];
+  const bool to_device = own.holds(reinterpret_cast<std::uintptr_t>(to));
+  const bool from_device = own.holds(reinterpret_cast<std::uintptr_t>(from));
+  if (to_device != (kind != cudaMemcpyDeviceToHost) || from_device != (kind != cudaMemcpyHostToDevice))
+    return stand_in::status(cudaErrorInvalidValue);
+  stand_in::enqueue(*stream, "copy", [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (stream->recording != nullptr) return stand_in::status(cudaErrorIllegalState);
+  stream->recording = new CUgraph_st;
+  stream->recording->device = stream->device;
+  stand_in::runtime.others.insert(stream->recording);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (stream->recording == nullptr) return stand_in::status(cudaErrorIllegalState);
+  *graph = std::exchange(stream->recording, nullptr);
+  if (stand_in::fails(__func__)) {  // which ends the recording all the same
+    stand_in::runtime.others.erase(*graph);
+    delete std::exchange(*graph, nullptr);
+    return stand_in::status(stand_in::runtime.failure);
+  }
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.others.contains(graph)) return stand_in::status(cudaErrorInvalidValue);
+  *executable = new CUgraphExec_st;
+  (*executable)->device = graph->device;
+  (*executable)->actions = graph->actions;
+  stand_in::runtime.others.insert(*executable);
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.streams.contains(stream) || !stand_in::runtime.others.contains(executable))
+    return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (stream->device != executable->device || stream->recording != nullptr)
+    return stand_in::status(cudaErrorInvalidValue);
+  stream->actions.insert(stream->actions.end(), executable->actions.begin(), executable->actions.end());
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  if (stand_in::runtime.others.erase(graph) == 0) return stand_in::status(cudaErrorInvalidValue);
+  delete graph;
+  CUDA_STAND_IN_CALL();
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  if (stand_in::runtime.others.erase(executable) == 0) return stand_in::status(cudaErrorInvalidValue);
+  delete executable;
+  CUDA_STAND_IN_CALL();
+  return cudaSuccess;
+}
+
+// --- Events ---
+
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  CUDA_STAND_IN_CALL();
+  *event = new CUevent_st;
+  stand_in::runtime.others.insert(*event);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (stand_in::runtime.others.erase(event) == 0) return stand_in::status(cudaErrorInvalidResourceHandle);
+  delete event;
+  CUDA_STAND_IN_CALL();
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.others.contains(event) || !stand_in::runtime.streams.contains(stream))
+    return stand_in::status(cudaErrorInvalidResourceHandle);
+  event->stream = stream;
+  *event->seconds = -1;
+  stand_in::enqueue(*stream, "event", [seconds = event->seconds] {
+    *seconds = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  });
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.others.contains(event)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  return event->stream == nullptr ? cudaSuccess : cudaStreamSynchronize(event->stream);
+}
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.others.contains(begin) || !stand_in::runtime.others.contains(end))
+    return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (*begin->seconds < 0 || *end->seconds < 0) return stand_in::status(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(1e3 * (*end->seconds - *begin->seconds));
+  return cudaSuccess;
+}
+
+// --- Kernels ---
+
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(Parameters...)) {
+  CUDA_STAND_IN_CALL();
+  attributes->ptxVersion = 90;
+  return cudaSuccess;
+}
+/// The stream must be one of the current device. The arguments are copied now.
+template <class... Parameters>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               const std::type_identity_t<Parameters>&... arguments) {
+  CUDA_STAND_IN_CALL();
+  static_assert((sizeof(Parameters) + ... + 0) <= 32764, "a kernel has no room for so many arguments");
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...));
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  if (!stand_in::runtime.streams.contains(config->stream) || config->stream->device != stand_in::runtime.device)
+    return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (grid.x < 1 || grid.x > 0x7fffffffU || grid.y < 1 || grid.y > 65535 || grid.z != 1 || block.x < 1 ||
+      block.x > 1024 || block.y != 1 || block.z != 1)
+    return stand_in::status(cudaErrorInvalidConfiguration);
+  (stand_in::check_argument(arguments, config->stream->device), ...);
+  stand_in::enqueue(*config->stream, "kernel", [=, copies = std::tuple<Parameters...>(arguments...)] {
+    stand_in::run_grid(grid, block, [&] { std::apply(kernel, copies); });
+  });
+  return cudaSuccess;
+}

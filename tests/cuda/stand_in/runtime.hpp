@@ -1,0 +1,141 @@
+/// \file
+/// Devices, streams and recordings of the stand-in for the CUDA runtime, and what tests ask about them.
+///
+/// Work that a stream is given is done as late as the rules allow: when somebody waits for it. A result that is
+/// read too early is not there yet.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device_memory.hpp"
+#include "warp.hpp"
+
+/// Errors of the runtime, with CUDA's numbers.
+enum cudaError : int {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901
+};
+using cudaError_t = cudaError;
+
+namespace stand_in {
+
+using Action = std::function<void()>;
+
+/// Work in its order; what a stream has still to do, or a recording.
+struct WorkList {
+  int device = 0;
+  std::vector<Action> actions;
+};
+
+}  // namespace stand_in
+
+struct CUgraph_st : stand_in::WorkList {};
+struct CUgraphExec_st : stand_in::WorkList {};
+struct CUstream_st : stand_in::WorkList {
+  CUgraph_st* recording = nullptr;  ///< takes the work, while there is one
+};
+
+namespace stand_in {
+
+inline constexpr int device_count = 2;
+
+/// Everything there is, and what was asked of it.
+struct Runtime {
+  std::array<DeviceMemory, device_count> memory;
+  int device = 0;  ///< the current one
+  cudaError_t last_error = cudaSuccess;
+  std::set<CUstream_st*> streams;
+  std::set<void*> others;             ///< recordings, events, cuBLAS handles
+  std::map<std::string, long> calls;  ///< how often each function was called
+  std::map<std::string, long> work;   ///< kernels, fills and copies that were done
+  long call_to_fail = -1;             ///< this one fails, counted down; none when negative
+  std::string failing_function;       ///< all calls of this one fail
+  cudaError_t failure = cudaSuccess;  ///< how they fail
+
+  /// Things that were made and not given back.
+  [[nodiscard]] std::size_t left_over() const {
+    std::size_t r = streams.size() + others.size();
+    for (const DeviceMemory& m : memory) r += m.arrays();
+    return r;
+  }
+  [[nodiscard]] long calls_of(const std::string& name) const {
+    const auto found = calls.find(name);
+    return found == calls.end() ? 0 : found->second;
+  }
+};
+inline Runtime runtime;
+
+/// Notes a call. True when it is to fail.
+[[nodiscard]] inline bool fails(const char* name) {
+  ++runtime.calls[name];
+  const bool numbered = runtime.call_to_fail >= 0 && runtime.call_to_fail-- == 0;
+  return numbered || runtime.failing_function == name;
+}
+/// The status of a call, kept for cudaGetLastError.
+inline cudaError_t status(cudaError_t error) {
+  if (error != cudaSuccess) runtime.last_error = error;
+  return error;
+}
+
+/// Gives a stream something to do, or to record.
+inline void enqueue(CUstream_st& stream, const char* what, Action action) {
+  WorkList& list = stream.recording != nullptr ? static_cast<WorkList&>(*stream.recording) : stream;
+  list.actions.push_back([what, action = std::move(action)] {
+    ++runtime.work[what];
+    action();
+  });
+}
+/// Does what a stream has to do.
+inline void finish(CUstream_st& stream) {
+  if (stream.actions.empty()) return;
+  DeviceMemory& memory = runtime.memory[static_cast<std::size_t>(stream.device)];
+  memory.open(true);
+  for (const Action& action : std::exchange(stream.actions, {})) action();
+  memory.open(false);
+}
+/// Does what a device has to do.
+inline void finish_device(int device) {
+  for (CUstream_st* stream : runtime.streams) {
+    if (stream->device == device) finish(*stream);
+  }
+}
+
+/// A kernel's arguments may hold addresses of arrays of the device, and none of the host. Looks at each aligned
+/// eight bytes that could be an address: within the part of the addresses that programs have, with something there,
+/// and not two small numbers. Needs a compiler that can clear the unused bytes of an object.
+template <class T>
+void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] int device) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+  T copy = argument;
+  __builtin_clear_padding(&copy);
+  std::uintptr_t address = 0;
+  for (std::size_t i = 0; i + sizeof address <= sizeof copy; i += sizeof address) {
+    std::memcpy(&address, reinterpret_cast<const std::byte*>(&copy) + i, sizeof address);
+    if (address >> 32 == 0 || address >> 47 != 0 || (address & 0xffffffffU) < 65536) continue;
+    if (runtime.memory[static_cast<std::size_t>(device)].holds(address) || !is_mapped(address)) continue;
+    std::fprintf(stderr, "%s, byte %zu: %#zx\n", __PRETTY_FUNCTION__, i, static_cast<std::size_t>(address));
+    stop("a kernel's argument is an address of the host, of another device or of a released array");
+  }
+#endif
+#endif
+}
+
+}  // namespace stand_in

@@ -1,0 +1,160 @@
+/// \file
+/// The stand-in for the CUDA runtime notices what it is there to notice.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+#include "sheafnn/cuda/array.hpp"
+#include "sheafnn/cuda/device_executor.hpp"
+
+using namespace sheafnn;
+using cuda::Array;
+using cuda::DeviceExecutor;
+
+namespace {
+
+/// The signal that ends a process doing this; 0 when none does.
+template <class Work>
+int signal_of(const Work& work) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (const int number : {SIGSEGV, SIGBUS, SIGABRT}) std::signal(number, SIG_DFL);
+    static_cast<void>(std::freopen("/dev/null", "w", stderr));
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/// Reads at an offset, and writes a number there.
+struct Touch {
+  double* data;
+  Index offset;
+  SHEAFNN_HD void operator()(Index, Index) const { data[offset] = data[offset] > 0 ? data[offset] + 1 : 1; }
+};
+/// Lanes above the middle leave before the others exchange values.
+struct Leave {
+  SHEAFNN_HD void operator()(Index item, Index) const {
+    if (item < 16) static_cast<void>(__shfl_down_sync(0xffffffffU, item, 8U));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stand-in: work is done when somebody waits for it") {
+  DeviceExecutor device;
+  Array<DeviceExecutor, double> values(device, "test", 10);
+  device.synchronise();
+  const long before = stand_in::runtime.work["kernel"];
+  device.launch(1, 1, Touch{values.data(), 3});
+  CHECK(stand_in::runtime.work["kernel"] == before);
+  CHECK(values.download().at(3) == 1.0);
+  CHECK(stand_in::runtime.work["kernel"] == before + 1);
+}
+
+TEST_CASE("stand-in: the host must not touch memory of a device") {
+  DeviceExecutor device;
+  Array<DeviceExecutor, double> values(device, "test", 10);
+  CHECK(signal_of([] {}) == 0);
+  CHECK(signal_of([&] { values.data()[0] = 1; }) == SIGSEGV);
+  device.synchronise();
+  CHECK(signal_of([&] { values.data()[0] = 1; }) == SIGSEGV);
+}
+
+TEST_CASE("stand-in: kernels must not leave their arrays") {
+  DeviceExecutor device;
+  const auto touch = [&](double* data, Index offset) {
+    return signal_of([&] {
+      device.launch(1, 1, Touch{data, offset});
+      device.synchronise();
+    });
+  };
+  // 32 numbers of eight bytes are CUDA's alignment: the next page begins behind them.
+  Array<DeviceExecutor, double> values(device, "test", 32);
+  CHECK(touch(values.data(), 0) == 0);
+  CHECK(touch(values.data(), 31) == 0);
+  CHECK(touch(values.data(), 32) == SIGSEGV);
+  CHECK(touch(values.data(), -sysconf(_SC_PAGESIZE) / 8) == SIGSEGV);
+  // What is written beside an array on its own page is seen when the array is released.
+  const auto spoil = [&](Index offset) {
+    return signal_of([&] {
+      Array<DeviceExecutor, double> few(device, "test", 5);
+      device.launch(1, 1, Touch{few.data(), offset});
+    });
+  };
+  CHECK(spoil(4) == 0);
+  CHECK(spoil(5) == SIGABRT);
+  CHECK(spoil(-1) == SIGABRT);
+  // Released arrays, arrays of another device, memory of the host.
+  CHECK(signal_of([&] {
+          double* released = nullptr;
+          {
+            Array<DeviceExecutor, double> gone(device, "test", 5);
+            released = gone.data();
+            device.synchronise();
+          }
+          device.launch(1, 1, Touch{released, 0});
+          device.synchronise();
+        }) != 0);
+  DeviceExecutor other(1);
+  Array<DeviceExecutor, double> elsewhere(other, "test", 5);
+  CHECK(touch(elsewhere.data(), 0) != 0);
+  double own[3] = {};
+#if __has_builtin(__builtin_clear_padding)
+  CHECK(touch(own, 0) == SIGABRT);
+#else
+  static_cast<void>(own);
+#endif
+}
+
+TEST_CASE("stand-in: memory is no zeros before it is written") {
+  DeviceExecutor device;
+  double* values = static_cast<double*>(device.allocate("test", 80));
+  double first = 0;
+  device.download(values, 1, &first);
+  CHECK(std::isnan(first));
+  device.release(values);
+}
+
+TEST_CASE("stand-in: all lanes of a warp exchange values, or none") {
+  DeviceExecutor device;
+  CHECK(signal_of([&] {
+          device.launch(32, 1, Leave{});
+          device.synchronise();
+        }) == SIGABRT);
+  CHECK(signal_of([&] {
+          device.launch(16, 1, Leave{});  // the other lanes have no item
+          device.synchronise();
+        }) == SIGABRT);
+}
+
+TEST_CASE("stand-in: calls that CUDA refuses are refused") {
+  DeviceExecutor first(0), second(1);
+  cudaStream_t stream = first.stream();
+  // Waiting for a stream that records.
+  CHECK_THROWS_WITH_AS(first.record([&] { first.synchronise(); }),
+                       "cudaStreamSynchronize on CUDA device 0: cudaErrorStreamCaptureUnsupported "
+                       "(cudaErrorStreamCaptureUnsupported)",
+                       cuda::CudaError);
+  first.synchronise();  // the recording has ended
+  // A launch on a stream of another device than the current one.
+  const cuda::CurrentDevice current(1);
+  cudaLaunchConfig_t config{};
+  config.stream = stream;
+  CHECK(cudaLaunchKernelEx(&config, cuda::detail::run_parts<cuda::Items<Touch>>,
+                           cuda::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidResourceHandle);
+  config.stream = second.stream();
+  config.gridDim = dim3(1, 65536);
+  CHECK(cudaLaunchKernelEx(&config, cuda::detail::run_parts<cuda::Items<Touch>>,
+                           cuda::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
