@@ -199,16 +199,27 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaS
   stand_in::enqueue(*stream, "fill", [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
+/// As for memory of the host that is not pinned: it is read before the call returns, and written before it returns.
+/// Such copies are not recorded here.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   CUDA_STAND_IN_CALL();
   if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (stream->recording != nullptr) return stand_in::status(cudaErrorStreamCaptureUnsupported);
   const stand_in::DeviceMemory& own = stand_in::runtime.memory[static_cast<std::size_t>(stream->device)];
   const bool to_device = own.holds(reinterpret_cast<std::uintptr_t>(to));
   const bool from_device = own.holds(reinterpret_cast<std::uintptr_t>(from));
   if (to_device != (kind != cudaMemcpyDeviceToHost) || from_device != (kind != cudaMemcpyHostToDevice))
     return stand_in::status(cudaErrorInvalidValue);
-  stand_in::enqueue(*stream, "copy", [=] { std::memcpy(to, from, bytes); });
+  if (kind == cudaMemcpyHostToDevice) {
+    const std::byte* first = static_cast<const std::byte*>(from);
+    stand_in::enqueue(*stream, "copy", [to, staged = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(to, staged.data(), staged.size());
+    });
+  } else {
+    stand_in::enqueue(*stream, "copy", [=] { std::memcpy(to, from, bytes); });
+    if (kind == cudaMemcpyDeviceToHost) stand_in::finish(*stream);
+  }
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
