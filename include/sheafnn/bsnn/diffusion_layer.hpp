@@ -100,10 +100,17 @@ class DiffusionLayer {
     const bool activation = shape_.activation;
     diffuse<Family>(threads, *graph_, *diffusion_, sheaf, w,
                     [=, &gain]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
+                      const Index place = u * row + i * f + c;
+                      T step[N];
+                      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
+                      if (activation) {
+                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
+                      }
+                      if (keep) {
+                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(diffused + place + k * f, r[k]);
+                      }
                       SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                        const Index place = u * row + (i + k) * f + c;
-                        if (keep) store(diffused + place, r[k]);
-                        store(out + place, T(gain[i + k]) * load<T>(x + place) - (activation ? elu(z[k]) : z[k]));
+                        store(out + place + k * f, T(gain[i + k]) * load<T>(x + place + k * f) - step[k]);
                       }
                     });
   }
