@@ -146,6 +146,49 @@ void check_shared_posterior(bool separate_encoder) {
   CHECK(std::equal(gradient.begin(), gradient.end(), network.gradient().begin(), network.gradient().end()));
 }
 
+/// Passes that are asked for some nodes alone give their outputs, and the same loss and gradient.
+template <class Model>
+void check_selection(ModelOptions options) {
+  CAPTURE(Model::Family::name);
+  const tiny::Task task;
+  const std::vector<std::int32_t> nodes = {1, 2, 5};
+  options.add_hp = true;
+  const Model model = tiny_model<Model>(options);
+  Network<Model> network(model, task.graph, task.sparse);
+  sheafnn::TrainingPass<double> pass;
+  pass.labels = task.labels;
+  pass.nodes = nodes;
+  pass.dropout = 0.3;
+  pass.kl_weight = 0.1;
+  pass.samples = 2;
+  const double loss = network.train_pass(model.parameters(), pass).loss;
+  const Buffer<double> gradient = network.gradient();
+  std::vector<Doubles> trained = {outputs(network, task.classes)}, predicted = evaluate(network, model, 1, 2, 2);
+
+  const auto check_rows = [&](const Doubles& some, const Doubles& all) {
+    const Index classes = task.classes;
+    for (Index k = 0; k < static_cast<Index>(nodes.size()); ++k) {
+      const auto row = all.begin() + nodes[static_cast<std::size_t>(k)] * classes;
+      CHECK(std::equal(row, row + classes, some.begin() + k * classes));
+    }
+  };
+  pass.only_nodes = true;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    CHECK(network.train_pass(model.parameters(), pass).loss == loss);
+    check_rows(outputs(network, task.classes), trained.front());
+    double largest = 0, worst = 0;
+    for (Index i = 0; i < gradient.size(); ++i) {
+      largest = std::max(largest, std::abs(gradient[i]));
+      worst = test::worse(worst, std::abs(network.gradient()[i] - gradient[i]));
+    }
+    CHECK(worst <= 16 * epsilon * largest);  // sums of 21 numbers at most, in two orders
+  }
+  const auto check_sample = [&](Index k) {
+    check_rows(outputs(network, task.classes), predicted.at(static_cast<std::size_t>(k)));
+  };
+  network.evaluate(model.parameters(), 1, 2, 2, check_sample, {}, nullptr, nodes);
+}
+
 /// Evaluation against the reference, and explicit noise equal to the stream's.
 template <class Model>
 void check_noise() {
@@ -282,6 +325,22 @@ void check_refused(const std::string& message, const ModelOptions& options) {
 }
 
 }  // namespace
+
+TEST_CASE("passes for some nodes alone") {
+  for (const bool linear : {false, true}) {
+    for (const Index layers : {1, 3}) {
+      CAPTURE(linear);
+      CAPTURE(layers);
+      ModelOptions options = tiny::options();
+      options.linear = linear;
+      options.layers = layers;
+      check_selection<Bsnn<Diagonal<2>, double>>(options);
+      check_selection<Nsd<SpecialOrthogonal<2>, double>>(options);
+      check_selection<Bsnn<sheafnn::GeneralLinear<3>, double>>(options);
+      check_selection<Nsd<sheafnn::Identity<2>, double>>(options);
+    }
+  }
+}
 
 TEST_CASE("random numbers depend on seed, epoch and sample, and on nothing else") {
   check_seeds<Bsnn<Diagonal<2>, double>>();

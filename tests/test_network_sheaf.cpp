@@ -152,7 +152,8 @@ void check_family() {
         for (const int threads : {1, 2}) {
           S* out = (threads == 1 ? z : threaded).data();
           sheafnn::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
-          sheafnn::diffuse<Family>(threads, graph, shape, sheaf, w.data(),
+          sheafnn::diffuse<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+                                   w.data(),
                                    [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)
                                        sheafnn::store(out + (u * d + i + k) * channels + channel, value[k]);

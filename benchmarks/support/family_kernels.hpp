@@ -103,7 +103,8 @@ struct FamilyFixture {
   }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, scaled.data(),
+    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+                             scaled.data(),
                              [=, row = shape.row(),
                               f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
                                                                   sheafnn::Index c, const T*, const T* z) {

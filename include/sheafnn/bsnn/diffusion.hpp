@@ -16,6 +16,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/sheaf/families.hpp"
 
 namespace sheafnn {
@@ -133,26 +134,27 @@ template <class T, class S>
          T(shape.filter_sign[filter]) * neighbours;
 }
 
-/// R = L W and Z = S R (so Z = Δ Y for W = S Y), handed over while they are in registers.
+/// R = L W and Z = S R (so Z = Δ Y for W = S Y) at some nodes, handed over while they are in registers.
 ///
 /// \param w    n × d' × f, from scale_features()
-/// \param use  called as use.template operator()<T, N>(Index u, Index i, Index c, const T* r, const T* z) for
-///             every node u and tile T of channels from c on: once with the N = D learned coordinates (i = 0), and
-///             once with N = 1 for each fixed filter i
+/// \param use  called as use.template operator()<T, N>(Index place, Index i, Index c, const T* r, const T* z) for
+///             every place in `nodes` and tile T of channels from c on: once with the N = D learned coordinates
+///             (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf,
-             const S* w, const Use& use) {
+             const NodeSelection& nodes, const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
+  parallel_for(threads, nodes.count(), 16, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const Use use_here = use;
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();
       const Index last_arc = graph.arc_count() - 1;
       const S* x = w + c;
-      for (Index u = begin; u < end; ++u) {
+      for (Index place = begin; place < end; ++place) {
+        const Index u = nodes[place];
         T r[D], z[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
         detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
@@ -173,20 +175,20 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
         }
         for (; arc < last; ++arc) add_neighbour.template operator()<false>();
         detail::scale_block<Family>(sheaf.scale(u), r, z);
-        use_here.template operator()<T, D>(u, Index{0}, c, r, z);
+        use_here.template operator()<T, D>(place, Index{0}, c, r, z);
         for (Index i = D; i < shape.coordinates; ++i) {
           const T value = filtered<T>(shape, x, target, first, last, u, i);
           const T scaled = T(shape.inverse_root[u]) * value;
-          use_here.template operator()<T, 1>(u, i, c, &value, &scaled);
+          use_here.template operator()<T, 1>(place, i, c, &value, &scaled);
         }
       }
     });
   });
 }
 
-/// Products over a tile of channels: to the block `out` of `Size` numbers (1, D or D²) adds Σ_c (a bᵀ + p qᵀ).
+/// Products over a tile of channels: the block `out` of `Size` numbers (1, D or D²) = (out +) Σ_c (a bᵀ + p qᵀ).
 template <int D, int Size, class T, class S>
-SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, const T* p, const T* q, S* out) {
+SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T* q, S* out, bool accumulate) {
   T product[Size];
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
@@ -196,11 +198,11 @@ SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, const T* p, con
     SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i] + p[i] * q[i];
     SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i] + p[i] * q[i];
   }
-  add_lane_sums<Size>(product, out);
+  lane_sums<Size>(product, out, accumulate);
 }
 /// The same for one product.
 template <int D, int Size, class T, class S>
-SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, S* out) {
+SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumulate) {
   T product[Size];
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
@@ -210,7 +212,7 @@ SHEAFNN_INLINE void add_channel_products(const T* a, const T* b, S* out) {
     SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i];
     SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i];
   }
-  add_lane_sums<Size>(product, out);
+  lane_sums<Size>(product, out, accumulate);
 }
 /// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
 template <int D, class T, class S>
@@ -244,26 +246,27 @@ void add_off_diagonal_gradient(int threads, const Graph& graph, const DiffusionS
         load_coordinates<D>(w_c + v, channels, w_v);
         load_coordinates<D>(r_c + u, channels, r_u);
         load_coordinates<D>(r_c + v, channels, r_v);
-        add_channel_products<D, size>(r_u, w_v, w_u, r_v, block + e * size);
+        channel_products<D, size>(r_u, w_v, w_u, r_v, block + e * size, true);
       }
     });
   });
 }
 
-/// What the backward pass of W = S Y, R = L W, Z = S R reads, n × d' × f each.
+/// What the backward pass of W = S Y, R = L W reads, n × d' × f each.
 template <class S>
 struct DiffusionSteps {
-  const S *y, *w, *r, *r_bar;  ///< r_bar = S z_bar
+  const S *y, *w, *r_bar;
 };
 
-/// The derivative of ⟨Z̄, Δ Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and added to the gradients of
-/// L_uv (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (Z̄_u R_uᵀ + W̄_u Y_uᵀ).
+/// The derivative of ⟨R̄, L S Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv
+/// (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to that of Z = S R).
 ///
-/// \param z_bar  n × d' × f; becomes Ȳ
+/// \param y_bar       n × d' × f, overwritten
+/// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
 void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& shape,
-                      const NetworkSheaf<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* z_bar,
-                      NetworkSheafGradient<Family, S>& gradient) {
+                      const NetworkSheaf<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
+                      NetworkSheafGradient<Family, S>& gradient, bool accumulate) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = Family::kind != MapKind::fixed;
   using Sizes = BlockSizes<Family>;
@@ -275,9 +278,10 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
       const Index last_arc = graph.arc_count() - 1;
       const S *w_c = steps.w + c, *bar_c = steps.r_bar + c;
       S* edge_bar = gradient.off_diagonal_bar.data();
+      const bool add = accumulate || c > 0;
       for (Index u = begin; u < end; ++u) {
         const Index first = offset[u], last = offset[u + 1];
-        T r_bar[D], w[D], w_bar[D], y_bar[D];
+        T r_bar[D], w[D], w_bar[D], out[D];
         load_coordinates<D>(bar_c + u * row, channels, r_bar);
         load_coordinates<D>(w_c + u * row, channels, w);
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w_bar[i] = T(S(0));
@@ -301,23 +305,22 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
           detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(e), other_bar, w_bar);
           if constexpr (learned) {
             load_coordinates<D>(w_c + v, channels, other);
-            add_channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport);
+            channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport,
+                                                  add);
           }
         }
-        detail::scale_block<Family>(sheaf.scale(u), w_bar, y_bar);
-        S* z_bar_u = z_bar + u * row + c;
+        detail::scale_block<Family>(sheaf.scale(u), w_bar, out);
         if constexpr (learned) {
-          T y[D], r[D], z[D];
+          T y[D];
           load_coordinates<D>(steps.y + u * row + c, channels, y);
-          load_coordinates<D>(steps.r + u * row + c, channels, r);
-          load_coordinates<D>(static_cast<const S*>(z_bar_u), channels, z);
-          add_channel_products<D, Sizes::gram>(z, r, w_bar, y, gradient.scale_bar.data() + u * Sizes::gram);
-          add_channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram);
+          channel_products<D, Sizes::gram>(w_bar, y, gradient.scale_bar.data() + u * Sizes::gram, true);
+          channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram, add);
         }
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(z_bar_u + i * channels, y_bar[i]);
+        S* y_bar_u = y_bar + u * row + c;
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(y_bar_u + i * channels, out[i]);
         for (Index i = D; i < shape.coordinates; ++i) {
           const auto value = filtered<T>(shape, bar_c, target, first, last, u, i);
-          store(z_bar_u + i * channels, T(shape.inverse_root[u]) * value);
+          store(y_bar_u + i * channels, T(shape.inverse_root[u]) * value);
         }
       }
     });

@@ -217,7 +217,7 @@ class FeatureMixing {
             SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = load<T>(b + (u + j) * f + c);
             SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) sum[k] += left[k / D] * right[k % D];
           }
-          add_lane_sums<D * D>(sum, out);
+          lane_sums<D * D>(sum, out, true);
         } else {
           for (Index i = 0; i < d; ++i) {
             for (Index j = 0; j < d; ++j) {

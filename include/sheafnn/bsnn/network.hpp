@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "sheafnn/bsnn/sheaf_learner.hpp"
 #include "sheafnn/bsnn/training_pass.hpp"
 #include "sheafnn/bsnn/variational_sheaf.hpp"
+#include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
@@ -78,7 +80,8 @@ class Network {
   void set_threads(int threads) noexcept { threads_ = threads; }
   /// Derivatives of the last training pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
-  /// Log-probabilities of the last forward pass: node u, class c at [u · class_stride() + c].
+  /// Log-probabilities of the last forward pass: node u, or its place among the nodes the pass was asked for, and
+  /// class c at [u · class_stride() + c].
   [[nodiscard]] const S* log_probabilities() const noexcept { return output_.log_probabilities(); }
   [[nodiscard]] Index class_stride() const noexcept { return output_.stride(); }
 
@@ -102,6 +105,7 @@ class Network {
     const double share = 1 / static_cast<double>(samples);
     const bool closed_form = pass.kl_estimator == KlEstimator::closed_form;
     const double pair_share = share / static_cast<double>(sheaves_.size());
+    const NodeSelection nodes = pass.only_nodes ? NodeSelection(pass.nodes) : NodeSelection(graph_.node_count());
     PassResult result;
     clear_gradient(parameters);
     encode(parameters, pass, pass.learned ? this : nullptr);
@@ -111,7 +115,7 @@ class Network {
       sheaf_gradient_.weight_bar.fill(S(0));
     }
     for (Index k = 0; k < samples; ++k) {
-      forward_sample(parameters, pass, static_cast<std::uint32_t>(k), k, true);
+      forward_sample(parameters, pass, nodes, static_cast<std::uint32_t>(k), k, true);
       result.nll += share * output_.loss(pass.labels, pass.nodes);
       if constexpr (Model::bayesian) {
         if (!closed_form) {
@@ -137,19 +141,23 @@ class Network {
   /// \param noise  explicit noise as in TrainingPass, or empty
   /// \param learned  a network of the same model and graph whose learn() of these parameters holds (\returns
   ///                 true), or null; no learn() may run meanwhile
+  /// \param nodes    whose log_probabilities() are wanted, in increasing order; empty: all nodes
   /// \returns the number of samples drawn: 1 when nothing is random
   template <class Use>
   Index evaluate(const ParameterSet<S>& parameters, std::uint64_t seed, std::uint32_t epoch, Index samples,
-                 const Use& use, const std::vector<const S*>& noise = {}, const Network* learned = nullptr) {
+                 const Use& use, const std::vector<const S*>& noise = {}, const Network* learned = nullptr,
+                 std::span<const std::int32_t> nodes = {}) {
     TrainingPass<S> pass;
     pass.seed = seed;
     pass.epoch = epoch;
     pass.noise = noise;
     encode(parameters, pass, learned);
     const Index count = samples_of(samples);
+    const NodeSelection wanted = nodes.empty() ? NodeSelection(graph_.node_count()) : NodeSelection(nodes);
     for (Index k = 0; k < count; ++k) {
       // Evaluation draws from the upper half of the sample numbers, so that it shares no noise with training.
-      forward_sample(parameters, pass, static_cast<std::uint32_t>(0x8000 + k % 0x8000), k, false, count > 1);
+      const std::uint32_t sample = static_cast<std::uint32_t>(0x8000 + k % 0x8000);
+      forward_sample(parameters, pass, wanted, sample, k, false, count > 1);
       use(k);
     }
     return count;
@@ -214,27 +222,29 @@ class Network {
     posterior_.activate(threads_, learners_[0]);
   }
 
-  /// All layers and the output of one sample.
+  /// All layers and, for `nodes`, the output of one sample.
   ///
   /// \param training   keep what the backward pass reads
   /// \param same_input  more than one sample starts from these embeddings: mix them once
-  void forward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, std::uint32_t sample,
-                      Index noise_index, bool training, bool same_input = false) {
+  void forward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, const NodeSelection& nodes,
+                      std::uint32_t sample, Index noise_index, bool training, bool same_input = false) {
     using Mixed = typename DiffusionLayer<Family, S>::Mixed;
     const S* x = embedding_;
+    const NodeSelection all(graph_.node_count());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const std::uint32_t layer = static_cast<std::uint32_t>(l);
       if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x, training);
+      const NodeSelection& here = l + 1 < layers_.size() ? all : nodes;  // others are diffused further
       if (training) {
         layers_[l].forward(threads_, parameters, sheaf_of(l), x,
-                           dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample));
+                           dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample), here);
       } else {
         const Mixed mixed = l > 0 || !same_input ? Mixed::no : noise_index > 0 ? Mixed::known : Mixed::wanted;
-        layers_[l].evaluate(threads_, parameters, sheaf_of(l), x, mixed, scratch_[0].data());
+        layers_[l].evaluate(threads_, parameters, sheaf_of(l), x, here, mixed, scratch_[0].data());
       }
       x = layers_[l].output();
     }
-    output_.forward(threads_, parameters, x);
+    output_.forward(threads_, parameters, x, nodes);
   }
 
   [[nodiscard]] NetworkSheaf<Family, S>& sheaf_of(std::size_t layer) {
@@ -292,14 +302,14 @@ class Network {
   /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
   void backward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, double share,
                        double monte_carlo_weight) {
-    output_.backward(threads_, parameters, layers_.back().output(), pass.labels, pass.nodes, share, x_bar_.data(),
+    S* output_bar = scratch_[0].data();
+    output_.backward(threads_, parameters, layers_.back().output(), pass.labels, pass.nodes, share, output_bar,
                      gradient_);
     for (std::size_t l = layers_.size(); l-- > 0;) {
-      if (l + 1 == layers_.size() || l + 1 < sheaves_.size()) {
-        sheaf_gradient_.clear(threads_);
-      }
-      layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, x_bar_.data(), scratch_[0].data(),
-                          scratch_[1].data(), gradient_);
+      const bool same_sheaf = l + 1 < layers_.size() && l + 1 >= sheaves_.size();
+      layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, same_sheaf, output_bar,
+                          x_bar_.data(), scratch_[0].data(), scratch_[1].data(), gradient_);
+      output_bar = x_bar_.data();
       if (l < sheaves_.size()) backward_sheaf(parameters, l, monte_carlo_weight);
     }
   }

@@ -51,13 +51,6 @@ struct NetworkSheafGradient {
         map_bar(keep_maps ? blocks.block_count() * 2 * Sizes::map * EdgeBlocks<S>::width : 0),
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
 
-  /// Zeros the derivatives that layers add to.
-  void clear(int threads) {
-    for (Buffer<S>* buffer : {&off_diagonal_bar, &degree_bar, &scale_bar}) {
-      clear_array(threads, buffer->size(), buffer->data());
-    }
-  }
-
   Buffer<S> off_diagonal_bar;  ///< per edge {u, v}, u < v: derivative of L_uv = −Q_e (input)
   Buffer<S> degree_bar;        ///< per node: derivative of D_u (input; the total after backward)
   Buffer<S> scale_bar;         ///< per node: derivative of S_u, not symmetrised (input)

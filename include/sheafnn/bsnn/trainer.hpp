@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
@@ -89,45 +91,30 @@ struct TrainResult {
   std::vector<EpochReport> history;
   double epoch_seconds = 0;     ///< per epoch, on average, without on_epoch
   double train_seconds = 0;     ///< of that forward, backward, Adam
-  double evaluate_seconds = 0;  ///< and prediction of all nodes with `samples` samples; the two may overlap
+  double evaluate_seconds = 0;  ///< and prediction with `samples` samples; the two may overlap
 };
 
 namespace detail {
 
-/// Mean over posterior samples of the class probabilities, n × C row-major.
+/// Mean over posterior samples of the class probabilities of some nodes, in increasing order; n × C row-major, 0 for
+/// the others.
 template <class Model>
 void mean_probabilities(Network<Model>& network, const ParameterSet<typename Model::Scalar>& parameters,
                         std::uint64_t seed, std::uint32_t epoch, Index samples, Index classes,
-                        std::vector<double>& probabilities, const Network<Model>* learned = nullptr) {
+                        std::span<const std::int32_t> nodes, std::vector<double>& probabilities,
+                        const Network<Model>* learned = nullptr) {
   std::fill(probabilities.begin(), probabilities.end(), 0.0);
-  const Index n = network.graph().node_count();
   const auto add = [&](Index) {
-    add_probabilities(network.threads(), n, classes, network.log_probabilities(), network.class_stride(),
-                      probabilities.data());
+    add_probabilities(network.threads(), NodeSelection(nodes), classes, network.log_probabilities(),
+                      network.class_stride(), probabilities.data());
   };
-  const Index drawn = network.evaluate(parameters, seed, epoch, samples, add, {}, learned);
+  const Index drawn = network.evaluate(parameters, seed, epoch, samples, add, {}, learned, nodes);
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }
 
 [[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value) {
   throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
                                   "; a smaller learning rate may help"));
-}
-
-/// Is every number finite? 0 · x is 0 for finite x and not a number otherwise, and so is the sum.
-template <class S>
-[[nodiscard]] bool all_finite(int threads, Index count, const S* values) {
-  std::atomic<bool> finite = true;
-  parallel_for(threads, count, 4096, [&](Index begin, Index end) {
-    using P = Pack<S, lanes<S>>;
-    P total = P(S(0));
-    Index i = begin;
-    for (; i + P::width <= end; i += P::width) total += P(S(0)) * P::load(values + i);
-    S sum = reduce_add(total);
-    for (; i < end; ++i) sum += S(0) * values[i];
-    if (sum != S(0)) finite = false;
-  });
-  return finite;
 }
 
 /// How an epoch may be run; the numbers are the same. Its evaluation may run beside the training pass of the next
@@ -145,16 +132,17 @@ template <class Model>
   return {{threads, false}, {threads, true}, {1, false}};
 }
 
-/// Stops a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
-template <class Model>
-void check_finite(const Model& model, const Network<Model>& network, const PassResult& pass, Index epoch) {
+/// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
+inline void check_finite(const PassResult& pass, Index epoch) {
   if (!std::isfinite(pass.nll)) throw_diverged(epoch, "the negative log-likelihood", pass.nll);
   if (!std::isfinite(pass.kl)) throw_diverged(epoch, "the KL term", pass.kl);
-  const auto& all = network.gradient();
-  if (all_finite(network.threads(), all.size(), all.data())) return;
-  for (const ParameterInfo& info : model.parameters().info()) {
+}
+/// … after the step, when it found a gradient that is not finite, …
+template <class S>
+void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch) {
+  for (const ParameterInfo& info : parameters.info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
-      const double value = static_cast<double>(all[i]);
+      const double value = static_cast<double>(gradient[i]);
       if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value);
     }
   }
@@ -191,6 +179,9 @@ class TrainingRun {
     result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
     pass_.labels = data.labels;
     pass_.nodes = split.train;
+    pass_.only_nodes = true;
+    std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
+               std::back_inserter(evaluated_));
     pass_.seed = options.seed;
     pass_.input_dropout = options.input_dropout;
     pass_.dropout = options.dropout;
@@ -249,17 +240,27 @@ class TrainingRun {
     result_.train_seconds += seconds_since(start);
   }
 
+  [[nodiscard]] double decay_of(const ParameterInfo& info) const noexcept {
+    return info.group == ParameterGroup::sheaf_learner ? options_.sheaf_decay : options_.weight_decay;
+  }
+
   /// Adam's step after the pass of an epoch; begins the epoch's report.
   void step(Index epoch) {
     const auto start = Clock::now();
-    check_finite(model_, network_, loss_, epoch);
+    check_finite(loss_, epoch);
     adam_.begin_step();
-    for (const ParameterInfo& info : parameters_.info()) {
-      const double decay =
-          info.group == ParameterGroup::sheaf_learner ? options_.sheaf_decay : options_.weight_decay;
-      adam_.update(network_.threads(), info.offset, info.offset + info.size, decay, network_.gradient().data(),
-                   parameters_.values().data());
+    const Buffer<S>& gradient = network_.gradient();
+    bool finite = true;
+    const std::vector<ParameterInfo>& all = parameters_.info();
+    for (auto first = all.begin(); first != all.end();) {
+      const double decay = decay_of(*first);
+      const auto last = std::find_if(first, all.end(), [&](const auto& info) { return decay_of(info) != decay; });
+      const Index end = last != all.end() ? last->offset : parameters_.size();
+      finite &= adam_.update(network_.threads(), first->offset, end, decay, gradient.data(),
+                             parameters_.values().data());
+      first = last;
     }
+    if (!finite) check_finite(parameters_, gradient, epoch);
     pass_.learned = network_.learn(parameters_);
     report_ = {epoch, loss_.loss, loss_.nll, loss_.kl, pass_.kl_weight};
     result_.train_seconds += seconds_since(start);
@@ -270,7 +271,7 @@ class TrainingRun {
     const auto start = Clock::now();
     const Index classes = model_.options().classes;
     mean_probabilities(network, parameters_, options_.seed, static_cast<std::uint32_t>(report_.epoch),
-                       options_.samples, classes, probabilities_, pass_.learned ? &network_ : nullptr);
+                       options_.samples, classes, evaluated_, probabilities_, pass_.learned ? &network_ : nullptr);
     check_finite(probabilities_, report_.epoch);
     report_.validation_loss = negative_log_likelihood(probabilities_, classes, data_.labels, split_.validation);
     report_.validation_accuracy = accuracy(probabilities_, classes, data_.labels, split_.validation);
@@ -304,6 +305,7 @@ class TrainingRun {
   std::optional<Network<Model>> aside_;  ///< for evaluations beside a training pass
   Adam<S> adam_;
   Buffer<S> best_values_;
+  std::vector<std::int32_t> evaluated_;  ///< validation and test nodes
   std::vector<double> probabilities_, best_probabilities_;
   TrainingPass<S> pass_;
   PassResult loss_;

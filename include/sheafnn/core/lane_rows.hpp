@@ -157,20 +157,20 @@ SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, 16>* out) {
   SHEAFNN_UNROLL for (int k = 0; k < Packs; ++k) out[k].chunk[0] = t[k];
 }
 
-/// Adds the sums over lanes of three or four packs to out.
+/// out = (out +) the sums over lanes of three or four packs.
 template <int Packs>
-SHEAFNN_INLINE void add_quad_sums(const Pack<float, 16>* in, float* out) {
+SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumulate) {
   __m512 t[4];
   take_quad<Packs>(in, t);
   const __m512 rows = _mm512_add_ps(_mm512_add_ps(t[0], t[1]), _mm512_add_ps(t[2], t[3]));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(rows), _mm512_maskz_extractf32x8_ps(0xFF, rows, 1));
   const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   if constexpr (Packs == 4) {
-    _mm_storeu_ps(out, _mm_add_ps(_mm_loadu_ps(out), sum));
+    _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
   } else {
     alignas(16) float value[4];
     _mm_store_ps(value, sum);
-    for (int i = 0; i < Packs; ++i) out[i] += value[i];
+    for (int i = 0; i < Packs; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
   }
 }
 
@@ -317,20 +317,20 @@ SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
   lanes_to_rows<K, Stride>(in, count, [=](int lane) { return rows + lane * Stride; });
 }
 
-/// Adds the sums over lanes of `Count` packs to out[0 … Count).
+/// out[0 … Count) = (out +) the sums over lanes of `Count` packs.
 template <int Count, class T, class S>
-SHEAFNN_INLINE void add_lane_sums(const T* in, S* out) {
+SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   int first = 0;
 #if SHEAFNN_AVX512
   if constexpr (std::is_same_v<T, Pack<float, 16>> && Count >= 3) {
     constexpr int whole = Count % 4 == 3 ? Count + 1 : Count / 4 * 4;
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
-      (detail::add_quad_sums<std::min(4, Count - 4 * q)>(in + 4 * q, out + 4 * q), ...);
+      (detail::quad_sums<std::min(4, Count - 4 * q)>(in + 4 * q, out + 4 * q, accumulate), ...);
     }(std::make_integer_sequence<int, whole / 4>{});
     first = whole;
   }
 #endif
-  for (int k = first; k < Count; ++k) out[k] += reduce_add(in[k]);
+  for (int k = first; k < Count; ++k) out[k] = accumulate ? out[k] + reduce_add(in[k]) : reduce_add(in[k]);
 }
 
 }  // namespace sheafnn

@@ -2,8 +2,10 @@
 /// Adam (Kingma, Ba 2015) with L2 weight decay added to the gradient, one decay for each parameter group.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
@@ -60,22 +62,35 @@ struct Adam {
   void begin_step() noexcept { ++step_count; }
 
   /// Updates parameters [begin, end) of `value` by their gradient plus weight_decay · value.
-  void update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
+  ///
+  /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
+  bool update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
     const double t = static_cast<double>(step_count);
     const S rate = static_cast<S>(AdamConstants::step_rate(learning_rate, t));
     const S root_scale = static_cast<S>(AdamConstants::root_scale(t));
     const S decay = static_cast<S>(weight_decay);
     S* m = first_moment.data();
     S* v = second_moment.data();
-    parallel_for(threads, end - begin, 4096, [=](Index from, Index to) {
-      for_tiles<S>(begin + from, begin + to, [=]<class T>(Index i) {
+    std::atomic<bool> finite = true;
+    parallel_for(threads, end - begin, 4096, [=, &finite](Index from, Index to) {
+      using P = Pack<S, lanes<S>>;
+      P zeros = P(S(0));
+      for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
         T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
-        adam_step<T>(load<T>(gradient + i) + T(decay) * x, rate, root_scale, first, second, x);
+        const T g = load<T>(gradient + i);
+        adam_step<T>(g + T(decay) * x, rate, root_scale, first, second, x);
         store(m + i, first);
         store(v + i, second);
         store(value + i, x);
+        if constexpr (std::is_same_v<T, P>) {
+          zeros += P(S(0)) * g;
+        } else {
+          zeros += P(S(0) * reduce_add(g));
+        }
       });
+      if (reduce_add(zeros) != S(0)) finite = false;
     });
+    return finite;
   }
 };
 

@@ -12,6 +12,7 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/node_selection.hpp"
 
 namespace sheafnn {
 
@@ -62,34 +63,39 @@ void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index s
   });
 }
 
-/// sum (rows × classes) += e^log_probabilities (row stride `stride`, which is finite where it fills up).
+/// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per place in `nodes`, row stride `stride`,
+/// which is finite where it fills up).
 template <class S>
-void add_probabilities(int threads, Index rows, Index classes, const S* log_probabilities, Index stride,
-                       double* sum) {
-  parallel_for(threads, rows, 64, [=](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
+void add_probabilities(int threads, const NodeSelection& nodes, Index classes, const S* log_probabilities,
+                       Index stride, double* sum) {
+  parallel_for(threads, nodes.count(), 64, [=](Index begin, Index end) {
+    for (Index place = begin; place < end; ++place) {
+      double* out = sum + nodes[place] * classes;
       S value[64];
       for (Index from = 0; from < classes; from += 64) {
         const Index count = std::min<Index>(64, classes - from);
         const Index filled = std::min((count + 7) / 8 * 8, stride - from);  // whole tiles
         for_tiles<S>(0, filled, [&]<class T>(Index c) {
           using std::exp;
-          store(value + c, exp(load<T>(log_probabilities + u * stride + from + c)));
+          store(value + c, exp(load<T>(log_probabilities + place * stride + from + c)));
         });
-        for (Index c = 0; c < count; ++c) sum[u * classes + from + c] += static_cast<double>(value[c]);
+        for (Index c = 0; c < count; ++c) out[from + c] += static_cast<double>(value[c]);
       }
     }
   });
 }
 
-/// −(1/|nodes|) Σ_{u ∈ nodes} log p(label u | u); `log_probabilities` has row stride `stride`.
+/// −(1/|nodes|) Σ_{u ∈ nodes} log p(label u | u); `log_probabilities` has row stride `stride` and a row for each node
+/// of the graph, or, when `only_nodes`, for each of `nodes`.
 template <class S>
 [[nodiscard]] double mean_negative_log_likelihood(const S* log_probabilities, Index stride,
                                                   std::span<const std::int32_t> labels,
-                                                  std::span<const std::int32_t> nodes) {
+                                                  std::span<const std::int32_t> nodes, bool only_nodes = false) {
   double sum = 0;
+  Index place = 0;
   for (const std::int32_t u : nodes) {
-    sum -= static_cast<double>(log_probabilities[u * stride + labels[static_cast<std::size_t>(u)]]);
+    const Index row = only_nodes ? place++ : u;
+    sum -= static_cast<double>(log_probabilities[row * stride + labels[static_cast<std::size_t>(u)]]);
   }
   return sum / static_cast<double>(nodes.size());
 }
@@ -99,14 +105,16 @@ template <class S>
 template <class S>
 void negative_log_likelihood_backward(Index rows, Index classes, const S* log_probabilities, Index stride,
                                       std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
-                                      S weight, S* logits_bar) {
-  std::fill_n(logits_bar, rows * stride, S(0));
+                                      S weight, S* logits_bar, bool only_nodes = false) {
+  if (!only_nodes) std::fill_n(logits_bar, rows * stride, S(0));
   const S share = weight / static_cast<S>(nodes.size());
+  Index place = 0;
   for (const std::int32_t u : nodes) {
-    S* row = logits_bar + u * stride;
+    const Index at = (only_nodes ? place++ : u) * stride;
+    S* row = logits_bar + at;
     for_tiles<S>(0, classes, [&]<class T>(Index c) {
       using std::exp;
-      store(row + c, T(share) * exp(load<T>(log_probabilities + u * stride + c)));
+      store(row + c, T(share) * exp(load<T>(log_probabilities + at + c)));
     });
     row[labels[static_cast<std::size_t>(u)]] -= share;
   }
