@@ -276,6 +276,8 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();
       const Index last_arc = graph.arc_count() - 1;
+      const Edge* edges = graph.edges().data();
+      const Index last_edge = graph.edge_count() - 1;
       const S *w_c = steps.w + c, *bar_c = steps.r_bar + c;
       S* edge_bar = gradient.off_diagonal_bar.data();
       const bool add = accumulate || c > 0;
@@ -294,12 +296,13 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
                                                                       bar_c + target[arc] * row, channels, w_bar);
         }
         for (; arc < last; ++arc) {
+          const Index e = graph.edge_of(arc);
           const Index ahead = target[std::min(arc + 6, last_arc)] * row, v = target[arc] * row;
+          const Index due = edges[std::min(e + 4, last_edge)].v * row;
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
             SHEAFNN_PREFETCH(bar_c + ahead + i * channels);
-            if (learned) SHEAFNN_PREFETCH(w_c + ahead + i * channels);
+            if (learned) SHEAFNN_PREFETCH(w_c + due + i * channels);
           }
-          const Index e = graph.edge_of(arc);
           T other_bar[D], other[D];
           load_coordinates<D>(bar_c + v, channels, other_bar);
           detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(e), other_bar, w_bar);
