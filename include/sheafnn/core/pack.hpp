@@ -234,6 +234,20 @@ SHEAFNN_PACK_FUNCTION(log)
 }
 #endif
 
+/// e^min(a, 0), T = float, double or Pack.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T exp_of_negative(const T& a) {
+  using std::exp;
+  return exp(select(a > T(0), T(0), a));
+}
+#if SHEAFNN_AVX512
+[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> exp_of_negative(const Pack<float, 16>& a) {
+  Pack<float, 16> r;
+  r.chunk[0] = detail::exp_of_negative16(a.chunk[0]);
+  return r;
+}
+#endif
+
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
   Pack<T, W> r;

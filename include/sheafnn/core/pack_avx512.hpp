@@ -42,5 +42,23 @@ SHEAFNN_INLINE __m512 exp16(__m512 x) {
   return _mm512_maskz_scalef_ps(all_lanes, _mm512_fmadd_ps(_mm512_fmadd_ps(high, cube, low), square, line), q);
 }
 
+/// e^min(x, 0), whose absolute error is below an epsilon, which is all that counts beside 1: 2^q 2^f, q = round(x /
+/// log 2), |f| ≤ ½, and a polynomial of 2^f (at Chebyshev's nodes) that is 1 at 0. Not a number stays one.
+SHEAFNN_INLINE __m512 exp_of_negative16(__m512 x) {
+  const __m512 binary = _mm512_set1_ps(1.44269504088896341F);
+  x = _mm512_maskz_min_ps(all_lanes, _mm512_setzero_ps(), x);  // the second of two, where one is no number
+  x = _mm512_maskz_max_ps(all_lanes, _mm512_set1_ps(-104.5F), x);
+  const __m512 q = _mm512_maskz_roundscale_ps(all_lanes, _mm512_mul_ps(x, binary),
+                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 f = _mm512_fmsub_ps(x, binary, q);
+  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(1.545316336e-4F), f, _mm512_set1_ps(1.339086331e-3F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(9.618083015e-3F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(5.550356954e-2F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(2.402265072e-1F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.931471825e-1F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0F));
+  return _mm512_maskz_scalef_ps(all_lanes, p, q);
+}
+
 }  // namespace sheafnn::detail
 #endif

@@ -13,8 +13,7 @@ namespace sheafnn {
 /// ELU(x) = x for x > 0, eˣ − 1 otherwise.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T elu(const T& x) {
-  using std::exp;
-  return select(x > T(0), x, exp(select(x > T(0), T(0), x)) - T(1));
+  return select(x > T(0), x, exp_of_negative(x) - T(1));
 }
 
 /// ELU′(x) from y = ELU(x): 1 for y > 0, 1 + y otherwise.
@@ -26,8 +25,7 @@ template <class T>
 /// ELU′(x): 1 for x > 0, eˣ otherwise.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T elu_derivative(const T& x) {
-  using std::exp;
-  return select(x > T(0), T(1), exp(select(x > T(0), T(0), x)));
+  return exp_of_negative(x);
 }
 
 /// 1 / (1 + e⁻ˣ), without overflow.
