@@ -90,6 +90,17 @@ SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
 
 }  // namespace detail
 
+/// for_tiles() over the channels, with their number as a constant where it is a pack's and rows have nothing but D
+/// learned coordinates (0: elsewhere).
+template <int D, class S, class Body>
+SHEAFNN_INLINE void for_channels(const DiffusionShape<S>& shape, const Body& body) {
+  if (shape.channels == lanes<S> && shape.coordinates == D) {
+    body.template operator()<Pack<S, lanes<S>>, lanes<S>>(0);
+  } else {
+    for_tiles<S>(0, shape.channels, [&]<class T>(Index c) { body.template operator()<T, 0>(c); });
+  }
+}
+
 /// W = S Y for the rows y, w of `nodes` nodes from `first` on.
 template <class Family, class S>
 void scale_rows(const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf, Index first, Index nodes,
@@ -145,9 +156,9 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
              const NodeSelection& nodes, const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
-  const Index channels = shape.channels, row = shape.row();
   parallel_for(threads, nodes.count(), 16, [&](Index begin, Index end) {
-    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for_channels<D>(shape, [&]<class T, Index Fixed>(Index c) {
+      const Index channels = Fixed > 0 ? Fixed : shape.channels, row = Fixed > 0 ? D * Fixed : shape.row();
       const Use use_here = use;
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();

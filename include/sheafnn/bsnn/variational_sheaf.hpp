@@ -3,7 +3,9 @@
 /// from the sheaf learner, reparametrised samples into a NetworkSheaf, the KL term, and the backward pass of each.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "sheafnn/bsnn/edge_blocks.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
@@ -58,18 +60,18 @@ class VariationalSheaf {
 
   /// Draws the maps of one block of edges; for NetworkSheaf::build().
   void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
+    P draw[2][Q::noise_size];
     for (int side = 0; side < 2; ++side) {
       prefetch_lanes<Q::location_size>(parameter(block, side));
       prefetch_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W);
-      P parameters[Q::location_size], scales[Q::scale_size > 0 ? Q::scale_size : 1], draw[Q::noise_size];
-      if (noise.values != nullptr) {
-        gather_explicit(noise.values, blocks_->arcs(block, side), draw);
-      } else {
-        Q::draw_noise(noise.stream, arc_numbers(block, side), draw);
-      }
+      if (noise.values != nullptr) gather_explicit(noise.values, blocks_->arcs(block, side), draw[side]);
+    }
+    if (noise.values == nullptr) draw_both(noise.stream, block, draw);
+    for (int side = 0; side < 2; ++side) {
+      P parameters[Q::location_size], scales[Q::scale_size > 0 ? Q::scale_size : 1];
       load_lanes<Q::location_size>(parameter(block, side), parameters);
       load_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W, scales);
-      Q::sample_scaled(parameters, scales, draw, map[side]);
+      Q::sample_scaled(parameters, scales, draw[side], map[side]);
     }
   }
   /// The same, written to `sheaf`.
@@ -186,11 +188,17 @@ class VariationalSheaf {
     return per_pair(sum);
   }
 
-  [[nodiscard]] Pack<std::uint32_t, W> arc_numbers(Index block, int side) const {
-    const std::int32_t* arcs = blocks_->arcs(block, side);
-    std::uint32_t numbers[W];
-    for (int lane = 0; lane < W; ++lane) numbers[lane] = static_cast<std::uint32_t>(arcs[lane]);
-    return Pack<std::uint32_t, W>::load(numbers);
+  /// The noise of both sides in packs of twice the width, whose halves hide each other's latency.
+  void draw_both(const Stream& stream, Index block, P (&draw)[2][Q::noise_size]) const {
+    std::uint32_t arcs[2 * W];
+    for (int side = 0; side < 2; ++side) std::copy_n(blocks_->arcs(block, side), W, arcs + side * W);
+    Pack<S, 2 * W> both[Q::noise_size];
+    Q::draw_noise(stream, Pack<std::uint32_t, 2 * W>::load(arcs), both);
+    for (int k = 0; k < Q::noise_size; ++k) {
+      S values[2 * W];
+      both[k].store(values);
+      for (int side = 0; side < 2; ++side) draw[side][k] = P::load(values + side * W);
+    }
   }
   static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
     if constexpr (Family::kind == MapKind::rotation) {

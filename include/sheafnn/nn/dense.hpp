@@ -113,12 +113,6 @@ void add_array(int threads, Index count, const S* in, S* out) {
   });
 }
 
-/// Sets a long array to 0.
-template <class S>
-void clear_array(int threads, Index count, S* out) {
-  parallel_for(threads, count, 2048, [=](Index begin, Index end) { std::fill(out + begin, out + end, S(0)); });
-}
-
 /// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.
 template <class S>
 [[nodiscard]] constexpr Index padded(Index count) {
