@@ -72,6 +72,7 @@ void run_step(benchmark::State& state, Index edges, int threads) {
     sheafnn::TrainingPass<float> pass;
     pass.labels = data.labels;
     pass.nodes = data.splits[0].train;
+    pass.only_nodes = true;
     pass.epoch = epoch;
     pass.input_dropout = 0.5;
     pass.dropout = 0.3;

@@ -298,6 +298,33 @@ TEST_CASE_TEMPLATE("pack: elementary functions at their limits", P, SHEAFNN_FLOA
   CHECK(everywhere(tanh(P(nan)), nan));
 }
 
+TEST_CASE_TEMPLATE("sums over lanes, written or added", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  const auto check = [&]<int K>(std::integral_constant<int, K>) {
+    CAPTURE(K);
+    P packs[K];
+    T expected[K];
+    for (int k = 0; k < K; ++k) {
+      T values[P::width];
+      expected[k] = T(0);
+      for (int l = 0; l < P::width; ++l) expected[k] += values[l] = static_cast<T>(k * k + 3 * l - 5);  // exact
+      packs[k] = P::load(values);
+    }
+    std::vector<T> out(static_cast<std::size_t>(K + 2), std::numeric_limits<T>::quiet_NaN());
+    out.front() = out.back() = T(-1);
+    for (int times = 1; times <= 2; ++times) {
+      sheafnn::lane_sums<K>(packs, out.data() + 1, times == 2);
+      for (int k = 0; k < K; ++k)
+        CHECK(out[static_cast<std::size_t>(k + 1)] == static_cast<T>(times) * expected[k]);
+    }
+    CHECK(out.front() == T(-1));
+    CHECK(out.back() == T(-1));
+  };
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    (check(std::integral_constant<int, k + 1>{}), ...);
+  }(std::make_integer_sequence<int, 10>{});
+}
+
 TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACKS) {
   using T = typename P::value_type;
   const auto number = [](int row, int k) { return static_cast<T>(1 + 1000 * k + row); };

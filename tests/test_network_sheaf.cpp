@@ -139,10 +139,11 @@ void check_family() {
         }
       }
       sheaf.build(1, weighted ? weight.data() : nullptr);
-      for (const bool lp : {false, true}) {
-        c.lp = lp;
-        c.hp = !lp || D == 2;
-        c.channels = D == 3 ? 21 : 5;
+      for (const int filters : {0, 1, 2}) {
+        c.lp = filters == 2;
+        c.hp = filters == 1 || (filters == 2 && D == 2);
+        // As many channels as a pack has lanes, without filters: rows of constant length.
+        c.channels = filters == 0 ? sheafnn::lanes<S> : D == 3 ? 21 : 5;
         const sheafnn::DiffusionShape<S> shape(graph, D, c.lp, c.hp, c.channels);
         const Index d = D + (c.lp ? 1 : 0) + (c.hp ? 1 : 0), channels = c.channels;
         CHECK(shape.row() == d * channels);

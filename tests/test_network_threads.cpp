@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/nn/adam.hpp"
+#include "worst.hpp"
 
 namespace {
 
@@ -84,7 +86,60 @@ void check_threads(ModelOptions options, sheafnn::KlEstimator estimator) {
   CHECK(run_training<Model>(3, options, estimator) == one);
 }
 
+/// Loss and gradient of a training pass of sixteen channels.
+template <class Model>
+std::pair<double, Doubles> pass_of(bool only_nodes, int threads) {
+  const sheafnn::Dataset& data = larger_task();
+  ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = 3;
+  options.channels = 16;
+  options.layers = 2;
+  const Model model(options, 3);
+  Network<Model> network(model, data.graph, data.features, threads);
+  sheafnn::TrainingPass<typename Model::Scalar> pass;
+  pass.labels = data.labels;
+  pass.nodes = data.splits[0].train;
+  pass.only_nodes = only_nodes;
+  pass.seed = 4;
+  pass.dropout = 0.2;
+  pass.kl_weight = 0.5;
+  const double loss = network.train_pass(model.parameters(), pass).loss;
+  return {loss, Doubles(network.gradient().begin(), network.gradient().end())};
+}
+
+/// The kernels of packs of sixteen floats against those of double precision, and for training nodes alone.
+template <class Family>
+void check_sixteen_channels() {
+  CAPTURE(Family::name);
+  const auto exact = pass_of<Bsnn<Family, double>>(false, 1);
+  double largest = 0;
+  for (const double g : exact.second) largest = std::max(largest, std::abs(g));
+  const auto check = [&](const std::pair<double, Doubles>& result, double bound) {
+    CHECK(std::abs(result.first - exact.first) <= bound * std::abs(exact.first));
+    REQUIRE(result.second.size() == exact.second.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < exact.second.size(); ++i)
+      worst = test::worse(worst, std::abs(result.second[i] - exact.second[i]));
+    CHECK(worst <= bound * largest);
+  };
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    for (const bool only_nodes : {false, true}) {
+      CAPTURE(only_nodes);
+      check(pass_of<Bsnn<Family, double>>(only_nodes, threads), 1e-13);  // sums in another order
+      check(pass_of<Bsnn<Family, float>>(only_nodes, threads), 1e-5);    // a hundred roundings of 1e-7
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("sixteen channels: single against double precision, all nodes against some") {
+  check_sixteen_channels<Diagonal<3>>();
+  check_sixteen_channels<SpecialOrthogonal<3>>();
+  check_sixteen_channels<GeneralLinear<2>>();
+}
 
 TEST_CASE("results are the same bits for any number of threads: Bayesian") {
   ModelOptions options;

@@ -424,6 +424,26 @@ void check_adam() {
   }
 }
 
+/// An update tells whether the gradient is finite, wherever it is not, and however large it is.
+template <class S>
+void check_adam_finiteness() {
+  constexpr Index count = 2 * sheafnn::lanes<S> + sheafnn::lanes<S> / 2 + 5;
+  const auto finite = [&](Index place, S number) {
+    std::vector<S> gradient(static_cast<std::size_t>(count), std::numeric_limits<S>::max()),
+        value(gradient.size());
+    if (place < count) gradient[static_cast<std::size_t>(place)] = number;
+    sheafnn::Adam<S> adam(count, 0.01);
+    adam.begin_step();
+    return adam.update(1, 0, count, 0.0, gradient.data(), value.data());
+  };
+  CHECK(finite(count, S(0)));
+  for (Index place = 0; place < count; ++place) {
+    CAPTURE(place);
+    CHECK_FALSE(finite(place, std::numeric_limits<S>::infinity()));
+    CHECK_FALSE(finite(place, std::numeric_limits<S>::quiet_NaN()));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
@@ -584,6 +604,7 @@ TEST_CASE("dropout masks") {
   CHECK(in_place == out);
 }
 
+TEST_CASE_TEMPLATE("Adam tells whether the gradient is finite", S, float, double) { check_adam_finiteness<S>(); }
 TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {

@@ -370,17 +370,29 @@ TEST_CASE("options of training that are refused") {
                        "samples: 0 is not allowed; must be between 1 and 32768", std::invalid_argument);
 }
 
-TEST_CASE("a run that diverges stops and says where") {
-  const auto message = [](auto model, double rate) -> std::string {
-    TrainOptions options = train_options();
+TEST_CASE("a run that diverges stops, says where, and leaves the model as it was") {
+  const auto message = [](auto model, double rate, TrainOptions options = train_options()) -> std::string {
     options.learning_rate = rate;
+    const auto before = model.parameters().values();
     try {
       static_cast<void>(sheafnn::train(model, karate(), karate().splits[0], options));
     } catch (const std::runtime_error& error) {
+      CHECK(std::equal(before.begin(), before.end(), model.parameters().values().begin()));
       return error.what();
     }
     return "nothing was thrown";
   };
+  // Rates at which the loss is finite, and its derivatives are not.
+  ModelOptions small = model_options();
+  small.channels = 4;
+  small.layers = 2;
+  small.add_lp = false;
+  bool gradient = false;
+  for (const double rate : {3e9, 1e10, 1e11, 1e12}) {
+    const std::string text = message(Bsnn<SpecialOrthogonal<2>>(small, 1), rate, TrainOptions());
+    gradient = gradient || text.find(": the gradient of ") != std::string::npos;
+  }
+  CHECK(gradient);
   for (const double rate : {1e20, 1e30, 1e38}) {
     CAPTURE(rate);
     for (const std::string& text : {message(Bsnn<Diagonal<2>>(model_options()), rate),

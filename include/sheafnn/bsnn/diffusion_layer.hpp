@@ -152,7 +152,7 @@ class DiffusionLayer {
               store(x_bar + at + i * f, T(S(0)));
               store(r_bar + at + i * f, T(S(0)));
             }
-            if (!add) std::fill_n(scale_bar, gram, S(0));
+            if (Family::kind != MapKind::fixed && !add) std::fill_n(scale_bar, gram, S(0));
             continue;
           }
           const Index from = place++ * row + c;

@@ -14,7 +14,6 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
-#include "sheafnn/nn/dense.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"

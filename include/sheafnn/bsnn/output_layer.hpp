@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <span>
 
@@ -59,6 +60,7 @@ class OutputLayer {
   /// Mean negative log-likelihood of `labels` (of all nodes) over `nodes`, which must be those of forward() where
   /// that was not asked for all.
   [[nodiscard]] double loss(std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) const {
+    assert(nodes_.all() || nodes_.count() == static_cast<Index>(nodes.size()));
     return mean_negative_log_likelihood(logits_.data(), stride_, labels, nodes, !nodes_.all());
   }
 

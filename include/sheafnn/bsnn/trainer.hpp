@@ -21,7 +21,6 @@
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/core/fastest_way.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -96,8 +95,8 @@ struct TrainResult {
 
 namespace detail {
 
-/// Mean over posterior samples of the class probabilities of some nodes, in increasing order; n × C row-major, 0 for
-/// the others.
+/// Mean over posterior samples of the class probabilities of some nodes (one at least, in increasing order); n × C
+/// row-major, 0 for the others.
 template <class Model>
 void mean_probabilities(Network<Model>& network, const ParameterSet<typename Model::Scalar>& parameters,
                         std::uint64_t seed, std::uint32_t epoch, Index samples, Index classes,
@@ -171,6 +170,7 @@ class TrainingRun {
         fastest_(static_cast<int>(ways_.size())),
         network_(model, data.graph, data.features, threads_),
         adam_(parameters_.size(), options.learning_rate),
+        first_values_(parameters_.values()),
         best_values_(parameters_.values()),
         probabilities_(static_cast<std::size_t>(data.node_count() * model.options().classes)),
         best_probabilities_(probabilities_) {
@@ -189,7 +189,23 @@ class TrainingRun {
     pass_.samples = options.training_samples;
   }
 
+  /// Whatever goes wrong, the model is left as it was.
   TrainResult run() {
+    try {
+      return trained();
+    } catch (...) {
+      std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
+      throw;
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  TrainResult trained() {
     const auto begin = Clock::now();
     double told = 0;
     train_pass(0);
@@ -223,12 +239,6 @@ class TrainingRun {
     result_.train_seconds /= count;
     result_.evaluate_seconds /= count;
     return std::move(result_);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  [[nodiscard]] static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
   /// Forward and backward pass of an epoch.
@@ -304,7 +314,7 @@ class TrainingRun {
   Network<Model> network_;
   std::optional<Network<Model>> aside_;  ///< for evaluations beside a training pass
   Adam<S> adam_;
-  Buffer<S> best_values_;
+  Buffer<S> first_values_, best_values_;
   std::vector<std::int32_t> evaluated_;  ///< validation and test nodes
   std::vector<double> probabilities_, best_probabilities_;
   TrainingPass<S> pass_;
@@ -320,6 +330,7 @@ class TrainingRun {
 ///
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
+/// \throws what options.on_epoch throws; after any of these the model is as it was
 template <class Model>
 TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {}) {
   validate(options);

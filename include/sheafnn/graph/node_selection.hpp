@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <span>
 
@@ -15,9 +16,11 @@ class NodeSelection {
  public:
   /// All nodes.
   explicit NodeSelection(Index nodes = 0) noexcept : count_(nodes) {}
-  /// The nodes of an increasing list, which must outlive the selection.
+  /// The nodes of a strictly increasing list, not empty, which must outlive the selection.
   explicit NodeSelection(std::span<const std::int32_t> nodes) noexcept
-      : count_(static_cast<Index>(nodes.size())), list_(nodes.data()) {}
+      : count_(static_cast<Index>(nodes.size())), list_(nodes.data()) {
+    assert(!nodes.empty() && std::is_sorted(nodes.begin(), nodes.end(), [](auto a, auto b) { return a <= b; }));
+  }
 
   [[nodiscard]] Index count() const noexcept { return count_; }
   [[nodiscard]] bool all() const noexcept { return list_ == nullptr; }

@@ -83,9 +83,9 @@ struct Adam {
         store(v + i, second);
         store(value + i, x);
         if constexpr (std::is_same_v<T, P>) {
-          zeros += P(S(0)) * g;
+          zeros += T(S(0)) * g;
         } else {
-          zeros += P(S(0) * reduce_add(g));
+          zeros += P(reduce_add(T(S(0)) * g));
         }
       });
       if (reduce_add(zeros) != S(0)) finite = false;

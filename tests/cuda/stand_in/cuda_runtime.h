@@ -186,7 +186,7 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   CUDA_STAND_IN_CALL();
   if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
-  if (stream->recording != nullptr) return stand_in::status(cudaErrorStreamCaptureUnsupported);
+  if (stand_in::refused_by_recording(*stream)) return stand_in::status(cudaErrorStreamCaptureUnsupported);
   stand_in::finish(*stream);
   return cudaSuccess;
 }
@@ -205,7 +205,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes
                                    cudaStream_t stream) {
   CUDA_STAND_IN_CALL();
   if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
-  if (stream->recording != nullptr) return stand_in::status(cudaErrorStreamCaptureUnsupported);
+  if (stand_in::refused_by_recording(*stream)) return stand_in::status(cudaErrorStreamCaptureUnsupported);
   const stand_in::DeviceMemory& own = stand_in::runtime.memory[static_cast<std::size_t>(stream->device)];
   const bool to_device = own.holds(reinterpret_cast<std::uintptr_t>(to));
   const bool from_device = own.holds(reinterpret_cast<std::uintptr_t>(from));
@@ -235,12 +235,11 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
   if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
   if (stream->recording == nullptr) return stand_in::status(cudaErrorIllegalState);
   *graph = std::exchange(stream->recording, nullptr);
-  if (stand_in::fails(__func__)) {  // which ends the recording all the same
-    stand_in::runtime.others.erase(*graph);
-    delete std::exchange(*graph, nullptr);
-    return stand_in::status(stand_in::runtime.failure);
-  }
-  return cudaSuccess;
+  const bool fails = stand_in::fails(__func__), invalid = (*graph)->invalid;
+  if (!fails && !invalid) return cudaSuccess;
+  stand_in::runtime.others.erase(*graph);  // the recording ends all the same
+  delete std::exchange(*graph, nullptr);
+  return stand_in::status(fails ? stand_in::runtime.failure : cudaErrorStreamCaptureInvalidated);
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   CUDA_STAND_IN_CALL();

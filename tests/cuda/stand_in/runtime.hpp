@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -46,7 +45,9 @@ struct WorkList {
 
 }  // namespace stand_in
 
-struct CUgraph_st : stand_in::WorkList {};
+struct CUgraph_st : stand_in::WorkList {
+  bool invalid = false;  ///< something was asked for that cannot be recorded
+};
 struct CUgraphExec_st : stand_in::WorkList {};
 struct CUstream_st : stand_in::WorkList {
   CUgraph_st* recording = nullptr;  ///< takes the work, while there is one
@@ -67,6 +68,7 @@ struct Runtime {
   std::map<std::string, long> work;   ///< kernels, fills and copies that were done
   long call_to_fail = -1;             ///< this one fails, counted down; none when negative
   std::string failing_function;       ///< all calls of this one fail
+  std::string failed;                 ///< the function that was made to fail last
   cudaError_t failure = cudaSuccess;  ///< how they fail
 
   /// Things that were made and not given back.
@@ -86,12 +88,21 @@ inline Runtime runtime;
 [[nodiscard]] inline bool fails(const char* name) {
   ++runtime.calls[name];
   const bool numbered = runtime.call_to_fail >= 0 && runtime.call_to_fail-- == 0;
-  return numbered || runtime.failing_function == name;
+  if (!numbered && runtime.failing_function != name) return false;
+  runtime.failed = name;
+  return true;
 }
 /// The status of a call, kept for cudaGetLastError.
 inline cudaError_t status(cudaError_t error) {
   if (error != cudaSuccess) runtime.last_error = error;
   return error;
+}
+
+/// Refuses what cannot be recorded, after which the recording is of no use.
+[[nodiscard]] inline bool refused_by_recording(CUstream_st& stream) {
+  if (stream.recording == nullptr) return false;
+  stream.recording->invalid = true;
+  return true;
 }
 
 /// Gives a stream something to do, or to record.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -95,23 +96,26 @@ TEST_CASE("a device that is not the current one trains to the same bits") {
   CHECK(stand_in::runtime.left_over() == 0);
 }
 
-TEST_CASE("whichever call fails: an error that names call and device, nothing left over, the model as it was") {
+TEST_CASE("a call fails: an error that names it and the device, nothing left over, the model as it was") {
   const Dataset data = karate_club();
   const Model untouched = small_model(data);
   const std::vector<float> before = parameters_of(untouched);
+  // Nothing is lost where these fail: they give something back, or come back to the device that was current.
+  const std::set<std::string> harmless = {"cudaFree",         "cudaStreamDestroy",
+                                          "cudaGraphDestroy", "cudaGraphExecDestroy",
+                                          "cublasDestroy",    "cudaGetDevice",
+                                          "cudaSetDevice"};
   std::map<std::string, int> named;  // calls whose failure was reported
-  int failures = 0, ignored = 0;
   bool failed = true;
-  // Every call of the beginning and of the recording, one after another; 3 and 7 have no factor in common with how
-  // often calls repeat.
-  for (long number = 0; failed; number += number < 200 ? 3 : 7) {
+  // The first calls one after another, then every fifth one: launches take three calls each, allocations four.
+  for (long number = 0; failed; number += number < 100 ? 1 : 5) {
     CAPTURE(number);
     Model model = small_model(data);
     std::string message;
     {
       const FailingCall failing(number, cudaErrorIllegalAddress);
       try {
-        static_cast<void>(cuda::train(model, data, data.splits.at(0), short_training(2)));
+        static_cast<void>(cuda::train(model, data, data.splits.at(0), short_training(1)));
       } catch (const cuda::CudaError& error) {
         message = error.what();
       }
@@ -119,29 +123,27 @@ TEST_CASE("whichever call fails: an error that names call and device, nothing le
     }
     if (!failed) break;
     CHECK(stand_in::runtime.left_over() == 0);
+    const std::string function = stand_in::runtime.failed;
+    CAPTURE(function);
     if (message.empty()) {
-      ++ignored;  // a call that gives something back, or looks at the current device to come back to it
+      CHECK(harmless.contains(function));
       continue;
     }
-    ++failures;
-    CHECK(message.find(" on CUDA device 0: ") != std::string::npos);
+    const std::string name = function == "cudaLaunchKernelEx" ? "a kernel launch" : function;
+    CHECK(message.starts_with(name + " on CUDA device 0: "));
     CHECK(parameters_of(model) == before);
     CHECK(cudaGetLastError() == cudaSuccess);
-    ++named[message.substr(0, message.find(' '))];
+    ++named[function];
   }
-  CHECK(failures > 100);
-  CHECK(ignored > 0);
   for (const char* name : {"cudaGetDevice", "cudaMalloc", "cudaMemsetAsync", "cudaMemcpyAsync",
-                           "cudaStreamSynchronize", "cudaFuncGetAttributes", "a"}) {
+                           "cudaStreamSynchronize", "cudaFuncGetAttributes", "cudaLaunchKernelEx"}) {
     CAPTURE(name);
-    CHECK(named[name] > 0);
+    CHECK(named[name] > 5);
   }
 }
 
 TEST_CASE("calls that are made once fail as the others do") {
   const Dataset data = karate_club();
-  // The number of each function's first call.
-  std::map<std::string, std::string> reported;
   for (const char* name : {"cudaStreamCreateWithFlags", "cublasCreate", "cublasSetStream", "cublasSetWorkspace",
                            "cublasSetAtomicsMode", "cudaStreamBeginCapture", "cudaStreamEndCapture",
                            "cudaGraphInstantiate", "cudaGraphLaunch"}) {
