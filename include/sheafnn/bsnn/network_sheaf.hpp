@@ -7,6 +7,7 @@
 /// three steps"). The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "sheafnn/bsnn/edge_blocks.hpp"
