@@ -14,7 +14,7 @@ fail() {
 }
 
 # A hundred trainings: each row of the table has split, seed, best epoch, validation and test accuracy, NLL, ECE.
-train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 30 --patience 8)
+train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
 hundred=("${train[@]}" --splits 0-9 --seeds 0-9)
 "${hundred[@]}" --parallel splits --report cpu.json --save cpu.safetensors > cpu.txt
 "${hundred[@]}" --device cuda --report device.json --save device.safetensors > device.txt
