@@ -4,14 +4,12 @@
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-fail() {
-  echo "check_device_programs: $1" >&2
-  exit 1
-}
+source "$tests/program_checks.sh"
 
 # A hundred trainings: each row of the table has split, seed, best epoch, validation and test accuracy, NLL, ECE.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
@@ -60,17 +58,6 @@ for model in cpu-2-1 device-2-1; do
     END { exit bad || n != 34 }' || fail "$model: another prediction on the device"
 done
 
-# usage: refuse PATTERN COMMAND...: exit code 2, one line on stderr that matches, nothing written.
-refuse() {
-  local pattern=$1 status=0
-  shift
-  rm -f out*
-  "$@" > /dev/null 2> error.txt || status=$?
-  [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
-  [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
-  grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
-  ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
-}
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal

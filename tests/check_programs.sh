@@ -9,10 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-fail() {
-  echo "check_programs: $1" >&2
-  exit 1
-}
+source "$root/tests/program_checks.sh"
 
 # The README shows examples/minimal.cpp and its output; the last digits may differ between instruction sets.
 awk '/^```cpp/ {on = 1; next} /^```/ {on = 0} on' "$root/README.md" | cmp - "$root/examples/minimal.cpp" \
@@ -82,17 +79,6 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
 awk '$NF ~ /^-?[0-9]+\.[0-9][0-9]$/ && NF >= 5 {n++; if ($NF > 5 || $NF < -5) bad = 1} END {exit bad || n < 30}' \
   <(grep -v Kolmogorov rotations.txt) || fail "a fit is off: $(cat rotations.txt)"
 
-# usage: refuse PATTERN COMMAND...: exit code 2, one line on stderr that matches, nothing written.
-refuse() {
-  local pattern=$1 status=0
-  shift
-  rm -f out*
-  "$@" > /dev/null 2> error.txt || status=$?
-  [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
-  [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
-  grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
-  ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
-}
 quick=("$bin/train" --epochs 2 --report out.json --save out.safetensors)
 head -c 100 "$root/tests/golden/nsd_so2.npz" > short.npz
 echo "no archive" > text.npz
