@@ -18,6 +18,7 @@
 #include <sheafnn/rotation/haar.hpp>
 #include <sheafnn/rotation/moebius.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/family_kernels.hpp"
@@ -43,7 +44,7 @@ using Word = sheafnn::Pack<std::uint32_t, W>;
 /// The calibration as results like any other: "calibration/WHAT/THREADS".
 void add_calibration(const std::vector<int>& threads) {
   for (const int t : threads) {
-    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::*member) {
+    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::* member) {
       benchmark::RegisterBenchmark(sheafnn::concat("calibration/", what, "/", t).c_str(),
                                    [=](benchmark::State& state) {
                                      const double rate = benchmarks::calibration(t).*member;
@@ -60,33 +61,40 @@ void add_calibration(const std::vector<int>& threads) {
   }
 }
 
-/// The first layer and its gradient, and dropout of its entries.
+/// The first layer and its gradient, and the layer with and without dropout of its entries, as training wants it.
 void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data, Index width) {
   struct Fixture {
     sheafnn::SparseInput<float> input;
-    Buffer<float> weight, bias, out, weight_bar;
+    Buffer<float> weight, bias, out, dropped_out, weight_bar, work;
     sheafnn::EntryDropout<float> entries;
+    sheafnn::Dropout dropout;
   };
   const Index n = data.node_count(), p = data.feature_count(), z = data.features.entries();
+  sheafnn::SparseInput<float> input(data.features);
+  Buffer<float> work(input.work_size(width, 2));
   const auto x = std::make_shared<Fixture>(
-      Fixture{sheafnn::SparseInput<float>(data.features), random_numbers(p * width), random_numbers(width),
-              Buffer<float>(n * width), Buffer<float>(p * width), sheafnn::EntryDropout<float>(z)});
+      Fixture{std::move(input), random_numbers(p * width), random_numbers(width), Buffer<float>(n * width),
+              Buffer<float>(n * width), Buffer<float>(p * width), std::move(work), sheafnn::EntryDropout<float>(z),
+              sheafnn::Dropout{0.5, {3, sheafnn::Purpose::input_dropout}}});
   const double products = 2 * static_cast<double>(z * width), dense = 4 * static_cast<double>((n + p) * width);
   add_kernel(threads, "sparse input", "forward", {products, dense + 8 * static_cast<double>(z + n)},
-             [x, width](int t) { x->input.forward(t, x->weight.data(), x->bias.data(), width, x->out.data()); });
+             [x, width](int t) {
+               x->input.forward(t, x->weight.data(), x->bias.data(), width, x->out.data(), x->work.data());
+             });
   add_kernel(threads, "sparse input", "gradient",
              {products, dense + 4 * static_cast<double>(p * width) + 8 * static_cast<double>(z + p)},
              [x, width](int t) {
                x->input.backward(t, x->input.values(), x->out.data(), width, x->weight_bar.data());
              });
-  const sheafnn::Dropout dropout{0.5, {3, sheafnn::Purpose::input_dropout}};
   const double entries = static_cast<double>(z);
-  add_kernel(threads, "sparse input", "forward, half dropped",
-             {products / 2 + entries * (benchmarks::philox_block / 4 + 3),
-              dense + 8 * static_cast<double>(n) + 13 * entries},
-             [x, width, dropout](int t) {
-               x->entries.draw(t, dropout);
-               x->input.forward(t, x->entries, x->weight.data(), x->bias.data(), width, x->out.data());
+  add_kernel(threads, "sparse input", "forward, whole and half dropped",
+             {2 * products + entries * (benchmarks::philox_block / 4 + 3),
+              dense + 4 * static_cast<double>(n * width) + 8 * static_cast<double>(n) + 13 * entries},
+             [x, width](int t) {
+               ++x->dropout.stream.epoch;  // a mask that is there is not drawn again
+               x->entries.draw(t, x->dropout);
+               x->input.forward(t, x->entries, x->weight.data(), x->bias.data(), width, x->dropped_out.data(),
+                                x->out.data(), x->work.data());
              });
 }
 

@@ -167,25 +167,6 @@ TEST_CASE_TEMPLATE("pack: comparisons, masks and select are the scalar's in ever
   CHECK(wrong == 0);
 }
 
-TEST_CASE_TEMPLATE("pack: lanes chosen by bits are written one behind the other", P, SHEAFNN_FLOAT_PACKS) {
-  using S = sheafnn::scalar_of_t<P>;
-  constexpr int W = P::width;
-  S values[W];
-  for (int i = 0; i < W; ++i) values[i] = static_cast<S>(i + 1);
-  std::mt19937 engine(3);
-  for (int round = 0; round < 300; ++round) {
-    const std::uint32_t bits = round == 0 ? 0U : round == 1 ? ~0U : static_cast<std::uint32_t>(engine());
-    std::vector<S> out(W + 1, S(-1)), expected;
-    for (int i = 0; i < W; ++i) {
-      if ((bits >> i & 1U) != 0) expected.push_back(values[i]);
-    }
-    const int kept = sheafnn::store_kept(P::load(values), bits, out.data());
-    CHECK(kept == static_cast<int>(expected.size()));
-    CHECK(std::equal(expected.begin(), expected.end(), out.begin()));
-    CHECK(out.back() == S(-1));
-  }
-}
-
 TEST_CASE_TEMPLATE("pack: unsigned words wrap, shift and combine", W, std::integral_constant<int, 4>,
                    std::integral_constant<int, 8>, std::integral_constant<int, 16>) {
   using P = Pack<std::uint32_t, W::value>;

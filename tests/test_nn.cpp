@@ -19,6 +19,7 @@
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
@@ -189,9 +190,19 @@ sheafnn::NodeFeatures some_features(std::vector<double>& dense, Index rows, Inde
   return sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), rows, columns);
 }
 
+/// A forward pass of the layer; `out` has the place of the result.
+template <class S, class... Finish>
+void forward(const sheafnn::SparseInput<S>& input, int threads, const std::vector<S>& weight,
+             const std::vector<S>& bias, std::vector<S>& out, const Finish&... finish) {
+  const Index width = static_cast<Index>(bias.size());
+  Buffer<S> work(input.work_size(width, 1));
+  input.forward(threads, weight.data(), bias.data(), width, out.data(), work.data(), finish...);
+}
+
 template <class S>
-void check_sparse_input() {
-  constexpr Index rows = 150, columns = 140;
+void check_sparse_input(Index rows) {
+  CAPTURE(rows);
+  constexpr Index columns = 140;
   std::vector<double> dense;
   const sheafnn::SparseInput<S> input(some_features(dense, rows, columns));
   CHECK(input.rows() == rows);
@@ -201,7 +212,7 @@ void check_sparse_input() {
     CAPTURE(width);
     const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
     std::vector<S> out(static_cast<std::size_t>(rows * width + 1), sentinel<S>);
-    input.forward(1, weight.data(), bias.data(), width, out.data());
+    forward(input, 1, weight, bias, out);
     double worst = 0;
     for (Index i = 0; i < rows; ++i) {
       for (Index c = 0; c < width; ++c) {
@@ -234,12 +245,12 @@ void check_sparse_input() {
                                        static_cast<long double>(at(weight_bar, j * width + c)) - expected)));
       }
     }
-    CHECK(worst <= (rows + 2) * epsilon<S> * rows);
+    CHECK(worst <= static_cast<double>((rows + 2) * rows) * epsilon<S>);
     CHECK(weight_bar.back() == sentinel<S>);
 
     std::vector<S> threaded = out;
-    std::vector<std::atomic<int>> finished(rows);
-    input.forward(3, weight.data(), bias.data(), width, threaded.data(), [&](Index begin, Index end) {
+    std::vector<std::atomic<int>> finished(static_cast<std::size_t>(rows));
+    forward(input, 3, weight, bias, threaded, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) ++finished[static_cast<std::size_t>(i)];
     });
     CHECK(threaded == out);
@@ -251,11 +262,12 @@ void check_sparse_input() {
   }
 }
 
-/// Dropout of entries against features that lack what it drops, bit by bit; some rows are longer than are looked
-/// through at a time.
+/// Dropout of entries against features that lack what it drops, bit by bit, alone and in one walk with the product
+/// without dropout.
 template <class S>
-void check_sparse_dropout() {
-  constexpr Index rows = 60, columns = 600;
+void check_sparse_dropout(Index columns) {
+  CAPTURE(columns);
+  constexpr Index rows = 60;
   std::mt19937 engine(16);
   std::vector<double> dense = numbers<double>(engine, rows * columns);
   for (Index i = 0; i < rows; ++i) {
@@ -284,12 +296,14 @@ void check_sparse_dropout() {
     for (const Index width : {1, 7, 48, 70}) {
       CAPTURE(width);
       const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
-      std::vector<S> expected(static_cast<std::size_t>(rows * width)), out = expected;
-      lacking.forward(1, weight.data(), bias.data(), width, expected.data());
+      std::vector<S> expected(static_cast<std::size_t>(rows * width)), out = expected, whole = expected;
+      forward(lacking, 1, weight, bias, expected);
+      forward(input, 1, weight, bias, whole);
+      Buffer<S> work(input.work_size(width, 2));
       for (const int threads : {1, 3}) {
         CAPTURE(threads);
         std::fill(entries.values.begin(), entries.values.end(), sentinel<S>);
-        input.forward(threads, entries, weight.data(), bias.data(), width, out.data());
+        input.forward(threads, entries, weight.data(), bias.data(), width, out.data(), work.data());
         CHECK(out == expected);
         bool values_agree = true;
         for (Index k = 0; k < input.entries(); ++k) {
@@ -297,6 +311,17 @@ void check_sparse_dropout() {
           values_agree = values_agree && entries.values[k] == value;
         }
         CHECK(values_agree);
+
+        std::fill(entries.values.begin(), entries.values.end(), sentinel<S>);
+        std::vector<S> dropped_out(out.size(), sentinel<S>), both(out.size(), sentinel<S>);
+        std::vector<std::atomic<int>> finished(rows);
+        input.forward(threads, entries, weight.data(), bias.data(), width, dropped_out.data(), both.data(),
+                      work.data(), [&](Index begin, Index end) {
+                        for (Index i = begin; i < end; ++i) ++finished[static_cast<std::size_t>(i)];
+                      });
+        CHECK(dropped_out == expected);
+        CHECK(both == whole);
+        CHECK(std::all_of(finished.begin(), finished.end(), [](int times) { return times == 1; }));
       }
     }
   }
@@ -513,10 +538,52 @@ TEST_CASE("transposition and padding") {
   CHECK(sheafnn::padded<double>(9) == 16);
 }
 
-TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double) { check_sparse_input<S>(); }
-TEST_CASE_TEMPLATE("sparse input layer: dropout of entries", S, float, double) { check_sparse_dropout<S>(); }
+TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double) {
+  check_sparse_input<S>(150);
+  check_sparse_input<S>(30);  // so few that the columns are cut
+}
+TEST_CASE_TEMPLATE("sparse input layer: dropout of entries", S, float, double) {
+  check_sparse_dropout<S>(200);
+  check_sparse_dropout<S>(600);
+}
 
 TEST_CASE_TEMPLATE("log-softmax, likelihood and its derivative", S, float, double) { check_softmax<S>(); }
+
+TEST_CASE("dropout masks drawn ahead") {
+  using sheafnn::Dropout;
+  constexpr Index count = 3000;
+  const auto dropout_of = [](std::uint32_t epoch) {
+    return Dropout{0.4, {7, sheafnn::Purpose::layer_dropout, epoch}};
+  };
+  sheafnn::DropoutMask mask(count);
+  const auto holds = [&](const Dropout& dropout) {
+    std::vector<std::uint8_t> bits(static_cast<std::size_t>(Dropout::mask_size(count)));
+    dropout.fill_mask(1, count, bits.data());
+    return std::equal(bits.begin(), bits.end(), mask.bits());
+  };
+  mask.take_ahead();  // nothing is there
+  for (const int threads : {1, 3}) {
+    CAPTURE(threads);
+    mask.draw(threads, dropout_of(1));
+    CHECK(holds(dropout_of(1)));
+    mask.draw_ahead(dropout_of(2));
+    CHECK(holds(dropout_of(1)));
+    mask.draw(threads, dropout_of(3));
+    CHECK(holds(dropout_of(3)));
+    mask.take_ahead();
+    CHECK(holds(dropout_of(2)));
+    mask.draw(threads, dropout_of(2));
+    CHECK(holds(dropout_of(2)));
+    mask.take_ahead();  // there are no more
+    CHECK(holds(dropout_of(2)));
+    mask.draw_ahead(dropout_of(5));
+    mask.take_ahead();
+    mask.draw(threads, dropout_of(4));  // another than was foreseen
+    CHECK(holds(dropout_of(4)));
+    mask.draw(threads, {0.5, dropout_of(4).stream});
+    CHECK(holds({0.5, dropout_of(4).stream}));
+  }
+}
 
 TEST_CASE("dropout masks") {
   using sheafnn::Dropout;

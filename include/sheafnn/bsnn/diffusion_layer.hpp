@@ -43,6 +43,9 @@ class DiffusionLayer {
   /// Rows of d' × f, one for each place of the nodes they were asked for.
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
+  /// That of the dropout of X.
+  [[nodiscard]] DropoutMask& mask() noexcept { return mixing_.mask(); }
+
   /// Computes output() at some nodes from x (n × d' × f), which has to stay in place until backward().
   void forward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf, const S* x,
                const Dropout& dropout, const NodeSelection& nodes) {

@@ -3,14 +3,13 @@
 /// model"). Used for node features and, without dropout, for the sheaf learner's own embeddings.
 #pragma once
 
-#include <cstdint>
-
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
@@ -36,7 +35,8 @@ class Encoder {
         shape_(shape),
         entries_(input.entries()),
         activated_(input.rows() * shape.width),
-        mask_(Dropout::mask_size(input.rows() * shape.width)),
+        work_(input.work_size(shape.width, 2)),
+        mask_(input.rows() * shape.width),
         output_(input.rows() * shape.width) {
     if (!shape.degrees) return;
     degree_.resize(input.rows());
@@ -47,36 +47,56 @@ class Encoder {
   [[nodiscard]] const S* output() const noexcept {
     return output_is_activated_ ? activated_.data() : output_.data();
   }
+  /// The same without dropouts, if forward() was asked for it.
+  [[nodiscard]] const S* clean() const noexcept { return entries_dropped_ ? clean_.data() : activated_.data(); }
+
+  /// The masks of the two dropouts.
+  [[nodiscard]] DropoutMask& entry_mask() noexcept { return entries_.mask; }
+  [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
 
   /// Computes output(); inactive dropouts are skipped.
+  ///
+  /// \param with_clean  compute clean() as well, in the same walk over the features
   void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout,
-               const Dropout& dropout) {
+               const Dropout& dropout, bool with_clean = false) {
     const Index width = shape_.width, n = input_->rows();
     const S* weight = parameters.data(shape_.weight);
     const S* degree_weight = weight + input_->columns() * width;
     const S* bias = parameters.data(shape_.bias);
+    entries_dropped_ = input_dropout.active();
     output_is_activated_ = !dropout.active();
     factor_ = static_cast<S>(dropout.scale());
-    if (dropout.active()) dropout.fill_mask(threads, n * width, mask_.data());
-    const auto activate = [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        for_tiles<S>(0, width, [&]<class T>(Index c) {
-          const Index place = u * width + c;
-          T value = load<T>(activated_.data() + place);
-          if (shape_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
-          if (shape_.activation) value = elu(value);
-          store(activated_.data() + place, value);
-          if (!output_is_activated_) store(output_.data() + place, dropped(value, mask_.data(), place, factor_));
-        });
-      }
+    if (dropout.active()) mask_.draw(threads, dropout);
+    const auto activate = [&](Index u, S* row) {
+      for_tiles<S>(0, width, [&]<class T>(Index c) {
+        T value = load<T>(row + c);
+        if (shape_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
+        store(row + c, shape_.activation ? elu(value) : value);
+      });
     };
-    if (input_dropout.active()) {
-      entries_.draw(threads, input_dropout);
-      input_->forward(threads, entries_, weight, bias, width, activated_.data(), activate);
-      used_values_ = entries_.values.data();
-    } else {
-      input_->forward(threads, weight, bias, width, activated_.data(), activate);
+    const auto finish = [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        activate(u, activated_.data() + u * width);
+        if (with_clean && entries_dropped_) activate(u, clean_.data() + u * width);
+      }
+      if (output_is_activated_) return;
+      for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
+        store(output_.data() + i, dropped(load<T>(activated_.data() + i), mask_.bits(), i, factor_));
+      });
+    };
+    if (with_clean && clean_.empty()) clean_.resize(n * width);
+    if (!entries_dropped_) {
+      input_->forward(threads, weight, bias, width, activated_.data(), work_.data(), finish);
       used_values_ = input_->values();
+      return;
+    }
+    entries_.draw(threads, input_dropout);
+    used_values_ = entries_.values.data();
+    if (with_clean) {
+      input_->forward(threads, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
+                      finish);
+    } else {
+      input_->forward(threads, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
     }
   }
 
@@ -86,7 +106,7 @@ class Encoder {
     parallel_for(threads, n * width, 2048, [&](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         T bar = load<T>(output_bar + i);
-        if (!output_is_activated_) bar = dropped(bar, mask_.data(), i, factor_);
+        if (!output_is_activated_) bar = dropped(bar, mask_.bits(), i, factor_);
         if (shape_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
         store(output_bar + i, bar);
       });
@@ -106,11 +126,13 @@ class Encoder {
   Buffer<S> degree_;
   EntryDropout<S> entries_;  ///< stored features after dropout
   Buffer<S> activated_;      ///< ELU output, before dropout
-  Buffer<std::uint8_t> mask_;
+  Buffer<S> clean_;          ///< the same for features without dropout, once it was asked for
+  Buffer<S> work_;           ///< of the input layer
+  DropoutMask mask_;
   Buffer<S> output_;
   const S* used_values_ = nullptr;
   S factor_ = S(1);
-  bool output_is_activated_ = true;
+  bool entries_dropped_ = false, output_is_activated_ = true;
 };
 
 }  // namespace sheafnn

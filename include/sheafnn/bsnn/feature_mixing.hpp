@@ -16,6 +16,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/sheaf/families.hpp"
 
@@ -52,7 +53,7 @@ class FeatureMixing {
         left_(left),
         right_(right),
         group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
-        mask_(Dropout::mask_size(nodes * coordinates * channels)),
+        mask_(nodes * coordinates * channels),
         mixed_(nodes * coordinates * channels),
         right_transposed_(right >= 0 ? channels * channels : 0) {
     const Index partial = gradient_size();
@@ -74,7 +75,7 @@ class FeatureMixing {
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
-    if (dropped_) dropout.fill_mask(threads, chunks_.nodes * row, mask_.data());
+    if (dropped_) mask_.draw(threads, dropout);
     output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
     if (output_ == x) {
       parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
@@ -142,6 +143,7 @@ class FeatureMixing {
     add_partials(right_, f * f, left_ >= 0 ? d * d : 0, parameters, gradient);
   }
 
+  [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
 
  private:
@@ -156,7 +158,7 @@ class FeatureMixing {
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const {
     if (!dropped_) return input_ + first;
     for_tiles<S>(0, size, [&]<class T>(Index i) {
-      store(scratch + i, dropped(load<T>(input_ + first + i), mask_.data(), first + i, factor_));
+      store(scratch + i, dropped(load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
     });
     return scratch;
   }
@@ -241,7 +243,7 @@ class FeatureMixing {
       const S g = gain[coordinate];
       for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
         T through = load<T>(bar + i);
-        if (dropped_) through = dropped(through, mask_.data(), first + i, factor_);
+        if (dropped_) through = dropped(through, mask_.bits(), first + i, factor_);
         store(x_bar + first + i, T(g) * load<T>(x_bar + first + i) + through);
       });
       coordinate = coordinate + 1 == coordinates_ ? 0 : coordinate + 1;
@@ -262,7 +264,7 @@ class FeatureMixing {
   ParameterId left_ = -1, right_ = -1;
   Index group_ = 1;  ///< nodes treated at a time
   NodeChunks chunks_;
-  Buffer<std::uint8_t> mask_;
+  DropoutMask mask_;
   Buffer<S> mixed_;
   Buffer<S> right_transposed_;
   Buffer<S> partial_;  ///< per chunk of nodes: derivatives of A and B

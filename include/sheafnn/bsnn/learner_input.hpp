@@ -3,11 +3,10 @@
 /// (math: "The model").
 #pragma once
 
-#include <cstdint>
-
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn {
 
@@ -15,19 +14,19 @@ namespace sheafnn {
 template <class S>
 class LearnerInput {
  public:
-  /// Takes `size` features x, which have to stay in place until backward().
+  /// \param size  number of features
+  explicit LearnerInput(Index size) : size_(size), mask_(size) {}
+
+  /// Takes features x, which have to stay in place until backward().
   /// \returns dropout(x), of as many
-  const S* forward(int threads, Index size, const S* x, const Dropout& dropout) {
+  const S* forward(int threads, const S* x, const Dropout& dropout) {
     dropped_ = dropout.active();
     values_ = x;
     if (!dropped_) return values_;
-    if (kept_.empty()) {
-      kept_.resize(size);
-      mask_.resize(Dropout::mask_size(size));
-    }
+    if (kept_.empty()) kept_.resize(size_);
     scale_ = dropout.scale();
-    dropout.fill_mask(threads, size, mask_.data());
-    apply_dropout(threads, size, x, mask_.data(), scale_, kept_.data());
+    mask_.draw(threads, dropout);
+    apply_dropout(threads, size_, x, mask_.bits(), scale_, kept_.data());
     values_ = kept_.data();
     return values_;
   }
@@ -38,13 +37,15 @@ class LearnerInput {
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
 
   /// x_bar += the derivative of x, from that of values(), where they differ.
-  void backward(int threads, Index size, const S* bar, S* x_bar) const {
-    apply_dropout<true>(threads, size, bar, mask_.data(), scale_, x_bar);
+  void backward(int threads, const S* bar, S* x_bar) const {
+    apply_dropout<true>(threads, size_, bar, mask_.bits(), scale_, x_bar);
   }
+  [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
 
  private:
+  Index size_;
   Buffer<S> kept_;
-  Buffer<std::uint8_t> mask_;
+  DropoutMask mask_;
   const S* values_ = nullptr;
   double scale_ = 1;
   bool dropped_ = false;

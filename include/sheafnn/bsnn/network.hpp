@@ -56,16 +56,17 @@ class Network {
     const Index n = graph.node_count(), h = shape_.row(), size = n * h;
     if (layout_.second_weight >= 0) {
       second_.resize(size);
+      clean_second_.resize(size);
       second_transposed_.resize(h * h);
     }
-    if (layout_.sheaf_encoder.weight >= 0) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
+    if (has_sheaf_encoder()) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
     for (const SheafLearnerShape& learner : layout_.learners) learners_.emplace_back(graph, blocks_, learner);
     const auto arc_grams = std::make_shared<typename NetworkSheaf<Family, S>::ArcGrams>();
     for (Index s = 0; s < model.sheaf_count(); ++s) {
       sheaves_.emplace_back(graph, blocks_, options_.normalisation, arc_grams);
     }
     for (const DiffusionLayerShape& layer : layout_.layers) layers_.emplace_back(graph, shape_, layer);
-    if (!Model::bayesian) learner_inputs_.resize(sheaves_.size());
+    if (!Model::bayesian) learner_inputs_.assign(sheaves_.size(), LearnerInput<S>(size));
     for (Buffer<S>* buffer : {&x_bar_, &embedding_bar_, &scratch_[0], &scratch_[1]}) {
       buffer->resize(size);
     }
@@ -85,18 +86,25 @@ class Network {
   [[nodiscard]] const S* log_probabilities() const noexcept { return output_.log_probabilities(); }
   [[nodiscard]] Index class_stride() const noexcept { return output_.stride(); }
 
-  /// The posterior of given parameters, where it depends on nothing else: on no embeddings with dropout, as the
-  /// sheaf learner has an encoder of its own. Passes with these parameters can then share it.
+  /// What a training pass and evaluations with the same parameters can share: the embeddings of both, in one walk
+  /// over the features, and the posterior, where it depends on no embeddings with dropout because the sheaf learner
+  /// has an encoder of its own.
   ///
-  /// \returns whether that is so; otherwise every pass computes its own
-  bool learn(const ParameterSet<S>& parameters) {
+  /// \param pass  the training pass to come: its seed, epoch and dropouts count
+  void begin(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
+    for_masks(pass, [](DropoutMask& mask, const Dropout&) { mask.take_ahead(); });
+    embed(parameters, pass, true);
     if constexpr (Model::bayesian) {
-      if (layout_.sheaf_encoder.weight < 0) return false;
-      sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
-      learn_from(parameters, sheaf_encoder_.output());
-      return true;
+      if (has_sheaf_encoder()) learn(parameters);
     }
-    return false;
+  }
+  /// Draws the masks of the training pass after the present one, beside that, as long as go_on() holds; begin()
+  /// takes them over, and draws those that are missing.
+  template <class GoOn>
+  void draw_masks_ahead(const TrainingPass<S>& pass, const GoOn& go_on) {
+    for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active() && go_on()) mask.draw_ahead(dropout);
+    });
   }
 
   /// Computes the loss and, in gradient(), its derivative with respect to every parameter.
@@ -108,7 +116,8 @@ class Network {
     const NodeSelection nodes = pass.only_nodes ? NodeSelection(pass.nodes) : NodeSelection(graph_.node_count());
     PassResult result;
     clear_gradient(parameters);
-    encode(parameters, pass, pass.learned ? this : nullptr);
+    if (!pass.begun) embed(parameters, pass, false);
+    take_embedding(parameters, embedding_of_pass_, pass.begun ? this : nullptr);
     if constexpr (Model::bayesian) {
       if (closed_form) result.kl = posterior_.mean_kl(threads_);
       posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
@@ -139,19 +148,20 @@ class Network {
   ///
   /// \param use  called as use(k) after sample k = 0 … samples − 1, with log_probabilities() valid
   /// \param noise  explicit noise as in TrainingPass, or empty
-  /// \param learned  a network of the same model and graph whose learn() of these parameters holds (\returns
-  ///                 true), or null; no learn() may run meanwhile
+  /// \param begun    a network of the same model and graph whose begin() had these parameters, or null; no other
+  ///                 begin() of it may run meanwhile
   /// \param nodes    whose log_probabilities() are wanted, in increasing order; empty: all nodes
   /// \returns the number of samples drawn: 1 when nothing is random
   template <class Use>
   Index evaluate(const ParameterSet<S>& parameters, std::uint64_t seed, std::uint32_t epoch, Index samples,
-                 const Use& use, const std::vector<const S*>& noise = {}, const Network* learned = nullptr,
+                 const Use& use, const std::vector<const S*>& noise = {}, const Network* begun = nullptr,
                  std::span<const std::int32_t> nodes = {}) {
     TrainingPass<S> pass;
     pass.seed = seed;
     pass.epoch = epoch;
     pass.noise = noise;
-    encode(parameters, pass, learned);
+    if (begun == nullptr) embed(parameters, pass, false);
+    take_embedding(parameters, begun != nullptr ? begun->clean_embedding_ : embedding_of_pass_, begun);
     const Index count = samples_of(samples);
     const NodeSelection wanted = nodes.empty() ? NodeSelection(graph_.node_count()) : NodeSelection(nodes);
     for (Index k = 0; k < count; ++k) {
@@ -198,23 +208,58 @@ class Network {
     }
   }
 
-  /// Embeddings, and for Bayesian models the parameters of the posterior, unless another network has them.
-  void encode(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, const Network* learned) {
+  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
+  template <class Use>
+  void for_masks(const TrainingPass<S>& pass, const Use& use) {
+    use(encoder_.entry_mask(), dropout_of(pass, Purpose::input_dropout, pass.input_dropout));
+    use(encoder_.mask(), dropout_of(pass, Purpose::hidden_dropout, pass.dropout));
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const std::uint32_t layer = static_cast<std::uint32_t>(l);
+      use(layers_[l].mask(), dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer));
+      if (l < learner_inputs_.size()) use(learner_inputs_[l].mask(), learner_dropout(pass, layer));
+    }
+  }
+  [[nodiscard]] static Dropout learner_dropout(const TrainingPass<S>& pass, std::uint32_t layer,
+                                               std::uint32_t sample = 0) {
+    return dropout_of(pass, Purpose::learner_dropout, layer > 0 ? pass.dropout : 0.0, layer, sample);
+  }
+  [[nodiscard]] bool has_sheaf_encoder() const noexcept { return layout_.sheaf_encoder.weight >= 0; }
+
+  /// Embeddings for a pass, and without dropouts if they are wanted.
+  void embed(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, bool clean) {
     encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
-                     dropout_of(pass, Purpose::hidden_dropout, pass.dropout));
-    embedding_ = encoder_.output();
+                     dropout_of(pass, Purpose::hidden_dropout, pass.dropout), clean);
+    embedding_of_pass_ = second_layer(parameters, encoder_.output(), second_);
+    if (clean) clean_embedding_ = second_layer(parameters, encoder_.clean(), clean_second_);
+  }
+  /// \returns x where the encoder has one layer, otherwise `out` with the product of its second weight
+  [[nodiscard]] const S* second_layer(const ParameterSet<S>& parameters, const S* x, Buffer<S>& out) {
+    if (layout_.second_weight < 0) return x;
     const Index n = graph_.node_count(), h = shape_.row();
-    if (layout_.second_weight >= 0) {
-      const S* weight = parameters.data(layout_.second_weight);
-      const S* bias = parameters.data(layout_.second_bias);
-      for (Index u = 0; u < n; ++u) std::copy_n(bias, h, second_.data() + u * h);
-      multiply_dense<S>(threads_, n, h, h, {encoder_.output(), h, 1}, weight, h, second_.data(), h, true);
-      embedding_ = second_.data();
-    }
+    const S* bias = parameters.data(layout_.second_bias);
+    for (Index u = 0; u < n; ++u) std::copy_n(bias, h, out.data() + u * h);
+    multiply_dense<S>(threads_, n, h, h, {x, h, 1}, parameters.data(layout_.second_weight), h, out.data(), h,
+                      true);
+    return out.data();
+  }
+  /// Starts a pass from its embeddings; for Bayesian models with the posterior of `begun` where it has one for all
+  /// passes.
+  void take_embedding(const ParameterSet<S>& parameters, const S* embedding, const Network* begun) {
+    embedding_ = embedding;
     if constexpr (Model::bayesian) {
-      if (learned == nullptr && !learn(parameters)) learn_from(parameters, embedding_);
-      learned_ = learned != nullptr ? learned : this;
+      const bool shared = begun != nullptr && has_sheaf_encoder();
+      learned_ = shared ? begun : this;
+      if (!shared) learn(parameters);
     }
+  }
+  /// The posterior, from the sheaf encoder's embeddings or those of the pass.
+  void learn(const ParameterSet<S>& parameters) {
+    if (!has_sheaf_encoder()) {
+      learn_from(parameters, embedding_);
+      return;
+    }
+    sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
+    learn_from(parameters, sheaf_encoder_.output());
   }
   void learn_from(const ParameterSet<S>& parameters, const S* embedding) {
     learner_input_ = embedding;
@@ -268,9 +313,8 @@ class Network {
       sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
                   [&](Index block, Map (&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
     } else {
-      const Dropout dropout =
-          dropout_of(pass, Purpose::learner_dropout, s > 0 ? pass.dropout : 0.0, layer, sample);
-      learners_[s].forward(threads_, parameters, learner_inputs_[s].forward(threads_, x_bar_.size(), x, dropout));
+      const Dropout dropout = learner_dropout(pass, layer, sample);
+      learners_[s].forward(threads_, parameters, learner_inputs_[s].forward(threads_, x, dropout));
       sheaf.build(threads_, learner_of(s).edge_weights(), training,
                   [&](Index block, Map (&map)[2]) { mean_maps(s, block, map); });
     }
@@ -334,7 +378,7 @@ class Network {
         const LearnerInput<S>& input = learner_inputs_[s];
         S* target = input.dropped() ? scratch_[0].data() : x_bar_.data();
         learner.backward(threads_, parameters, input.values(), gradient_, target, !input.dropped());
-        if (input.dropped()) input.backward(threads_, x_bar_.size(), target, x_bar_.data());
+        if (input.dropped()) input.backward(threads_, target, x_bar_.data());
       }
     }
   }
@@ -350,7 +394,7 @@ class Network {
       SheafLearner<S>& learner = learners_[0];
       posterior_.end_backward(threads_, learner);
       take_weight_gradient(learner);
-      const bool own_encoder = layout_.sheaf_encoder.weight >= 0;
+      const bool own_encoder = has_sheaf_encoder();
       S* target = own_encoder ? scratch_[0].data() : embedding_bar_.data();
       learner.backward(threads_, parameters, learner_input_, gradient_, target, !own_encoder);
       if (own_encoder) sheaf_encoder_.backward(threads_, parameters, scratch_[0].data(), gradient_);
@@ -385,14 +429,15 @@ class Network {
   OutputLayer<S> output_;
   NetworkSheafGradient<Family, S> sheaf_gradient_;
   VariationalSheaf<Family, S> posterior_;
-  Buffer<S> second_, second_transposed_;
+  Buffer<S> second_, clean_second_, second_transposed_;
   std::vector<SheafLearner<S>> learners_;
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;
   std::vector<LearnerInput<S>> learner_inputs_;
   Buffer<S> x_bar_, embedding_bar_, scratch_[2];
   Buffer<S> gradient_;
-  const S* embedding_ = nullptr;
+  const S *embedding_of_pass_ = nullptr, *clean_embedding_ = nullptr;
+  const S* embedding_ = nullptr;  ///< of the present pass
   const S* learner_input_ = nullptr;
   const Network* learned_ = nullptr;  ///< whose posterior samples are drawn from
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -101,13 +102,13 @@ template <class Model>
 void mean_probabilities(Network<Model>& network, const ParameterSet<typename Model::Scalar>& parameters,
                         std::uint64_t seed, std::uint32_t epoch, Index samples, Index classes,
                         std::span<const std::int32_t> nodes, std::vector<double>& probabilities,
-                        const Network<Model>* learned = nullptr) {
+                        const Network<Model>* begun = nullptr) {
   std::fill(probabilities.begin(), probabilities.end(), 0.0);
   const auto add = [&](Index) {
     add_probabilities(network.threads(), NodeSelection(nodes), classes, network.log_probabilities(),
                       network.class_stride(), probabilities.data());
   };
-  const Index drawn = network.evaluate(parameters, seed, epoch, samples, add, {}, learned, nodes);
+  const Index drawn = network.evaluate(parameters, seed, epoch, samples, add, {}, begun, nodes);
   for (double& p : probabilities) p /= static_cast<double>(drawn);
 }
 
@@ -208,7 +209,8 @@ class TrainingRun {
   TrainResult trained() {
     const auto begin = Clock::now();
     double told = 0;
-    train_pass(0);
+    begin_pass(0);
+    train_pass();
     for (Index epoch = 0; epoch < options_.epochs; ++epoch) {
       const auto start = Clock::now();
       const EpochWay way = ways_[static_cast<std::size_t>(fastest_.way())];
@@ -216,7 +218,19 @@ class TrainingRun {
       network_.set_threads(way.threads);
       step(epoch);
       if (beside) {
-        run_beside(threads_, [&] { evaluate(*aside_); }, [&] { train_pass(epoch + 1); });
+        std::atomic<bool> pass_done = false;
+        run_beside(
+            threads_,
+            [&] {
+              evaluate(*aside_);
+              TrainingPass<S> next = pass_;
+              ++next.epoch;
+              network_.draw_masks_ahead(next, [&] { return !pass_done.load(std::memory_order_relaxed); });
+            },
+            [&] {
+              train_pass();
+              pass_done.store(true, std::memory_order_relaxed);
+            });
       } else {
         evaluate(network_);
       }
@@ -227,7 +241,7 @@ class TrainingRun {
       const double told_now = seconds_since(telling);
       told += told_now;
       if (epoch - result_.best_epoch >= options_.patience) break;
-      if (!beside && !last) train_pass(epoch + 1);
+      if (!beside && !last) train_pass();
       fastest_.record(seconds_since(start) - told_now);
     }
     std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
@@ -241,11 +255,17 @@ class TrainingRun {
     return std::move(result_);
   }
 
-  /// Forward and backward pass of an epoch.
-  void train_pass(Index epoch) {
-    const auto start = Clock::now();
+  /// What the training pass of an epoch shares with the evaluation of the epoch before.
+  void begin_pass(Index epoch) {
     pass_.epoch = static_cast<std::uint32_t>(epoch);
     pass_.kl_weight = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
+    network_.begin(parameters_, pass_);
+    pass_.begun = true;
+  }
+
+  /// Forward and backward pass of the epoch that begin_pass() named.
+  void train_pass() {
+    const auto start = Clock::now();
     loss_ = network_.train_pass(parameters_, pass_);
     result_.train_seconds += seconds_since(start);
   }
@@ -261,18 +281,13 @@ class TrainingRun {
     adam_.begin_step();
     const Buffer<S>& gradient = network_.gradient();
     bool finite = true;
-    const std::vector<ParameterInfo>& all = parameters_.info();
-    for (auto first = all.begin(); first != all.end();) {
-      const double decay = decay_of(*first);
-      const auto last = std::find_if(first, all.end(), [&](const auto& info) { return decay_of(info) != decay; });
-      const Index end = last != all.end() ? last->offset : parameters_.size();
-      finite &= adam_.update(network_.threads(), first->offset, end, decay, gradient.data(),
-                             parameters_.values().data());
-      first = last;
+    for (const ParameterInfo& info : parameters_.info()) {
+      finite &= adam_.update(network_.threads(), info.offset, info.offset + info.size, decay_of(info),
+                             gradient.data(), parameters_.values().data());
     }
     if (!finite) check_finite(parameters_, gradient, epoch);
-    pass_.learned = network_.learn(parameters_);
     report_ = {epoch, loss_.loss, loss_.nll, loss_.kl, pass_.kl_weight};
+    begin_pass(epoch + 1);
     result_.train_seconds += seconds_since(start);
   }
 
@@ -281,7 +296,7 @@ class TrainingRun {
     const auto start = Clock::now();
     const Index classes = model_.options().classes;
     mean_probabilities(network, parameters_, options_.seed, static_cast<std::uint32_t>(report_.epoch),
-                       options_.samples, classes, evaluated_, probabilities_, pass_.learned ? &network_ : nullptr);
+                       options_.samples, classes, evaluated_, probabilities_, &network_);
     check_finite(probabilities_, report_.epoch);
     report_.validation_loss = negative_log_likelihood(probabilities_, classes, data_.labels, split_.validation);
     report_.validation_accuracy = accuracy(probabilities_, classes, data_.labels, split_.validation);
@@ -300,7 +315,13 @@ class TrainingRun {
     result_.validation_accuracy = report_.validation_accuracy;
     result_.test_accuracy = report_.test_accuracy;
     std::copy(probabilities_.begin(), probabilities_.end(), best_probabilities_.begin());
-    std::copy(parameters_.values().begin(), parameters_.values().end(), best_values_.begin());
+    const S* values = parameters_.values().data();
+    S* best = best_values_.data();
+    for (const ParameterInfo& info : parameters_.info()) {  // cut among threads as Adam cuts them
+      parallel_for(network_.threads(), info.size, adam_grain, [&](Index begin, Index end) {
+        std::copy(values + info.offset + begin, values + info.offset + end, best + info.offset + begin);
+      });
+    }
   }
 
   Model& model_;

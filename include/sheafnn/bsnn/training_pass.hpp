@@ -43,8 +43,8 @@ struct TrainingPass {
   Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
   /// Compute log_probabilities() of `nodes` alone, which must increase; the loss needs no others.
   bool only_nodes = false;
-  /// The network's learn() of these parameters returned true, and no pass has computed a posterior since.
-  bool learned = false;
+  /// The network's begin() had these parameters and this pass.
+  bool begun = false;
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};
 };

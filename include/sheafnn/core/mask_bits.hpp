@@ -2,7 +2,6 @@
 /// Masks of packs as bits, and lanes chosen by bits.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -63,26 +62,5 @@ template <class T, int W>
   return mask_bits(mask) != 0;
 }
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
-
-/// Writes the lanes whose bits are set one behind the other, and may overwrite W numbers; returns how many there
-/// are.
-template <class T, int W>
-SHEAFNN_INLINE int store_kept(const Pack<T, W>& a, std::uint32_t bits, T* out) {
-  static_assert(W <= 32);
-#if SHEAFNN_AVX512
-  if constexpr (sizeof(T) == 4 && W == 16) {
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), (__m512i)a.chunk[0]));
-    return std::popcount(bits & 0xFFFFU);
-  }
-#endif
-  T lane[W];
-  a.store(lane);
-  int count = 0;
-  for (int i = 0; i < W; ++i) {
-    out[count] = lane[i];
-    count += static_cast<int>((bits >> i) & 1U);
-  }
-  return count;
-}
 
 }  // namespace sheafnn

@@ -47,6 +47,9 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
+/// Parameters worth a thread.
+inline constexpr Index adam_grain = 4096;
+
 /// Moments of every parameter, and the number of steps taken.
 template <class S>
 struct Adam {
@@ -59,20 +62,22 @@ struct Adam {
   Adam(Index parameters, double rate) : learning_rate(rate), first_moment(parameters), second_moment(parameters) {}
 
   /// Starts the next step; call update() for every range of parameters afterwards.
-  void begin_step() noexcept { ++step_count; }
+  void begin_step() noexcept {
+    const double t = static_cast<double>(++step_count);
+    rate_ = static_cast<S>(AdamConstants::step_rate(learning_rate, t));
+    root_scale_ = static_cast<S>(AdamConstants::root_scale(t));
+  }
 
   /// Updates parameters [begin, end) of `value` by their gradient plus weight_decay · value.
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
   bool update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
-    const double t = static_cast<double>(step_count);
-    const S rate = static_cast<S>(AdamConstants::step_rate(learning_rate, t));
-    const S root_scale = static_cast<S>(AdamConstants::root_scale(t));
+    const S rate = rate_, root_scale = root_scale_;
     const S decay = static_cast<S>(weight_decay);
     S* m = first_moment.data();
     S* v = second_moment.data();
     std::atomic<bool> finite = true;
-    parallel_for(threads, end - begin, 4096, [=, &finite](Index from, Index to) {
+    parallel_for(threads, end - begin, adam_grain, [=, &finite](Index from, Index to) {
       using P = Pack<S, lanes<S>>;
       P zeros = P(S(0));
       for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
@@ -92,6 +97,9 @@ struct Adam {
     });
     return finite;
   }
+
+ private:
+  S rate_ = 0, root_scale_ = 0;  ///< of the step
 };
 
 }  // namespace sheafnn

@@ -27,6 +27,8 @@ struct Dropout {
   double rate = 0;  ///< probability of dropping an element, in [0, 1)
   Stream stream;
 
+  friend bool operator==(const Dropout&, const Dropout&) = default;
+
   [[nodiscard]] bool active() const noexcept { return rate > 0; }
   [[nodiscard]] std::uint32_t threshold() const noexcept {
     return static_cast<std::uint32_t>(std::clamp((1 - rate) * 65536.0 + 0.5, 1.0, 65535.0));

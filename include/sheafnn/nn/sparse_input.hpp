@@ -3,15 +3,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn {
 
@@ -19,15 +21,15 @@ namespace sheafnn {
 template <class S>
 struct EntryDropout {
   EntryDropout() = default;
-  explicit EntryDropout(Index entries) : mask(Dropout::mask_size(entries)), values(entries) {}
+  explicit EntryDropout(Index entries) : mask(entries), values(entries) {}
 
   /// Decides which entries are kept; SparseInput::forward() writes their values.
   void draw(int threads, const Dropout& dropout) {
-    dropout.fill_mask(threads, values.size(), mask.data());
+    mask.draw(threads, dropout);
     factor = static_cast<S>(dropout.scale());
   }
 
-  Buffer<std::uint8_t> mask;
+  DropoutMask mask;
   Buffer<S> values;  ///< 0 where an entry was dropped
   S factor = S(1);   ///< of those kept
 };
@@ -47,11 +49,13 @@ class SparseInput {
       : rows_(features.rows()),
         columns_(features.columns()),
         row_offset_(features.rows() + 1),
-        column_(features.entries() + P::width),
-        value_(features.entries() + P::width),
+        column_(features.entries()),
+        value_(features.entries()),
         column_offset_(features.columns() + 1),
         row_(features.entries()),
-        entry_(features.entries()) {
+        entry_(features.entries()),
+        parts_(columns_ >= 4 * rows_ ? 2 : 1),
+        part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
     std::copy(features.offsets().begin(), features.offsets().end(), row_offset_.begin());
     std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
     std::transform(features.values().begin(), features.values().end(), value_.begin(),
@@ -66,6 +70,14 @@ class SparseInput {
         entry_[place] = k;
       }
     }
+    if (parts_ == 1) return;
+    for (Index u = 0; u < rows_; ++u) {
+      const std::int32_t* begin = column_.data() + row_offset_[u];
+      const std::int32_t* end = column_.data() + row_offset_[u + 1];
+      for (Index part = 0; part < parts_; ++part) {
+        part_offset_[u * parts_ + part] = std::lower_bound(begin, end, part_begin(part)) - column_.data();
+      }
+    }
   }
 
   [[nodiscard]] Index rows() const noexcept { return rows_; }
@@ -73,58 +85,45 @@ class SparseInput {
   [[nodiscard]] Index entries() const noexcept { return entry_.size(); }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
 
+  /// Numbers to work in that forward() needs for `outputs` products of some width.
+  [[nodiscard]] Index work_size(Index width, int outputs) const noexcept {
+    return parts_ > 1 ? outputs * parts_ * rows_ * width : 0;
+  }
+
   /// out (n × width) = X W + 1 bᵀ.
   ///
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
+  /// \param work    work_size(width, 1) numbers
   /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready,
   ///                from any thread
   template <class Finish = LeaveRows>
-  void forward(int threads, const S* weight, const S* bias, Index width, S* out, const Finish& finish = {}) const {
-    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        const Index first = row_offset_[u], count = row_offset_[u + 1] - first;
-        add_row(count, column_.data() + first, value_.data() + first, weight, bias, width, out + u * width);
-      }
-      finish(begin, end);
-    });
+  void forward(int threads, const S* weight, const S* bias, Index width, S* out, S* work,
+               const Finish& finish = {}) const {
+    products<1>(threads, {value_.data()}, nullptr, weight, bias, width, {out}, work, finish);
   }
   /// The same for dropout(X), whose mask is given.
   ///
   /// \param dropped  its values are written
   template <class Finish = LeaveRows>
-  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out,
+  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out, S* work,
                const Finish& finish = {}) const {
-    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
-      for_tiles<S>(row_offset_[begin], row_offset_[end], [&]<class T>(Index k) {
-        store(dropped.values.data() + k,
-              sheafnn::dropped(load<T>(value_.data() + k), dropped.mask.data(), k, dropped.factor));
-      });
-      S value[kept_room + P::width];
-      std::int32_t column[kept_room + P::width];
-      for (Index u = begin; u < end; ++u) {
-        const S* start = bias;
-        Index first = row_offset_[u];
-        const Index last = row_offset_[u + 1];
-        if (last - first <= short_row) {
-          add_row(last - first, column_.data() + first, dropped.values.data() + first, weight, bias, width,
-                  out + u * width);
-          continue;
-        }
-        for (; first < last; first += kept_room) {
-          const Index kept = keep(first, std::min(last, first + kept_room), dropped, column, value);
-          add_row(kept, column, value, weight, start, width, out + u * width);
-          start = out + u * width;
-        }
-      }
-      finish(begin, end);
-    });
+    products<1>(threads, {dropped.values.data()}, &dropped, weight, bias, width, {out}, work, finish);
+  }
+  /// Both in one walk over X: dropped_out for dropout(X), and out.
+  ///
+  /// \param work  work_size(width, 2) numbers
+  template <class Finish = LeaveRows>
+  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* dropped_out,
+               S* out, S* work, const Finish& finish) const {
+    products<2>(threads, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width, {dropped_out, out},
+                work, finish);
   }
 
   /// weight_bar (columns() × width) = Xᵀ out_bar. Each column is summed by one thread in a fixed order.
   ///
   /// \param values  entries of X in stored order: values(), or those of an EntryDropout
   void backward(int threads, const S* values, const S* out_bar, Index width, S* weight_bar) const {
-    parallel_for(threads, columns_, 64, [&](Index begin, Index end) {
+    parallel_for(threads, columns_, column_grain, [&](Index begin, Index end) {
       const std::int32_t* row = row_.data();
       const Index* entry = entry_.data();
       for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
@@ -144,28 +143,99 @@ class SparseInput {
   }
 
  private:
-  static constexpr Index kept_room = 256;  ///< entries of a row that are looked through at a time
-  static constexpr Index short_row = 12;   ///< so few are not worth it: products with 0 cost less
+  static constexpr Index column_grain = 64;
 
-  /// The entries of [begin, end) that dropout keeps, as columns and values one behind the other; returns how many.
-  Index keep(Index begin, Index end, const EntryDropout<S>& dropped, std::int32_t* column, S* value) const {
-    Index kept = 0;
-    for (Index k = begin; k < end; k += P::width) {
-      std::uint32_t bits = kept_bits(dropped.mask.data(), k);
-      if (end - k < P::width) bits &= (1U << (end - k)) - 1U;
-      store_kept(Pack<std::int32_t, P::width>::load(column_.data() + k), bits, column + kept);
-      kept += store_kept(P::load(value_.data() + k) * P(dropped.factor), bits, value + kept);
-    }
-    return kept;
+  /// One array for each product.
+  template <int Outputs>
+  using Values = std::array<const S*, Outputs>;
+  template <int Outputs>
+  using Rows = std::array<S*, Outputs>;
+
+  /// The first column of a part; the same as of a thread's range in backward().
+  [[nodiscard]] Index part_begin(Index part) const noexcept {
+    const Index steps = (columns_ + column_grain - 1) / column_grain;
+    return std::min(columns_, steps * part / parts_ * column_grain);
   }
-  /// out = start + Σ_k value_k · weight row column_k, for a row of `width` numbers; start and out may be the same.
-  static SHEAFNN_INLINE void add_row(Index count, const std::int32_t* column, const S* value, const S* weight,
-                                     const S* start, Index width, S* out) {
+
+  /// forward() for one or two arrays of values, one of which may be what `dropped` keeps.
+  template <int Outputs, class Finish>
+  void products(int threads, const Values<Outputs>& value, EntryDropout<S>* dropped, const S* weight,
+                const S* bias, Index width, const Rows<Outputs>& out, S* work, const Finish& finish) const {
+    if (parts_ == 1) {
+      parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
+        if (dropped != nullptr) drop(row_offset_[begin], row_offset_[end], *dropped);
+        for (Index u = begin; u < end; ++u) {
+          add_row<Outputs>(row_offset_[u], row_offset_[u + 1], value, weight, bias, width, row_of(out, u * width));
+        }
+        finish(begin, end);
+      });
+      return;
+    }
+    const Index size = rows_ * width;
+    const auto share = [&](Index part) {
+      Rows<Outputs> r;
+      for (int o = 0; o < Outputs; ++o) r[static_cast<std::size_t>(o)] = work + (part * Outputs + o) * size;
+      return r;
+    };
+    parallel_for(threads, parts_, 1, [&](Index begin, Index end) {
+      for (Index part = begin; part < end; ++part) {
+        for (Index u = 0; u < rows_; ++u) {
+          const Index first = part_offset_[u * parts_ + part];
+          const Index last = part + 1 < parts_ ? part_offset_[u * parts_ + part + 1] : row_offset_[u + 1];
+          if (dropped != nullptr) drop(first, last, *dropped);
+          add_row<Outputs>(first, last, value, weight, part == 0 ? bias : nullptr, width,
+                           row_of(share(part), u * width));
+        }
+      }
+    });
+    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
+      for (int o = 0; o < Outputs; ++o) {
+        for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
+          T sum = load<T>(work + o * size + i);
+          for (Index part = 1; part < parts_; ++part) sum += load<T>(work + (part * Outputs + o) * size + i);
+          store(out[static_cast<std::size_t>(o)] + i, sum);
+        });
+      }
+      finish(begin, end);
+    });
+  }
+  template <std::size_t Outputs>
+  [[nodiscard]] static std::array<S*, Outputs> row_of(std::array<S*, Outputs> out, Index offset) {
+    for (S*& one : out) one += offset;
+    return out;
+  }
+  /// Writes dropped.values for entries [begin, end).
+  void drop(Index begin, Index end, EntryDropout<S>& dropped) const {
+    for_tiles<S>(begin, end, [&]<class T>(Index k) {
+      store(dropped.values.data() + k,
+            sheafnn::dropped(load<T>(value_.data() + k), dropped.mask.bits(), k, dropped.factor));
+    });
+  }
+  /// out[o] = start + Σ value[o]_k · weight row of entry k's column, over entries [begin, end), for rows of `width`
+  /// numbers.
+  ///
+  /// \param start  null: 0
+  template <int Outputs>
+  SHEAFNN_INLINE void add_row(Index begin, Index end, const Values<Outputs>& value, const S* weight,
+                              const S* start, Index width, const Rows<Outputs>& out) const {
     for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
-      T sum[Tiles];
-      for (int t = 0; t < Tiles; ++t) sum[t] = load<T>(start + c + t * tile<T>);
-      for (Index k = 0; k < count; ++k) add_scaled<T, Tiles>(value[k], weight + column[k] * width + c, sum);
-      for (int t = 0; t < Tiles; ++t) store(out + c + t * tile<T>, sum[t]);
+      T sum[Outputs][Tiles];
+      for (int o = 0; o < Outputs; ++o) {
+        for (int t = 0; t < Tiles; ++t) {
+          sum[o][t] = start != nullptr ? load<T>(start + c + t * tile<T>) : T(S(0));
+        }
+      }
+      for (Index k = begin; k < end; ++k) {
+        const S* row = weight + column_[k] * width + c;
+        SHEAFNN_UNROLL for (int o = 0; o < Outputs; ++o) {
+          add_scaled<T, Tiles>(value[static_cast<std::size_t>(o)][k], row, sum[o]);
+        }
+      }
+      for (int o = 0; o < Outputs; ++o) {
+        for (int t = 0; t < Tiles; ++t) {
+          store(out[static_cast<std::size_t>(o)] + c + t * tile<T>, sum[o][t]);
+        }
+      }
     });
   }
   /// Lanes of a tile of columns.
@@ -189,11 +259,16 @@ class SparseInput {
 
   Index rows_, columns_;
   Buffer<Index> row_offset_;
-  Buffer<std::int32_t> column_;  ///< of every entry, as its value; with a pack's room behind them
+  Buffer<std::int32_t> column_;  ///< of every entry, as its value
   Buffer<S> value_;
   Buffer<Index> column_offset_;
   Buffer<std::int32_t> row_;
   Buffer<Index> entry_;
+  /// Ranges of columns whose shares of X W are summed apart, where there are many more columns than rows: a thread
+  /// has the weights of its range in its processor's cache, since it computed their gradient, and others fetch the
+  /// small sums instead.
+  Index parts_;
+  Buffer<Index> part_offset_;  ///< first entry of a row in each part
 };
 
 }  // namespace sheafnn

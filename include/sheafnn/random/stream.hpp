@@ -40,6 +40,8 @@ struct Stream {
   std::uint32_t layer = 0;   ///< < 1024
   std::uint32_t sample = 0;  ///< < 65536
 
+  friend bool operator==(const Stream&, const Stream&) = default;
+
   /// Four random words for (id, draw).
   ///
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
