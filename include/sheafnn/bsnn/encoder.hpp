@@ -47,7 +47,7 @@ class Encoder {
   [[nodiscard]] const S* output() const noexcept {
     return output_is_activated_ ? activated_.data() : output_.data();
   }
-  /// The same without dropouts, if forward() was asked for it.
+  /// The same without dropouts, where forward() was asked for it.
   [[nodiscard]] const S* clean() const noexcept { return entries_dropped_ ? clean_.data() : activated_.data(); }
 
   /// The masks of the two dropouts.
@@ -64,6 +64,7 @@ class Encoder {
     const S* degree_weight = weight + input_->columns() * width;
     const S* bias = parameters.data(shape_.bias);
     entries_dropped_ = input_dropout.active();
+    const bool clean_apart = with_clean && entries_dropped_;
     output_is_activated_ = !dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     if (dropout.active()) mask_.draw(threads, dropout);
@@ -77,14 +78,14 @@ class Encoder {
     const auto finish = [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         activate(u, activated_.data() + u * width);
-        if (with_clean && entries_dropped_) activate(u, clean_.data() + u * width);
+        if (clean_apart) activate(u, clean_.data() + u * width);
       }
       if (output_is_activated_) return;
       for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
         store(output_.data() + i, dropped(load<T>(activated_.data() + i), mask_.bits(), i, factor_));
       });
     };
-    if (with_clean && clean_.empty()) clean_.resize(n * width);
+    if (clean_apart && clean_.empty()) clean_.resize(n * width);
     if (!entries_dropped_) {
       input_->forward(threads, weight, bias, width, activated_.data(), work_.data(), finish);
       used_values_ = input_->values();
@@ -92,7 +93,7 @@ class Encoder {
     }
     entries_.draw(threads, input_dropout);
     used_values_ = entries_.values.data();
-    if (with_clean) {
+    if (clean_apart) {
       input_->forward(threads, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
                       finish);
     } else {
