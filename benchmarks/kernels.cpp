@@ -44,7 +44,7 @@ using Word = sheafnn::Pack<std::uint32_t, W>;
 /// The calibration as results like any other: "calibration/WHAT/THREADS".
 void add_calibration(const std::vector<int>& threads) {
   for (const int t : threads) {
-    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::* member) {
+    const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::*member) {
       benchmark::RegisterBenchmark(sheafnn::concat("calibration/", what, "/", t).c_str(),
                                    [=](benchmark::State& state) {
                                      const double rate = benchmarks::calibration(t).*member;
@@ -93,8 +93,8 @@ void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& 
              [x, width](int t) {
                ++x->dropout.stream.epoch;  // a mask that is there is not drawn again
                x->entries.draw(t, x->dropout);
-               x->input.forward(t, x->entries, x->weight.data(), x->bias.data(), width, x->dropped_out.data(),
-                                x->out.data(), x->work.data());
+               x->input.forward_both(t, x->entries, x->weight.data(), x->bias.data(), width, x->dropped_out.data(),
+                                     x->out.data(), x->work.data());
              });
 }
 

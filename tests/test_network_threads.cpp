@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,45 @@ void check_sixteen_channels() {
   }
 }
 
+/// Masks drawn while another thread runs the pass before theirs change nothing.
+template <class Model>
+void check_masks_ahead() {
+  CAPTURE(Model::bayesian);
+  const sheafnn::Dataset& data = larger_task();
+  ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = 3;
+  options.layers = 3;
+  const Model model(options, 3);
+  sheafnn::TrainingPass<float> pass;
+  pass.labels = data.labels;
+  pass.nodes = data.splits[0].train;
+  pass.input_dropout = 0.4;
+  pass.dropout = 0.2;
+  Network<Model> plain(model, data.graph, data.features), network(model, data.graph, data.features);
+  for (; pass.epoch < 4; ++pass.epoch) {
+    CAPTURE(pass.epoch);
+    pass.begun = false;
+    const double expected = plain.train_pass(model.parameters(), pass).loss;
+    network.begin(model.parameters(), pass);
+    pass.begun = true;
+    sheafnn::TrainingPass<float> next = pass;
+    ++next.epoch;
+    std::thread other([&] { network.draw_masks_ahead(next, [] { return true; }); });
+    const double loss = network.train_pass(model.parameters(), pass).loss;
+    other.join();
+    CHECK(loss == expected);
+    CHECK(std::equal(plain.gradient().begin(), plain.gradient().end(), network.gradient().begin(),
+                     network.gradient().end()));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("network: masks drawn ahead beside a pass") {
+  check_masks_ahead<Bsnn<Diagonal<3>>>();
+  check_masks_ahead<Nsd<SpecialOrthogonal<3>>>();
+}
 
 TEST_CASE("sixteen channels: single against double precision, all nodes against some") {
   check_sixteen_channels<Diagonal<3>>();

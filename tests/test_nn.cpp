@@ -315,10 +315,10 @@ void check_sparse_dropout(Index columns) {
         std::fill(entries.values.begin(), entries.values.end(), sentinel<S>);
         std::vector<S> dropped_out(out.size(), sentinel<S>), both(out.size(), sentinel<S>);
         std::vector<std::atomic<int>> finished(rows);
-        input.forward(threads, entries, weight.data(), bias.data(), width, dropped_out.data(), both.data(),
-                      work.data(), [&](Index begin, Index end) {
-                        for (Index i = begin; i < end; ++i) ++finished[static_cast<std::size_t>(i)];
-                      });
+        input.forward_both(threads, entries, weight.data(), bias.data(), width, dropped_out.data(), both.data(),
+                           work.data(), [&](Index begin, Index end) {
+                             for (Index i = begin; i < end; ++i) ++finished[static_cast<std::size_t>(i)];
+                           });
         CHECK(dropped_out == expected);
         CHECK(both == whole);
         CHECK(std::all_of(finished.begin(), finished.end(), [](int times) { return times == 1; }));
@@ -449,6 +449,27 @@ void check_adam() {
   }
 }
 
+/// Several threads update what one would, in ranges that begin anywhere.
+template <class S>
+void check_adam_threads() {
+  constexpr Index count = 3 * sheafnn::adam_grain + 7, first = 5;
+  std::mt19937 engine(12);
+  const std::vector<S> gradient = numbers<S>(engine, count), start = numbers<S>(engine, count);
+  const auto run = [&](int threads) {
+    sheafnn::Adam<S> adam(count, 0.01);
+    std::vector<S> value = start;
+    for (int t = 0; t < 3; ++t) {
+      adam.begin_step();
+      CHECK(adam.update(threads, first, count, 5e-4, gradient.data(), value.data()));
+    }
+    return value;
+  };
+  const std::vector<S> value = run(1);
+  CHECK(std::equal(value.begin(), value.begin() + first, start.begin()));
+  CHECK(run(2) == value);
+  CHECK(run(3) == value);
+}
+
 /// An update tells whether the gradient is finite, wherever it is not, and however large it is.
 template <class S>
 void check_adam_finiteness() {
@@ -538,6 +559,37 @@ TEST_CASE("transposition and padding") {
   CHECK(sheafnn::padded<double>(9) == 16);
 }
 
+TEST_CASE_TEMPLATE("sparse input layer without rows, with one, without entries and without columns", S, float,
+                   double) {
+  constexpr Index width = 20;
+  std::mt19937 engine(3);
+  const std::vector<S> weight = numbers<S>(engine, 200 * width), bias = numbers<S>(engine, width);
+  for (const Index rows : {0, 1, 3}) {
+    for (const Index columns : {0, 5, 70, 200}) {
+      CAPTURE(rows);
+      CAPTURE(columns);
+      for (const bool empty : {true, false}) {
+        std::vector<double> dense(static_cast<std::size_t>(rows * columns), 0.0);
+        if (!empty && !dense.empty()) dense.back() = 2;
+        const sheafnn::SparseInput<S> input(
+            sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), rows, columns));
+        for (const int threads : {1, 2}) {
+          std::vector<S> out(static_cast<std::size_t>(rows * width), sentinel<S>);
+          forward(input, threads, weight, bias, out);
+          int wrong = 0;
+          for (Index i = 0; i < rows * width; ++i) {
+            S expected = at(bias, i % width);
+            if (!empty && columns > 0 && i / width == rows - 1) {
+              expected = S(2) * at(weight, (columns - 1) * width + i % width) + expected;
+            }
+            wrong += std::abs(at(out, i) - expected) <= 4 * static_cast<S>(epsilon<S>) ? 0 : 1;
+          }
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
 TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double) {
   check_sparse_input<S>(150);
   check_sparse_input<S>(30);  // so few that the columns are cut
@@ -672,6 +724,7 @@ TEST_CASE("dropout masks") {
 }
 
 TEST_CASE_TEMPLATE("Adam tells whether the gradient is finite", S, float, double) { check_adam_finiteness<S>(); }
+TEST_CASE_TEMPLATE("Adam: the same for any number of threads", S, float, double) { check_adam_threads<S>(); }
 TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {

@@ -22,6 +22,13 @@ const sheafnn::Dataset& task() {
   return data;
 }
 
+/// A small graph with many more features than nodes, whose input layer is cut by columns.
+const sheafnn::Dataset& wide_task() {
+  static const sheafnn::Dataset data =
+      sheafnn::synthetic({.nodes = 130, .classes = 3, .features = 700, .words = 20, .degree = 5, .splits = 1});
+  return data;
+}
+
 /// Losses of every epoch, and the parameters in the end.
 struct Outcome {
   std::vector<double> losses;
@@ -29,11 +36,13 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
+/// \param model  is trained
 template <class Model>
-Outcome train_for_20_epochs(int threads, std::size_t split, sheafnn::Index channels) {
-  Model model({.features = task().feature_count(), .channels = channels, .layers = 2, .classes = 3}, 5);
-  const sheafnn::TrainResult result =
-      sheafnn::train(model, task(), task().splits[split], {.epochs = 20, .seed = 6, .threads = threads});
+Outcome train_for_20_epochs(Model model, const sheafnn::Dataset& data, std::size_t split,
+                            sheafnn::TrainOptions options) {
+  options.epochs = 20;
+  options.seed = 6;
+  const sheafnn::TrainResult result = sheafnn::train(model, data, data.splits[split], options);
   Outcome r;
   for (const sheafnn::EpochReport& e : result.history) {
     r.losses.insert(r.losses.end(),
@@ -42,6 +51,14 @@ Outcome train_for_20_epochs(int threads, std::size_t split, sheafnn::Index chann
   r.losses.insert(r.losses.end(), {result.test_nll, result.test_ece});
   r.parameters.assign(model.parameters().values().begin(), model.parameters().values().end());
   return r;
+}
+
+template <class Model>
+Outcome train_for_20_epochs(int threads, std::size_t split, sheafnn::Index channels) {
+  const sheafnn::Dataset& data = task();
+  return train_for_20_epochs(
+      Model({.features = data.feature_count(), .channels = channels, .layers = 2, .classes = 3}, 5), data, split,
+      {.threads = threads});
 }
 
 /// 16 channels have loops of their own, 7 have not.
@@ -58,8 +75,31 @@ void check_model() {
   }
 }
 
+/// Many features, a second linear layer, and several samples per step.
+template <class Model>
+void check_wide_model(double input_dropout) {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  CAPTURE(input_dropout);
+  const auto train = [&](int threads) {
+    const Model model({.features = 700, .layers = 3, .classes = 3, .second_linear = true}, 5);
+    return train_for_20_epochs(model, wide_task(), 0,
+                               {.input_dropout = input_dropout, .training_samples = 2, .threads = threads});
+  };
+  const Outcome one = train(1);
+  CHECK(one.losses.size() == 20 * 6 + 2);
+  CHECK(train(2) == one);
+  CHECK(train(3) == one);
+}
+
 }  // namespace
 
+TEST_CASE("twenty epochs are the same bits for any number of threads: many features") {
+  check_wide_model<Bsnn<sheafnn::Diagonal<2>>>(0.5);
+  check_wide_model<Nsd<sheafnn::Diagonal<2>>>(0.5);
+  check_wide_model<Bsnn<sheafnn::SpecialOrthogonal<3>>>(0.5);
+  check_wide_model<Nsd<sheafnn::GeneralLinear<2>>>(0.0);
+}
 TEST_CASE("twenty epochs are the same bits for any number of threads: identity, diagonal") {
   check_model<Bsnn<sheafnn::Identity<3>>>();
   check_model<Nsd<sheafnn::Identity<3>>>();

@@ -35,7 +35,6 @@ class Encoder {
         shape_(shape),
         entries_(input.entries()),
         activated_(input.rows() * shape.width),
-        work_(input.work_size(shape.width, 2)),
         mask_(input.rows() * shape.width),
         output_(input.rows() * shape.width) {
     if (!shape.degrees) return;
@@ -47,7 +46,7 @@ class Encoder {
   [[nodiscard]] const S* output() const noexcept {
     return output_is_activated_ ? activated_.data() : output_.data();
   }
-  /// The same without dropouts, where forward() was asked for it.
+  /// The same without dropouts, where the last forward() was asked for it.
   [[nodiscard]] const S* clean() const noexcept { return entries_dropped_ ? clean_.data() : activated_.data(); }
 
   /// The masks of the two dropouts.
@@ -86,6 +85,7 @@ class Encoder {
       });
     };
     if (clean_apart && clean_.empty()) clean_.resize(n * width);
+    if (const Index room = input_->work_size(width, clean_apart ? 2 : 1); work_.size() < room) work_.resize(room);
     if (!entries_dropped_) {
       input_->forward(threads, weight, bias, width, activated_.data(), work_.data(), finish);
       used_values_ = input_->values();
@@ -94,8 +94,8 @@ class Encoder {
     entries_.draw(threads, input_dropout);
     used_values_ = entries_.values.data();
     if (clean_apart) {
-      input_->forward(threads, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
-                      finish);
+      input_->forward_both(threads, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
+                           finish);
     } else {
       input_->forward(threads, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
     }

@@ -1,11 +1,13 @@
 /// \file
-/// Network: a model at work on one graph. Holds every buffer of the forward and backward pass, allocated once.
+/// Network: a model at work on one graph. Holds every buffer of the forward and backward pass, allocated once: most by
+/// the constructor, some by the first pass that needs them.
 ///
 /// Source: math.md "The model", "Backward pass of one diffusion step". The parts with their formulas are
 /// encoder.hpp, sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header
 /// puts them together.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -55,8 +57,6 @@ class Network {
         posterior_(blocks_, options_.parametrisation) {
     const Index n = graph.node_count(), h = shape_.row(), size = n * h;
     if (layout_.second_weight >= 0) {
-      second_.resize(size);
-      clean_second_.resize(size);
       second_transposed_.resize(h * h);
     }
     if (has_sheaf_encoder()) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
@@ -90,16 +90,23 @@ class Network {
   /// over the features, and the posterior, where it depends on no embeddings with dropout because the sheaf learner
   /// has an encoder of its own.
   ///
+  /// It holds until the next begin(), or a pass of this network that does without.
+  ///
   /// \param pass  the training pass to come: its seed, epoch and dropouts count
   void begin(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
-    for_masks(pass, [](DropoutMask& mask, const Dropout&) { mask.take_ahead(); });
+    for_masks(pass, [](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active()) mask.take_ahead();
+    });
     embed(parameters, pass, true);
     if constexpr (Model::bayesian) {
       if (has_sheaf_encoder()) learn(parameters);
     }
   }
-  /// Draws the masks of the training pass after the present one, beside that, as long as go_on() holds; begin()
-  /// takes them over, and draws those that are missing.
+  /// Draws masks for the next training pass, as long as go_on() holds: after a begin() with the same dropouts, also
+  /// while another thread runs the pass that was begun. The next begin() takes them over; those that are missing are
+  /// drawn when they are wanted.
+  ///
+  /// \param pass  the next pass; of several samples, the first one has these masks
   template <class GoOn>
   void draw_masks_ahead(const TrainingPass<S>& pass, const GoOn& go_on) {
     for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
@@ -116,6 +123,7 @@ class Network {
     const NodeSelection nodes = pass.only_nodes ? NodeSelection(pass.nodes) : NodeSelection(graph_.node_count());
     PassResult result;
     clear_gradient(parameters);
+    assert(begun_ || !pass.begun);
     if (!pass.begun) embed(parameters, pass, false);
     take_embedding(parameters, embedding_of_pass_, pass.begun ? this : nullptr);
     if constexpr (Model::bayesian) {
@@ -148,8 +156,8 @@ class Network {
   ///
   /// \param use  called as use(k) after sample k = 0 … samples − 1, with log_probabilities() valid
   /// \param noise  explicit noise as in TrainingPass, or empty
-  /// \param begun    a network of the same model and graph whose begin() had these parameters, or null; no other
-  ///                 begin() of it may run meanwhile
+  /// \param begun    a network of the same model and graph whose begin() had these parameters, and still holds
+  ///                 throughout, or null
   /// \param nodes    whose log_probabilities() are wanted, in increasing order; empty: all nodes
   /// \returns the number of samples drawn: 1 when nothing is random
   template <class Use>
@@ -160,6 +168,7 @@ class Network {
     pass.seed = seed;
     pass.epoch = epoch;
     pass.noise = noise;
+    assert(begun == nullptr || begun->begun_);
     if (begun == nullptr) embed(parameters, pass, false);
     take_embedding(parameters, begun != nullptr ? begun->clean_embedding_ : embedding_of_pass_, begun);
     const Index count = samples_of(samples);
@@ -230,12 +239,16 @@ class Network {
     encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
                      dropout_of(pass, Purpose::hidden_dropout, pass.dropout), clean);
     embedding_of_pass_ = second_layer(parameters, encoder_.output(), second_);
-    if (clean) clean_embedding_ = second_layer(parameters, encoder_.clean(), clean_second_);
+    begun_ = clean;
+    if (!clean) return;
+    const bool same = encoder_.clean() == encoder_.output();
+    clean_embedding_ = same ? embedding_of_pass_ : second_layer(parameters, encoder_.clean(), clean_second_);
   }
   /// \returns x where the encoder has one layer, otherwise `out` with the product of its second weight
   [[nodiscard]] const S* second_layer(const ParameterSet<S>& parameters, const S* x, Buffer<S>& out) {
     if (layout_.second_weight < 0) return x;
     const Index n = graph_.node_count(), h = shape_.row();
+    if (out.empty()) out.resize(n * h);
     const S* bias = parameters.data(layout_.second_bias);
     for (Index u = 0; u < n; ++u) std::copy_n(bias, h, out.data() + u * h);
     multiply_dense<S>(threads_, n, h, h, {x, h, 1}, parameters.data(layout_.second_weight), h, out.data(), h,
@@ -438,6 +451,7 @@ class Network {
   Buffer<S> gradient_;
   const S *embedding_of_pass_ = nullptr, *clean_embedding_ = nullptr;
   const S* embedding_ = nullptr;  ///< of the present pass
+  bool begun_ = false;            ///< does the last begin() hold?
   const S* learner_input_ = nullptr;
   const Network* learned_ = nullptr;  ///< whose posterior samples are drawn from
 };

@@ -90,7 +90,7 @@ struct TrainResult {
   double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
   std::vector<EpochReport> history;
   double epoch_seconds = 0;     ///< per epoch, on average, without on_epoch
-  double train_seconds = 0;     ///< of that forward, backward, Adam
+  double train_seconds = 0;     ///< of that embeddings for both, forward, backward, Adam
   double evaluate_seconds = 0;  ///< and prediction with `samples` samples; the two may overlap
 };
 
@@ -217,6 +217,8 @@ class TrainingRun {
       const bool last = epoch + 1 == options_.epochs, beside = way.beside && !last;
       network_.set_threads(way.threads);
       step(epoch);
+      pass_.begun = false;
+      if (!last) begin_pass(epoch + 1);
       if (beside) {
         std::atomic<bool> pass_done = false;
         run_beside(
@@ -257,10 +259,12 @@ class TrainingRun {
 
   /// What the training pass of an epoch shares with the evaluation of the epoch before.
   void begin_pass(Index epoch) {
+    const auto start = Clock::now();
     pass_.epoch = static_cast<std::uint32_t>(epoch);
     pass_.kl_weight = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
     network_.begin(parameters_, pass_);
     pass_.begun = true;
+    result_.train_seconds += seconds_since(start);
   }
 
   /// Forward and backward pass of the epoch that begin_pass() named.
@@ -287,7 +291,6 @@ class TrainingRun {
     }
     if (!finite) check_finite(parameters_, gradient, epoch);
     report_ = {epoch, loss_.loss, loss_.nll, loss_.kl, pass_.kl_weight};
-    begin_pass(epoch + 1);
     result_.train_seconds += seconds_since(start);
   }
 
@@ -296,7 +299,7 @@ class TrainingRun {
     const auto start = Clock::now();
     const Index classes = model_.options().classes;
     mean_probabilities(network, parameters_, options_.seed, static_cast<std::uint32_t>(report_.epoch),
-                       options_.samples, classes, evaluated_, probabilities_, &network_);
+                       options_.samples, classes, evaluated_, probabilities_, pass_.begun ? &network_ : nullptr);
     check_finite(probabilities_, report_.epoch);
     report_.validation_loss = negative_log_likelihood(probabilities_, classes, data_.labels, split_.validation);
     report_.validation_accuracy = accuracy(probabilities_, classes, data_.labels, split_.validation);

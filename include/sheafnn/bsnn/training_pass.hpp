@@ -43,7 +43,7 @@ struct TrainingPass {
   Index samples = 1;  ///< sheaves drawn per step, ≥ 1; the loss averages over them
   /// Compute log_probabilities() of `nodes` alone, which must increase; the loss needs no others.
   bool only_nodes = false;
-  /// The network's begin() had these parameters and this pass.
+  /// The network's last begin() had these parameters and this pass, and no pass without a begin() came since.
   bool begun = false;
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -47,7 +48,7 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
-/// Parameters worth a thread.
+/// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
 
 /// Moments of every parameter, and the number of steps taken.
@@ -72,6 +73,7 @@ struct Adam {
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
   bool update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
+    assert(step_count > 0 && rate_ > 0);
     const S rate = rate_, root_scale = root_scale_;
     const S decay = static_cast<S>(weight_decay);
     S* m = first_moment.data();

@@ -2,6 +2,7 @@
 /// DropoutMask: the mask of one dropout of a network, drawn when it is wanted or, by another thread, ahead of that.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -23,34 +24,31 @@ class DropoutMask {
 
   /// Makes bits() those of an active dropout.
   void draw(int threads, const Dropout& dropout) {
+    if (bits_.empty()) bits_.resize(Dropout::mask_size(elements_));
     if (drawn_ == dropout) return;
-    make_room();
     dropout.fill_mask(threads, elements_, bits_.data());
     drawn_ = dropout;
   }
-  /// Draws the mask of a pass to come, in any thread, beside one that calls draw() and bits().
+  /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().
   void draw_ahead(const Dropout& dropout) {
-    make_room();
+    assert(!ahead_bits_.empty());
     dropout.fill_mask(1, elements_, ahead_bits_.data());
     ahead_ = dropout;
   }
-  /// After draw_ahead(), and not beside it: the next draw() of that dropout finds its bits.
-  void take_ahead() noexcept {
-    if (!ahead_) return;
-    std::swap(bits_, ahead_bits_);
-    drawn_ = std::exchange(ahead_, std::nullopt);
+  /// Not beside draw_ahead(): a draw() of the dropout of that finds its bits, and there is room for the next one.
+  void take_ahead() {
+    if (ahead_) {
+      std::swap(bits_, ahead_bits_);
+      drawn_ = std::exchange(ahead_, std::nullopt);
+    }
+    if (ahead_bits_.empty()) ahead_bits_.resize(Dropout::mask_size(elements_));
   }
 
  private:
-  void make_room() {
-    if (!bits_.empty()) return;
-    bits_.resize(Dropout::mask_size(elements_));
-    ahead_bits_.resize(bits_.size());
-  }
-
   Index elements_ = 0;
+  // Of draw(), and of draw_ahead(), which share nothing; and whose bits these are.
   Buffer<std::uint8_t> bits_, ahead_bits_;
-  std::optional<Dropout> drawn_, ahead_;  ///< whose bits these are
+  std::optional<Dropout> drawn_, ahead_;
 };
 
 }  // namespace sheafnn

@@ -54,7 +54,7 @@ class SparseInput {
         column_offset_(features.columns() + 1),
         row_(features.entries()),
         entry_(features.entries()),
-        parts_(columns_ >= 4 * rows_ ? 2 : 1),
+        parts_(rows_ <= 4096 && columns_ >= 4 * rows_ ? 2 : 1),
         part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
     std::copy(features.offsets().begin(), features.offsets().end(), row_offset_.begin());
     std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
@@ -113,8 +113,8 @@ class SparseInput {
   ///
   /// \param work  work_size(width, 2) numbers
   template <class Finish = LeaveRows>
-  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* dropped_out,
-               S* out, S* work, const Finish& finish) const {
+  void forward_both(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
+                    S* dropped_out, S* out, S* work, const Finish& finish = {}) const {
     products<2>(threads, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width, {dropped_out, out},
                 work, finish);
   }
@@ -151,7 +151,7 @@ class SparseInput {
   template <int Outputs>
   using Rows = std::array<S*, Outputs>;
 
-  /// The first column of a part; the same as of a thread's range in backward().
+  /// The first column of a part; the same as of a range of backward() with as many threads.
   [[nodiscard]] Index part_begin(Index part) const noexcept {
     const Index steps = (columns_ + column_grain - 1) / column_grain;
     return std::min(columns_, steps * part / parts_ * column_grain);
@@ -264,9 +264,9 @@ class SparseInput {
   Buffer<Index> column_offset_;
   Buffer<std::int32_t> row_;
   Buffer<Index> entry_;
-  /// Ranges of columns whose shares of X W are summed apart, where there are many more columns than rows: a thread
-  /// has the weights of its range in its processor's cache, since it computed their gradient, and others fetch the
-  /// small sums instead.
+  /// Ranges of columns whose shares of X W are summed apart: two for a small graph with many more features than
+  /// nodes. Each of two threads has the weights of its range in its processor's cache, since it computed their
+  /// gradient and updated them; instead of weights, they fetch each other's sums.
   Index parts_;
   Buffer<Index> part_offset_;  ///< first entry of a row in each part
 };
