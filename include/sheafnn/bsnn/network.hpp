@@ -3,7 +3,7 @@
 /// the constructor, some by the first pass that needs them.
 ///
 /// Source: math.md "The model", "Backward pass of one diffusion step". The parts with their formulas are
-/// encoder.hpp, sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header
+/// node_embedding.hpp, sheaf_learner.hpp, variational_sheaf.hpp, network_sheaf.hpp and diffusion_layer.hpp; this header
 /// puts them together.
 #pragma once
 
@@ -17,8 +17,10 @@
 #include "sheafnn/bsnn/diffusion_layer.hpp"
 #include "sheafnn/bsnn/encoder.hpp"
 #include "sheafnn/bsnn/learner_input.hpp"
+#include "sheafnn/bsnn/mean_maps.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/bsnn/node_embedding.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/output_layer.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
@@ -27,6 +29,7 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn {
@@ -51,14 +54,11 @@ class Network {
         input_(options_.normalise_features ? normalised(features) : features),
         blocks_(graph),
         shape_(graph, Family::stalk_dimension, options_.add_lp, options_.add_hp, options_.channels),
-        encoder_(input_, graph, layout_.encoder),
+        embedding_(input_, graph, layout_.encoder, layout_.second_weight, layout_.second_bias),
         output_(graph.node_count(), shape_.row(), options_.classes, layout_.output_weight, layout_.output_bias),
         sheaf_gradient_(graph, blocks_, false),
         posterior_(blocks_, options_.parametrisation) {
-    const Index n = graph.node_count(), h = shape_.row(), size = n * h;
-    if (layout_.second_weight >= 0) {
-      second_transposed_.resize(h * h);
-    }
+    const Index size = graph.node_count() * shape_.row();
     if (has_sheaf_encoder()) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
     for (const SheafLearnerShape& learner : layout_.learners) learners_.emplace_back(graph, blocks_, learner);
     const auto arc_grams = std::make_shared<typename NetworkSheaf<Family, S>::ArcGrams>();
@@ -125,7 +125,7 @@ class Network {
     clear_gradient(parameters);
     assert(begun_ || !pass.begun);
     if (!pass.begun) embed(parameters, pass, false);
-    take_embedding(parameters, embedding_of_pass_, pass.begun ? this : nullptr);
+    start(parameters, embedding_.output(), pass.begun ? this : nullptr);
     if constexpr (Model::bayesian) {
       if (closed_form) result.kl = posterior_.mean_kl(threads_);
       posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
@@ -147,7 +147,7 @@ class Network {
       }
     }
     if constexpr (Model::bayesian) backward_posterior(parameters);
-    backward_encoder(parameters);
+    embedding_.backward(threads_, parameters, embedding_bar_.data(), scratch_[0].data(), gradient_);
     result.loss = result.nll + pass.kl_weight * result.kl;
     return result;
   }
@@ -170,7 +170,7 @@ class Network {
     pass.noise = noise;
     assert(begun == nullptr || begun->begun_);
     if (begun == nullptr) embed(parameters, pass, false);
-    take_embedding(parameters, begun != nullptr ? begun->clean_embedding_ : embedding_of_pass_, begun);
+    start(parameters, begun != nullptr ? begun->embedding_.clean() : embedding_.output(), begun);
     const Index count = samples_of(samples);
     const NodeSelection wanted = nodes.empty() ? NodeSelection(graph_.node_count()) : NodeSelection(nodes);
     for (Index k = 0; k < count; ++k) {
@@ -202,11 +202,6 @@ class Network {
   [[nodiscard]] static Index samples_of(Index asked) {
     return Model::bayesian && Family::kind != MapKind::fixed ? asked : 1;
   }
-  [[nodiscard]] static Dropout dropout_of(const TrainingPass<S>& pass, Purpose purpose, double rate,
-                                          std::uint32_t layer = 0, std::uint32_t sample = 0) {
-    return {rate, Stream{pass.seed, purpose, pass.epoch, layer, sample}};
-  }
-
   /// Zeros what backward passes add to: all but the encoders' weights.
   void clear_gradient(const ParameterSet<S>& parameters) {
     for (std::size_t id = 0; id < parameters.info().size(); ++id) {
@@ -220,45 +215,24 @@ class Network {
   /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
   template <class Use>
   void for_masks(const TrainingPass<S>& pass, const Use& use) {
-    use(encoder_.entry_mask(), dropout_of(pass, Purpose::input_dropout, pass.input_dropout));
-    use(encoder_.mask(), dropout_of(pass, Purpose::hidden_dropout, pass.dropout));
+    use(embedding_.entry_mask(), pass.of_features());
+    use(embedding_.mask(), pass.of_hidden());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const std::uint32_t layer = static_cast<std::uint32_t>(l);
-      use(layers_[l].mask(), dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer));
-      if (l < learner_inputs_.size()) use(learner_inputs_[l].mask(), learner_dropout(pass, layer));
+      use(layers_[l].mask(), pass.of_layer(l));
+      if (l < learner_inputs_.size()) use(learner_inputs_[l].mask(), pass.of_learner(l));
     }
-  }
-  [[nodiscard]] static Dropout learner_dropout(const TrainingPass<S>& pass, std::uint32_t layer,
-                                               std::uint32_t sample = 0) {
-    return dropout_of(pass, Purpose::learner_dropout, layer > 0 ? pass.dropout : 0.0, layer, sample);
   }
   [[nodiscard]] bool has_sheaf_encoder() const noexcept { return layout_.sheaf_encoder.weight >= 0; }
 
   /// Embeddings for a pass, and without dropouts if they are wanted.
   void embed(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, bool clean) {
-    encoder_.forward(threads_, parameters, dropout_of(pass, Purpose::input_dropout, pass.input_dropout),
-                     dropout_of(pass, Purpose::hidden_dropout, pass.dropout), clean);
-    embedding_of_pass_ = second_layer(parameters, encoder_.output(), second_);
+    embedding_.forward(threads_, parameters, pass.of_features(), pass.of_hidden(), clean);
     begun_ = clean;
-    if (!clean) return;
-    const bool same = encoder_.clean() == encoder_.output();
-    clean_embedding_ = same ? embedding_of_pass_ : second_layer(parameters, encoder_.clean(), clean_second_);
-  }
-  /// \returns x where the encoder has one layer, otherwise `out` with the product of its second weight
-  [[nodiscard]] const S* second_layer(const ParameterSet<S>& parameters, const S* x, Buffer<S>& out) {
-    if (layout_.second_weight < 0) return x;
-    const Index n = graph_.node_count(), h = shape_.row();
-    if (out.empty()) out.resize(n * h);
-    const S* bias = parameters.data(layout_.second_bias);
-    for (Index u = 0; u < n; ++u) std::copy_n(bias, h, out.data() + u * h);
-    multiply_dense<S>(threads_, n, h, h, {x, h, 1}, parameters.data(layout_.second_weight), h, out.data(), h,
-                      true);
-    return out.data();
   }
   /// Starts a pass from its embeddings; for Bayesian models with the posterior of `begun` where it has one for all
   /// passes.
-  void take_embedding(const ParameterSet<S>& parameters, const S* embedding, const Network* begun) {
-    embedding_ = embedding;
+  void start(const ParameterSet<S>& parameters, const S* embedding, const Network* begun) {
+    start_ = embedding;
     if constexpr (Model::bayesian) {
       const bool shared = begun != nullptr && has_sheaf_encoder();
       learned_ = shared ? begun : this;
@@ -268,7 +242,7 @@ class Network {
   /// The posterior, from the sheaf encoder's embeddings or those of the pass.
   void learn(const ParameterSet<S>& parameters) {
     if (!has_sheaf_encoder()) {
-      learn_from(parameters, embedding_);
+      learn_from(parameters, start_);
       return;
     }
     sheaf_encoder_.forward(threads_, parameters, Dropout{}, Dropout{});
@@ -287,15 +261,13 @@ class Network {
   void forward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, const NodeSelection& nodes,
                       std::uint32_t sample, Index noise_index, bool training, bool same_input = false) {
     using Mixed = typename DiffusionLayer<Family, S>::Mixed;
-    const S* x = embedding_;
+    const S* x = start_;
     const NodeSelection all(graph_.node_count());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const std::uint32_t layer = static_cast<std::uint32_t>(l);
       if (l < sheaves_.size()) build_sheaf(parameters, pass, l, sample, noise_index, x, training);
       const NodeSelection& here = l + 1 < layers_.size() ? all : nodes;  // others are diffused further
       if (training) {
-        layers_[l].forward(threads_, parameters, sheaf_of(l), x,
-                           dropout_of(pass, Purpose::layer_dropout, pass.dropout, layer, sample), here);
+        layers_[l].forward(threads_, parameters, sheaf_of(l), x, pass.of_layer(l, sample), here);
       } else {
         const Mixed mixed = l > 0 || !same_input ? Mixed::no : noise_index > 0 ? Mixed::known : Mixed::wanted;
         layers_[l].evaluate(threads_, parameters, sheaf_of(l), x, here, mixed, scratch_[0].data());
@@ -316,8 +288,8 @@ class Network {
                    std::uint32_t sample, Index noise_index, const S* x, bool training) {
     using Map = typename NetworkSheaf<Family, S>::Map;
     NetworkSheaf<Family, S>& sheaf = sheaves_[s];
-    const std::uint32_t layer = static_cast<std::uint32_t>(s);
     if constexpr (Model::bayesian) {
+      const std::uint32_t layer = static_cast<std::uint32_t>(s);
       SheafNoise<S> noise{Stream{pass.seed, Purpose::sheaf_noise, pass.epoch, layer, sample}};
       if (!pass.noise.empty()) {
         noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
@@ -326,34 +298,12 @@ class Network {
       sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
                   [&](Index block, Map (&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
     } else {
-      const Dropout dropout = learner_dropout(pass, layer, sample);
-      learners_[s].forward(threads_, parameters, learner_inputs_[s].forward(threads_, x, dropout));
-      sheaf.build(threads_, learner_of(s).edge_weights(), training,
-                  [&](Index block, Map (&map)[2]) { mean_maps(s, block, map); });
+      SheafLearner<S>& learner = learners_[s];
+      learner.forward(threads_, parameters, learner_inputs_[s].forward(threads_, x, pass.of_learner(s, sample)));
+      sheaf.build(threads_, learner.edge_weights(), training, [&](Index block, Map (&map)[2]) {
+        mean_maps<Family>(learner, options_.parametrisation, block, map);
+      });
     }
-  }
-
-  /// Deterministic maps of one block of edges from the raw outputs of learner s.
-  void mean_maps(std::size_t s, Index block, typename NetworkSheaf<Family, S>::Map (&map)[2]) const {
-    using Q = Posterior<Family>;
-    for (int side = 0; side < 2; ++side) {
-      if constexpr (Family::kind == MapKind::fixed) {
-        map[side] = NetworkSheaf<Family, S>::load_map(nullptr);
-      } else {
-        typename NetworkSheaf<Family, S>::P raw[Q::mean_size > 0 ? Q::mean_size : 1];
-        load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);
-        Q::mean_map(raw, options_.parametrisation, map[side]);
-      }
-    }
-  }
-  /// From a map's derivative to that of the raw outputs.
-  void mean_map_backward(std::size_t s, Index block, int side,
-                         const typename NetworkSheaf<Family, S>::Map& map_bar) {
-    using Q = Posterior<Family>;
-    typename NetworkSheaf<Family, S>::P raw[Q::mean_size > 0 ? Q::mean_size : 1], raw_bar[std::size(raw)];
-    load_lanes<Q::mean_size>(learners_[s].raw(block, side), raw);
-    Q::mean_map_backward(raw, options_.parametrisation, map_bar, raw_bar);
-    store_lanes<Q::mean_size>(raw_bar, learners_[s].raw_bar(block, side));
   }
 
   /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
@@ -385,7 +335,7 @@ class Network {
         sheaf_gradient_.weight_bar.fill(S(0));
         sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_,
                              [&](Index block, int side, const Map&, const Map& map_bar) {
-                               mean_map_backward(s, block, side, map_bar);
+                               mean_map_backward<Family>(learner, options_.parametrisation, block, side, map_bar);
                              });
         take_weight_gradient(learner);
         const LearnerInput<S>& input = learner_inputs_[s];
@@ -414,22 +364,6 @@ class Network {
     }
   }
 
-  void backward_encoder(const ParameterSet<S>& parameters) {
-    if (layout_.second_weight >= 0) {
-      const Index n = graph_.node_count(), h = shape_.row();
-      multiply_dense<S>(threads_, h, h, n, {encoder_.output(), 1, h}, embedding_bar_.data(), h,
-                        gradient_.data() + parameters.info(layout_.second_weight).offset, h, true);
-      add_column_sums(n, h, embedding_bar_.data(), h,
-                      gradient_.data() + parameters.info(layout_.second_bias).offset);
-      transpose_into(h, h, parameters.data(layout_.second_weight), second_transposed_.data(), h);
-      multiply_dense<S>(threads_, n, h, h, {embedding_bar_.data(), h, 1}, second_transposed_.data(), h,
-                        scratch_[0].data(), h, false);
-      encoder_.backward(threads_, parameters, scratch_[0].data(), gradient_);
-    } else {
-      encoder_.backward(threads_, parameters, embedding_bar_.data(), gradient_);
-    }
-  }
-
   ModelOptions options_;
   ModelLayout layout_;
   int threads_;
@@ -437,21 +371,19 @@ class Network {
   SparseInput<S> input_;
   EdgeBlocks<S> blocks_;
   DiffusionShape<S> shape_;
-  Encoder<S> encoder_;
+  NodeEmbedding<S> embedding_;
   Encoder<S> sheaf_encoder_;
   OutputLayer<S> output_;
   NetworkSheafGradient<Family, S> sheaf_gradient_;
   VariationalSheaf<Family, S> posterior_;
-  Buffer<S> second_, clean_second_, second_transposed_;
   std::vector<SheafLearner<S>> learners_;
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;
   std::vector<LearnerInput<S>> learner_inputs_;
   Buffer<S> x_bar_, embedding_bar_, scratch_[2];
   Buffer<S> gradient_;
-  const S *embedding_of_pass_ = nullptr, *clean_embedding_ = nullptr;
-  const S* embedding_ = nullptr;  ///< of the present pass
-  bool begun_ = false;            ///< does the last begin() hold?
+  bool begun_ = false;        ///< does the last begin() hold?
+  const S* start_ = nullptr;  ///< embeddings of the present pass
   const S* learner_input_ = nullptr;
   const Network* learned_ = nullptr;  ///< whose posterior samples are drawn from
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
 
@@ -47,6 +50,23 @@ struct TrainingPass {
   bool begun = false;
   /// Explicit noise instead of the stream's, for sample k and sheaf s at [k · sheaf_count + s]; see SheafNoise.
   std::vector<const S*> noise = {};
+
+  /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner
+  /// of a deterministic model reads, which drops nothing before the first layer.
+  [[nodiscard]] Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
+  [[nodiscard]] Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
+  [[nodiscard]] Dropout of_layer(std::size_t layer, std::uint32_t sample = 0) const {
+    return dropout_of(Purpose::layer_dropout, dropout, layer, sample);
+  }
+  [[nodiscard]] Dropout of_learner(std::size_t layer, std::uint32_t sample = 0) const {
+    return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, sample);
+  }
+
+ private:
+  [[nodiscard]] Dropout dropout_of(Purpose purpose, double rate, std::size_t layer = 0,
+                                   std::uint32_t sample = 0) const {
+    return {rate, Stream{seed, purpose, epoch, static_cast<std::uint32_t>(layer), sample}};
+  }
 };
 
 /// Loss = nll + λ · kl of one pass.
