@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "sheafnn/cuda/network.hpp"
+#include "sheafnn/batch/network.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
@@ -46,9 +46,9 @@ inline Problem small_problem(bool edgeless = false, Index nodes = 83) {
     r.labels.push_back(static_cast<std::int32_t>(u % classes));
     const bool training = u % 2 == 0;
     if (training) r.training.push_back(static_cast<std::int32_t>(u));
-    r.roles.push_back(training     ? sheafnn::cuda::training_node
-                      : u % 4 == 1 ? sheafnn::cuda::validation_node
-                                   : sheafnn::cuda::test_node);
+    r.roles.push_back(training     ? sheafnn::batch::training_node
+                      : u % 4 == 1 ? sheafnn::batch::validation_node
+                                   : sheafnn::batch::test_node);
   }
   return r;
 }
@@ -85,7 +85,7 @@ inline double relative(const std::vector<double>& values, const std::vector<doub
 /// The one column of a sum, added up for each of `runs` runs.
 template <class Executor, class Tree>
 std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
-  const sheafnn::cuda::RowsLeft& left = tree.left();
+  const sheafnn::batch::RowsLeft& left = tree.left();
   std::vector<double> rows(static_cast<std::size_t>(runs * left.stride)), total;
   executor.download(left.rows, runs * left.stride, rows.data());
   for (Index run = 0; run < runs; ++run) {
@@ -105,7 +105,7 @@ Model disturbed(const sheafnn::ModelOptions& options, Index run) {
 
 /// What two runs with different parameters, seeds and rates made of a step and of an evaluation, side by side.
 struct BatchOutcome {
-  sheafnn::cuda::BatchSize size;
+  sheafnn::batch::BatchSize size;
   std::vector<double> gradient, log_probabilities, nll, kl, probabilities;
 };
 
@@ -121,42 +121,42 @@ inline constexpr std::uint64_t first_seed = 70;
 template <class Model, class Executor>
 BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn::ModelOptions& options,
                        const Step& step) {
-  namespace cuda = sheafnn::cuda;
+  namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
-  using Batch = cuda::BatchNetwork<Executor, Model>;
+  using Batch = batch::BatchNetwork<Executor, Model>;
   const Model shape(options);
   BatchOutcome r;
   r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
-  Batch batch(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, r.size);
+  Batch networks(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, r.size);
   std::vector<S> parameters;
-  std::vector<cuda::Run> runs(static_cast<std::size_t>(batch_runs));
+  std::vector<batch::Run> runs(static_cast<std::size_t>(batch_runs));
   for (Index i = 0; i < batch_runs; ++i) {
     const Model model = disturbed<Model>(options, i);
     parameters.insert(parameters.end(), model.parameters().values().begin(), model.parameters().values().end());
-    cuda::Run& run = runs[static_cast<std::size_t>(i)];
+    batch::Run& run = runs[static_cast<std::size_t>(i)];
     run.seed = first_seed + static_cast<std::uint64_t>(i);
     run.epoch = step.epoch;
-    run.input_dropout = cuda::DropoutRule(rate_of(step.input_dropout, i));
-    run.dropout = cuda::DropoutRule(rate_of(step.dropout, i));
+    run.input_dropout = batch::DropoutRule(rate_of(step.input_dropout, i));
+    run.dropout = batch::DropoutRule(rate_of(step.dropout, i));
     run.training_share = 1 / static_cast<double>(problem.training.size());
     run.kl_weight = kl_weight_of(step, i);
   }
-  batch.parameters().upload(parameters);
-  batch.runs().upload(runs);
-  batch.train_pass(step.input_dropout > 0, step.dropout > 0, step.estimator);
+  networks.parameters().upload(parameters);
+  networks.runs().upload(runs);
+  networks.train_pass(step.input_dropout > 0, step.dropout > 0, step.estimator);
   const auto numbers = [](const std::vector<S>& values) {
     return std::vector<double>(values.begin(), values.end());
   };
-  r.gradient = numbers(batch.gradient().download());
-  r.log_probabilities = numbers(batch.output().log_probabilities().download());
-  r.nll = sums(executor, batch.output().nll(), batch_runs);
+  r.gradient = numbers(networks.gradient().download());
+  r.log_probabilities = numbers(networks.output().log_probabilities().download());
+  r.nll = sums(executor, networks.output().nll(), batch_runs);
   if (Model::bayesian && Model::Family::kind != sheafnn::MapKind::fixed) {
-    r.kl = sums(executor, batch.kl(), batch_runs);
-    for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, batch.pairs()));
+    r.kl = sums(executor, networks.kl(), batch_runs);
+    for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, networks.pairs()));
   }
 
-  batch.evaluate(evaluation_samples);
-  r.probabilities = batch.output().probabilities().download();
+  networks.evaluate(evaluation_samples);
+  r.probabilities = networks.output().probabilities().download();
   return r;
 }
 

@@ -29,8 +29,8 @@ jobs=$(nproc)
 count=0
 cd "$root/include"
 # Three headers need the CUDA Toolkit.
-for header in $(find sheafnn -name '*.hpp' ! -path sheafnn/cuda.hpp ! -path sheafnn/cuda/error.hpp \
-  ! -path sheafnn/cuda/device_executor.hpp | sort); do
+for header in $(find sheafnn -name '*.hpp' ! -path sheafnn/cuda.hpp ! -path sheafnn/batch/device_error.hpp \
+  ! -path sheafnn/batch/device_executor.hpp | sort); do
   source=$work/${header//\//_}.cpp
   printf '#include "%s"\n#include "%s"\n' "$header" "$header" > "$source"
   while [ "$(jobs -r | wc -l)" -ge "$jobs" ]; do wait -n; done

@@ -7,31 +7,31 @@
 
 #include "batch_checks.hpp"
 #include "golden_case.hpp"
-#include "sheafnn/cuda/network.hpp"
+#include "sheafnn/batch/network.hpp"
 
 namespace golden {
 
 /// Outputs and gradients of a case as the kernels of the device compute them.
 template <class Model, class Executor>
 void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
-  namespace cuda = sheafnn::cuda;
+  namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
   const Case given = read(name, Model::Family::kind, Model::stalk_dimension, Model::bayesian);
   const Model model = model_of<Model>(given);
   const auto& parameters = model.parameters();
   Outcome outcome;
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(given.graph.node_count()));
-  for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = cuda::training_node;
-  cuda::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles,
+  for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = batch::training_node;
+  batch::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles,
                                               {});
   network.parameters().upload(parameters.values().view());
   std::vector<S> noise;
   for (const std::vector<S>& layer : noise_of<Model>(given)) noise.insert(noise.end(), layer.begin(), layer.end());
   if (!noise.empty()) network.set_noise(noise);
-  cuda::Run run;
+  batch::Run run;
   run.training_share = 1 / static_cast<double>(given.nodes.size());
   run.kl_weight = given.file.at("kl_weight").values.at(0);
-  network.runs().upload(std::span<const cuda::Run>(&run, 1));
+  network.runs().upload(std::span<const batch::Run>(&run, 1));
   network.train_pass(false, false, sheafnn::KlEstimator::closed_form);
 
   const auto sum = [&](const auto& tree) { return batch_checks::sums(executor, tree, 1).front(); };

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
-#include "sheafnn/cuda/trainer.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 using namespace sheafnn;
 
 /// Cannot write zeros; counts what it has lent.
-struct FailingExecutor : cuda::HostExecutor {
+struct FailingExecutor : batch::HostExecutor {
   int lent = 0;
   [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
     ++lent;
@@ -37,7 +37,7 @@ struct FailingExecutor : cuda::HostExecutor {
 };
 
 /// Counts what a recording holds.
-struct CountingExecutor : cuda::HostExecutor {
+struct CountingExecutor : batch::HostExecutor {
   int launches = 0, products = 0;
   template <class... Parts>
   void launch_together(const Parts&... parts) {
@@ -46,14 +46,14 @@ struct CountingExecutor : cuda::HostExecutor {
   }
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {
-    launch_together(cuda::Items{items, groups, kernel});
+    launch_together(batch::Items{items, groups, kernel});
   }
   template <class Kernel>
   void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    launch_together(cuda::Teams{items, groups, lanes, kernel});
+    launch_together(batch::Teams{items, groups, lanes, kernel});
   }
   template <class S>
-  void multiply(const cuda::Product<S>& product) {
+  void multiply(const batch::Product<S>& product) {
     ++products;
     HostExecutor::multiply(product);
   }
@@ -73,9 +73,9 @@ std::string launches_of_epoch(const Dataset& data) {
   options.layers = 4;
   Model model(options, 1);
   CountingExecutor executor;
-  const cuda::Training<Model> one[] = {
+  const batch::Training<Model> one[] = {
       {&model, &data.splits.at(0), {.input_dropout = 0.5, .dropout = 0.3, .samples = 3}}};
-  cuda::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one);
+  batch::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one);
   trainer.record_epoch();
   return concat(executor.launches, " kernels, ", executor.products, " products");
 }
@@ -95,7 +95,7 @@ TEST_CASE("an epoch of a small graph is so many launches") {
 }
 
 TEST_CASE("small products by the device's kernel are those of the host") {
-  cuda::HostExecutor executor;
+  batch::HostExecutor executor;
   constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;
   for (int kind = 0; kind < 8; ++kind) {
     for (const Index inner : {Index{0}, Index{7}, Index{50}}) {
@@ -111,7 +111,7 @@ TEST_CASE("small products by the device's kernel are those of the host") {
       };
       const std::vector<double> a = numbers(a_size * batches + 1), b = numbers(b_size * batches + 1);
       std::vector<double> own = numbers(rows * (columns + pad) * batches), other = own;
-      cuda::Product<double> product{rows,
+      batch::Product<double> product{rows,
                                     columns,
                                     inner,
                                     batches,
@@ -123,7 +123,7 @@ TEST_CASE("small products by the device's kernel are those of the host") {
                                     add};
       executor.multiply(product);
       product.c = own.data();
-      const cuda::SmallProduct<double> kernel(product);
+      const batch::SmallProduct<double> kernel(product);
       executor.launch_teams(kernel.items(), batches, kernel.lanes, kernel);
       double worst = 0;
       for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
@@ -134,6 +134,6 @@ TEST_CASE("small products by the device's kernel are those of the host") {
 
 TEST_CASE("an array that cannot be zeroed leaves nothing allocated") {
   FailingExecutor executor;
-  CHECK_THROWS_WITH(static_cast<void>(cuda::Array<FailingExecutor, float>(executor, "test", 10)), "zero");
+  CHECK_THROWS_WITH(static_cast<void>(batch::Array<FailingExecutor, float>(executor, "test", 10)), "zero");
   CHECK(executor.lent == 0);
 }

@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include "golden_batch.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 
 TEST_CASE("golden values: the device's kernels on the host") {
   using namespace sheafnn;
-  cuda::HostExecutor executor;
+  batch::HostExecutor executor;
   golden::check_batch<Bsnn<Diagonal<3>, double>>(executor, "bsnn_diag3_lp", golden::double_bounds);
   golden::check_batch<Bsnn<SpecialOrthogonal<3>, double>>(executor, "bsnn_so3_hp", golden::double_bounds);
   golden::check_batch<Nsd<GeneralLinear<3>, double>>(executor, "nsd_gen3", golden::double_bounds);

@@ -5,7 +5,7 @@
 
 #include "batch_checks.hpp"
 #include "sheafnn/bsnn/network.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 
 namespace {
 
@@ -28,7 +28,7 @@ template <class Model>
 void compare(const ModelOptions& options, const Step& step, double bound,
              const batch_checks::Problem& problem = batch_checks::small_problem()) {
   using S = typename Model::Scalar;
-  cuda::HostExecutor executor;
+  batch::HostExecutor executor;
   const batch_checks::BatchOutcome own = batch_checks::run_batch<Model>(executor, problem, options, step);
   const Index n = problem.graph.node_count(), classes = options.classes;
   for (Index r = 0; r < batch_checks::batch_runs; ++r) {
@@ -182,7 +182,7 @@ TEST_CASE("the order of items and groups does not matter to the device's kernels
   o.learner_layers = 2;
   const batch_checks::Problem problem = batch_checks::small_problem();
   const Step step{.samples = 2};
-  cuda::HostExecutor forward, backward(cuda::HostExecutor::Order::backward);
+  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);
   const batch_checks::BatchOutcome other = batch_checks::run_batch<Model>(backward, problem, o, step);
   CHECK(one.gradient == other.gradient);

@@ -9,16 +9,16 @@
 
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
-#include "sheafnn/cuda/prediction.hpp"
-#include "sheafnn/cuda/trainer.hpp"
+#include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/prediction.hpp"
+#include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "worst.hpp"
 
 namespace {
 
 using namespace sheafnn;
-using cuda::HostExecutor;
+using batch::HostExecutor;
 
 template <class Model>
 Model karate_model(const Dataset& data, std::uint64_t seed) {
@@ -47,7 +47,7 @@ void compare_training(const TrainOptions& options, double bound) {
   Model expected = karate_model<Model>(data, 3), model = karate_model<Model>(data, 3);
   const TrainResult right = train(expected, data, data.splits.at(0), options);
   HostExecutor executor;
-  const TrainResult result = cuda::train(executor, model, data, data.splits.at(0), options);
+  const TrainResult result = batch::train(executor, model, data, data.splits.at(0), options);
   CHECK(difference(result.history, right.history) <= bound);
   CHECK(result.best_epoch == right.best_epoch);
   CHECK(result.test_accuracy == right.test_accuracy);
@@ -60,7 +60,7 @@ void compare_training(const TrainOptions& options, double bound) {
   }
   CHECK(worst <= bound);
 
-  const Prediction own = cuda::predict(executor, model, data.graph, data.features, {.samples = 5, .seed = 8});
+  const Prediction own = batch::predict(executor, model, data.graph, data.features, {.samples = 5, .seed = 8});
   const Prediction other = predict(expected, data, {.samples = 5, .seed = 8});
   CHECK(own.label == other.label);
   for (std::size_t i = 0; i < own.probabilities.size(); ++i) {
@@ -92,7 +92,7 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
   using Model = Bsnn<SpecialOrthogonal<2>>;
   const Dataset data = karate_club();
   std::vector<Model> models;
-  std::vector<cuda::Training<Model>> trainings;
+  std::vector<batch::Training<Model>> trainings;
   for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i));
   for (std::size_t i = 0; i < models.size(); ++i) {
     TrainOptions options;
@@ -105,12 +105,12 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
     trainings.push_back({&models[i], &data.splits.at(i % data.splits.size()), options});
   }
   HostExecutor executor;
-  const std::vector<cuda::Outcome> outcomes = cuda::train_batch<HostExecutor, Model>(executor, data, trainings);
+  const std::vector<batch::Outcome> outcomes = batch::train_batch<HostExecutor, Model>(executor, data, trainings);
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(i);
     CHECK(outcomes[i].error.empty());
     Model alone = karate_model<Model>(data, i);
-    const TrainResult result = cuda::train(executor, alone, data, *trainings[i].split, trainings[i].options);
+    const TrainResult result = batch::train(executor, alone, data, *trainings[i].split, trainings[i].options);
     CHECK(difference(outcomes[i].result.history, result.history) == 0);
     CHECK(outcomes[i].result.best_epoch == result.best_epoch);
     CHECK(outcomes[i].result.test_nll == result.test_nll);
@@ -124,9 +124,9 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
   const Dataset data = karate_club();
   Model a = karate_model<Model>(data, 1), b = karate_model<Model>(data, 2);
   HostExecutor executor;
-  const auto run = [&](const cuda::Training<Model>& second) {
-    const cuda::Training<Model> both[] = {{&a, &data.splits[0], {.epochs = 2}}, second};
-    return cuda::train_batch<HostExecutor, Model>(executor, data, both);
+  const auto run = [&](const batch::Training<Model>& second) {
+    const batch::Training<Model> both[] = {{&a, &data.splits[0], {.epochs = 2}}, second};
+    return batch::train_batch<HostExecutor, Model>(executor, data, both);
   };
   CHECK_THROWS_WITH_AS(run({&a, &data.splits[0], {.epochs = 2}}), doctest::Contains("trainings[1].model"),
                        std::invalid_argument);
@@ -138,16 +138,16 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
   Model other({.features = data.features.columns(), .channels = 4, .layers = 3, .classes = data.class_count}, 1);
   CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS((cuda::train_batch<HostExecutor, Model>(executor, data, {})),
+  CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, Model>(executor, data, {})),
                        doctest::Contains("trainings"), std::invalid_argument);
 
   // One training that overflows; the other goes on.
   const auto before = b.parameters().values();
-  const std::vector<cuda::Outcome> outcomes = run({&b, &data.splits[0], {.epochs = 9, .learning_rate = 1e30}});
+  const std::vector<batch::Outcome> outcomes = run({&b, &data.splits[0], {.epochs = 9, .learning_rate = 1e30}});
   CHECK(outcomes[0].error.empty());
   CHECK(outcomes[0].result.history.size() == 2);
   CHECK(outcomes[1].error.find("training diverged in epoch") == 0);
   CHECK(std::equal(before.begin(), before.end(), b.parameters().values().begin()));
-  CHECK_THROWS_WITH_AS(cuda::train(executor, b, data, data.splits[0], {.epochs = 9, .learning_rate = 1e30}),
+  CHECK_THROWS_WITH_AS(batch::train(executor, b, data, data.splits[0], {.epochs = 9, .learning_rate = 1e30}),
                        doctest::Contains("diverged in epoch"), std::runtime_error);
 }

@@ -1,8 +1,8 @@
 /// \file
 /// What the device can do: copies within its memory, and products of matrices.
 #include <cstring>
-#include <sheafnn/cuda/array.hpp>
-#include <sheafnn/cuda/execution.hpp>
+#include <sheafnn/batch/array.hpp>
+#include <sheafnn/batch/execution.hpp>
 
 #include "gpu/section.hpp"
 
@@ -15,18 +15,18 @@ using sheafnn::Index;
 
 /// Bytes per second, read plus written, of copies of so many bytes.
 double copy_rate(Executor& executor, const Effort& effort, Index bytes) {
-  sheafnn::cuda::Array<Executor, char> from(executor, "a copy", bytes), to(executor, "a copy", bytes);
+  sheafnn::batch::Array<Executor, char> from(executor, "a copy", bytes), to(executor, "a copy", bytes);
   std::vector<double> seconds;
   double total = 0;
 #if defined(__CUDACC__)
   const int device = executor.device();
   cudaStream_t stream = nullptr;
-  sheafnn::cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags",
+  sheafnn::batch::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags",
                        device);
   EventPair events(device);
   const auto once = [&] {
     return events.seconds(stream, [&] {
-      sheafnn::cuda::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
+      sheafnn::batch::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
                                            cudaMemcpyDeviceToDevice, stream),
                            "cudaMemcpyAsync", device);
     });
@@ -43,7 +43,7 @@ double copy_rate(Executor& executor, const Effort& effort, Index bytes) {
     total += seconds.back();
   }
 #if defined(__CUDACC__)
-  sheafnn::cuda::check(cudaStreamDestroy(stream), "cudaStreamDestroy", device);
+  sheafnn::batch::check(cudaStreamDestroy(stream), "cudaStreamDestroy", device);
 #endif
   return 2 * static_cast<double>(bytes) / median(seconds);
 }
@@ -51,11 +51,11 @@ double copy_rate(Executor& executor, const Effort& effort, Index bytes) {
 /// Floating-point operations per second of a product of n × n matrices.
 double sgemm_rate(Executor& executor, const Effort& effort, Index n) {
   const std::vector<float> values(static_cast<std::size_t>(n * n), 0.37f);
-  sheafnn::cuda::Array<Executor, float> a(executor, "a product", values), b(executor, "a product", values),
+  sheafnn::batch::Array<Executor, float> a(executor, "a product", values), b(executor, "a product", values),
       c(executor, "a product", n * n);
   const auto work = [&] {
     executor.multiply(
-        sheafnn::cuda::Product<float>{n, n, n, 1, {a.data(), n, 0}, {b.data(), n, 0}, c.data(), n, 0});
+        sheafnn::batch::Product<float>{n, n, n, 1, {a.data(), n, 0}, {b.data(), n, 0}, c.data(), n, 0});
   };
   work();  // cuBLAS loads its kernels before the recording
   executor.synchronise();

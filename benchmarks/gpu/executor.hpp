@@ -11,17 +11,17 @@
 #include <string>
 
 #if defined(__CUDACC__)
-#include <sheafnn/cuda/device_executor.hpp>
+#include <sheafnn/batch/device_executor.hpp>
 #else
-#include <sheafnn/cuda/host_executor.hpp>
+#include <sheafnn/batch/host_executor.hpp>
 #endif
 
 namespace benchmarks {
 
 #if defined(__CUDACC__)
-using Executor = sheafnn::cuda::DeviceExecutor;
+using Executor = sheafnn::batch::DeviceExecutor;
 #else
-using Executor = sheafnn::cuda::HostExecutor;
+using Executor = sheafnn::batch::HostExecutor;
 #endif
 
 /// A device as tables and results name it.
@@ -33,22 +33,22 @@ struct DeviceFacts {
 #if defined(__CUDACC__)
 
 /// Why there is no device to measure; empty when there is one.
-[[nodiscard]] inline std::string no_device() { return sheafnn::cuda::device_count().reason; }
+[[nodiscard]] inline std::string no_device() { return sheafnn::batch::device_count().reason; }
 
 /// The executor; its device becomes this thread's, for the events and streams of the benchmarks.
 [[nodiscard]] inline std::unique_ptr<Executor> open_device(int device) {
   auto executor = std::make_unique<Executor>(device);  // refuses devices that there are not
-  sheafnn::cuda::check(cudaSetDevice(device), "cudaSetDevice", device);
+  sheafnn::batch::check(cudaSetDevice(device), "cudaSetDevice", device);
   return executor;
 }
 
 /// \throws CudaError  a device that does not answer
 [[nodiscard]] inline DeviceFacts device_facts(int device) {
   cudaDeviceProp properties{};
-  sheafnn::cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device);
+  sheafnn::batch::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device);
   int driver = 0, runtime = 0;
-  sheafnn::cuda::check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
-  sheafnn::cuda::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", device);
+  sheafnn::batch::check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
+  sheafnn::batch::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", device);
   const auto version = [](int v) { return sheafnn::concat(v / 1000, ".", v % 1000 / 10); };
   return {properties.name, sheafnn::concat("CUDA ", version(runtime), ", driver for CUDA ", version(driver)),
           static_cast<double>(properties.totalGlobalMem), static_cast<double>(properties.l2CacheSize)};
@@ -56,9 +56,9 @@ struct DeviceFacts {
 
 /// Bytes in use on the executor's device, by all of its users.
 [[nodiscard]] inline double used_bytes(const Executor& executor) {
-  const sheafnn::cuda::CurrentDevice current(executor.device());
+  const sheafnn::batch::CurrentDevice current(executor.device());
   std::size_t free = 0, total = 0;
-  sheafnn::cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", executor.device());
+  sheafnn::batch::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", executor.device());
   return static_cast<double>(total - free);
 }
 

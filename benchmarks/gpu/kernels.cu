@@ -1,9 +1,9 @@
 /// \file
 /// The kernels that do not depend on the family of maps, and the table of all.
-#include <sheafnn/cuda/encoder.hpp>
-#include <sheafnn/cuda/gradient_sums.hpp>
-#include <sheafnn/cuda/input.hpp>
-#include <sheafnn/cuda/optimiser.hpp>
+#include <sheafnn/batch/encoder.hpp>
+#include <sheafnn/batch/gradient_sums.hpp>
+#include <sheafnn/batch/input.hpp>
+#include <sheafnn/batch/optimiser.hpp>
 
 #include "gpu/kernels.hpp"
 #include "support/epoch_graphs.hpp"
@@ -13,7 +13,7 @@ namespace benchmarks {
 
 namespace {
 
-using namespace sheafnn::cuda;
+using namespace sheafnn::batch;
 using sheafnn::concat;
 using sheafnn::dropout_blocks;
 using sheafnn::Index;

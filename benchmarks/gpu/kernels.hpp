@@ -9,13 +9,13 @@
 #include <cmath>
 #include <cstdint>
 #include <sheafnn/bsnn/posterior.hpp>
-#include <sheafnn/cuda/array.hpp>
-#include <sheafnn/cuda/diffusion_kernels.hpp>
-#include <sheafnn/cuda/execution.hpp>
-#include <sheafnn/cuda/graph.hpp>
-#include <sheafnn/cuda/learner_kernels.hpp>
-#include <sheafnn/cuda/run.hpp>
-#include <sheafnn/cuda/sheaf.hpp>
+#include <sheafnn/batch/array.hpp>
+#include <sheafnn/batch/diffusion_kernels.hpp>
+#include <sheafnn/batch/execution.hpp>
+#include <sheafnn/batch/graph.hpp>
+#include <sheafnn/batch/learner_kernels.hpp>
+#include <sheafnn/batch/run.hpp>
+#include <sheafnn/batch/sheaf.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,7 +99,7 @@ struct RandomNumbers {
     out[item] = scale * (static_cast<float>((x ^ (x >> 16)) >> 8) * (2.0f / 16777216.0f) - 1.0f);
   }
 };
-using FloatArray = sheafnn::cuda::Array<Executor, float>;
+using FloatArray = sheafnn::batch::Array<Executor, float>;
 [[nodiscard]] inline FloatArray random_array(Executor& executor, sheafnn::Index size, float scale = 1.0f) {
   FloatArray r(executor, "kernel benchmarks", size);
   executor.launch(size, 1, RandomNumbers{r.data(), scale, static_cast<std::uint32_t>(size)});
@@ -107,10 +107,10 @@ using FloatArray = sheafnn::cuda::Array<Executor, float>;
 }
 
 /// One training of which the kernels read seed and rates.
-[[nodiscard]] inline sheafnn::cuda::Run kernel_run() {
-  sheafnn::cuda::Run r;
-  r.input_dropout = sheafnn::cuda::DropoutRule(0.5);
-  r.dropout = sheafnn::cuda::DropoutRule(0.3);
+[[nodiscard]] inline sheafnn::batch::Run kernel_run() {
+  sheafnn::batch::Run r;
+  r.input_dropout = sheafnn::batch::DropoutRule(0.5);
+  r.dropout = sheafnn::batch::DropoutRule(0.3);
   r.kl_weight = 0.5;
   r.learning_rate = 0.01;
   r.step_rate = 0.01;
@@ -120,10 +120,10 @@ using FloatArray = sheafnn::cuda::Array<Executor, float>;
 
 /// Measures the kernels of a family on a graph, each on what the one before it wrote: one training, one sample.
 template <class Family>
-void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& graph, std::string_view maps,
+void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& graph, std::string_view maps,
                     KernelMeter& meter) {
   using namespace sheafnn;
-  using namespace sheafnn::cuda;
+  using namespace sheafnn::batch;
   using Q = Posterior<Family>;
   using Sizes = BlockSizes<Family>;
   constexpr bool weighted = Family::kind == MapKind::rotation, own_gram = !weighted;
@@ -264,7 +264,7 @@ void measure_family(Executor& executor, const sheafnn::cuda::GraphView<float>& g
   });
 }
 
-using MeasureFamily = void (*)(Executor& executor, const sheafnn::cuda::GraphView<float>& graph,
+using MeasureFamily = void (*)(Executor& executor, const sheafnn::batch::GraphView<float>& graph,
                                std::string_view maps, KernelMeter& meter);
 extern const MeasureFamily diagonal_kernels, special_orthogonal_kernels, general_linear_kernels;
 

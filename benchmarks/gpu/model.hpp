@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <sheafnn/cuda/trainer.hpp>
+#include <sheafnn/batch/trainer.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <vector>
 
@@ -53,8 +53,8 @@ class ModelTrainings final : public GpuTrainings {
     for (sheafnn::Index i = 0; i < task.count; ++i) r.emplace_back(options, static_cast<std::uint64_t>(i));
     return r;
   }
-  std::vector<sheafnn::cuda::Training<Model>> trainings(const GpuTask& task) {
-    std::vector<sheafnn::cuda::Training<Model>> r;
+  std::vector<sheafnn::batch::Training<Model>> trainings(const GpuTask& task) {
+    std::vector<sheafnn::batch::Training<Model>> r;
     for (std::size_t i = 0; i < models_.size(); ++i) {
       sheafnn::TrainOptions options;
       options.epochs = options.patience = 1'000'000'000;
@@ -68,7 +68,7 @@ class ModelTrainings final : public GpuTrainings {
   }
 
   std::vector<Model> models_;
-  sheafnn::cuda::BatchTrainer<Executor, Model> trainer_;
+  sheafnn::batch::BatchTrainer<Executor, Model> trainer_;
 };
 
 template <class Model>

@@ -19,7 +19,7 @@ using sheafnn::concat;
 using sheafnn::Index;
 
 #if defined(__CUDACC__)
-using OutOfMemory = sheafnn::cuda::OutOfDeviceMemory;
+using OutOfMemory = sheafnn::batch::OutOfDeviceMemory;
 #else
 using OutOfMemory = std::bad_alloc;
 #endif

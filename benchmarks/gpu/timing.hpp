@@ -33,8 +33,8 @@ struct Timing {
 class EventPair {
  public:
   explicit EventPair(int device) : device_(device) {
-    sheafnn::cuda::check(cudaEventCreate(&begin_), "cudaEventCreate", device_);
-    sheafnn::cuda::check(cudaEventCreate(&end_), "cudaEventCreate", device_);
+    sheafnn::batch::check(cudaEventCreate(&begin_), "cudaEventCreate", device_);
+    sheafnn::batch::check(cudaEventCreate(&end_), "cudaEventCreate", device_);
   }
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
@@ -45,12 +45,12 @@ class EventPair {
   /// Seconds of the work between two moments on a stream.
   template <class Work>
   [[nodiscard]] double seconds(cudaStream_t stream, const Work& work) {
-    sheafnn::cuda::check(cudaEventRecord(begin_, stream), "cudaEventRecord", device_);
+    sheafnn::batch::check(cudaEventRecord(begin_, stream), "cudaEventRecord", device_);
     work();
-    sheafnn::cuda::check(cudaEventRecord(end_, stream), "cudaEventRecord", device_);
-    sheafnn::cuda::check(cudaEventSynchronize(end_), "cudaEventSynchronize", device_);
+    sheafnn::batch::check(cudaEventRecord(end_, stream), "cudaEventRecord", device_);
+    sheafnn::batch::check(cudaEventSynchronize(end_), "cudaEventSynchronize", device_);
     float milliseconds = 0;
-    sheafnn::cuda::check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime", device_);
+    sheafnn::batch::check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime", device_);
     return 1e-3 * static_cast<double>(milliseconds);
   }
 

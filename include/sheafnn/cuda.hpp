@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "sheafnn/bsnn.hpp"
-#include "sheafnn/cuda/device_executor.hpp"
-#include "sheafnn/cuda/prediction.hpp"
-#include "sheafnn/cuda/trainer.hpp"
+#include "sheafnn/batch/device_executor.hpp"
+#include "sheafnn/batch/prediction.hpp"
+#include "sheafnn/batch/trainer.hpp"
 
 namespace sheafnn::cuda {
+
+using batch::DeviceExecutor;
+using batch::Outcome;
+using batch::Training;
 
 /// sheafnn::train on a GPU: the same numbers up to rounding.
 ///
@@ -25,7 +29,7 @@ template <class Model>
 TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {},
                   int device = 0) {
   DeviceExecutor executor(device);
-  return train(executor, model, data, split, options);
+  return batch::train(executor, model, data, split, options);
 }
 
 /// Many trainings of one architecture side by side on a GPU.
@@ -34,7 +38,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
 template <class Model>
 std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<Model>> trainings, int device = 0) {
   DeviceExecutor executor(device);
-  return train_batch<DeviceExecutor, Model>(executor, data, trainings);
+  return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
 
 /// sheafnn::predict on a GPU.
@@ -42,7 +46,7 @@ template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
                                  int device = 0) {
   DeviceExecutor executor(device);
-  return predict(executor, model, data.graph, data.features, options);
+  return batch::predict(executor, model, data.graph, data.features, options);
 }
 
 }  // namespace sheafnn::cuda

@@ -7,7 +7,7 @@
 
 #include "batch_checks.hpp"
 #include "sheafnn/cuda.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 
 namespace batch_checks {
 
@@ -17,8 +17,8 @@ void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
                        const Problem& problem = small_problem()) {
   // As on the host: sums of some dozens of terms through two or three layers.
   constexpr double bound = 1e-11;
-  sheafnn::cuda::HostExecutor host;
-  sheafnn::cuda::DeviceExecutor device;
+  sheafnn::batch::HostExecutor host;
+  sheafnn::batch::DeviceExecutor device;
   const BatchOutcome expected = run_batch<Model>(host, problem, options, step);
   const BatchOutcome own = run_batch<Model>(device, problem, options, step);
   CHECK(relative(own.nll, expected.nll) <= bound);

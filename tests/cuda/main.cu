@@ -5,10 +5,10 @@
 
 #include <cstdio>
 
-#include "sheafnn/cuda/error.hpp"
+#include "sheafnn/batch/device_error.hpp"
 
 int main(int argc, char** argv) {
-  const sheafnn::cuda::DeviceCount devices = sheafnn::cuda::device_count();
+  const sheafnn::batch::DeviceCount devices = sheafnn::batch::device_count();
   if (devices.count == 0) {
     std::printf("skipped: %s\n", devices.reason.c_str());
     return 77;

@@ -7,15 +7,15 @@
 #include <type_traits>
 #include <vector>
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/device_executor.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/device_executor.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 #include "worst.hpp"
 
 using namespace sheafnn;
-using cuda::Array;
-using cuda::DeviceExecutor;
-using cuda::HostExecutor;
+using batch::Array;
+using batch::DeviceExecutor;
+using batch::HostExecutor;
 
 namespace {
 
@@ -88,7 +88,7 @@ std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed,
   const std::vector<S> start = sequence<S>(rows * (columns + pad) * batches);
   Array<Executor, S> a(executor, "test", std::span<const S>(left)), b(executor, "test", std::span<const S>(right)),
       c(executor, "test", std::span<const S>(start));
-  executor.multiply(cuda::Product<S>{rows,
+  executor.multiply(batch::Product<S>{rows,
                                      columns,
                                      inner,
                                      batches,
@@ -139,10 +139,10 @@ TEST_CASE("kernels that share a launch do what they do alone") {
     Array<Executor, double> in(executor, "test", std::span<const double>(values));
     Array<Executor, double> first(executor, "test", 300 * groups), second(executor, "test", 77 * 5 * 2),
         third(executor, "test", 1);
-    executor.launch_together(cuda::Items{300, groups, Numbers{300, first.data()}},
-                             cuda::Items{0, 9, Numbers{0, nullptr}}, cuda::Items{7, 0, Numbers{7, nullptr}},
-                             cuda::Teams{77, 5, 8, Sums<double>{in.data(), 21, 8, 77, second.data()}},
-                             cuda::Items{1, 1, Numbers{1, third.data()}});
+    executor.launch_together(batch::Items{300, groups, Numbers{300, first.data()}},
+                             batch::Items{0, 9, Numbers{0, nullptr}}, batch::Items{7, 0, Numbers{7, nullptr}},
+                             batch::Teams{77, 5, 8, Sums<double>{in.data(), 21, 8, 77, second.data()}},
+                             batch::Items{1, 1, Numbers{1, third.data()}});
     std::vector<double> all = first.download();
     for (const auto* part : {&second, &third}) {
       const std::vector<double> rest = part->download();
@@ -221,7 +221,7 @@ TEST_CASE("a recording is replayed as often as is asked, and only then") {
 TEST_CASE("errors name the call, the device and the need") {
   DeviceExecutor device;
   CHECK_THROWS_WITH_AS(static_cast<void>(device.allocate("embeddings", std::size_t{1} << 50)),
-                       doctest::Contains("embeddings need"), cuda::OutOfDeviceMemory);
+                       doctest::Contains("embeddings need"), batch::OutOfDeviceMemory);
   // The executor is still of use.
   CHECK(numbers(device, 10, 2).back() == 19.5);
   CHECK_THROWS_WITH_AS(DeviceExecutor(1000), doctest::Contains("device"), std::invalid_argument);

@@ -9,7 +9,7 @@ TEST_CASE("golden values on the GPU: general linear maps") {
   using namespace sheafnn;
   // Outputs to 1e-9, gradients as on the CPU.
   constexpr golden::Bounds device_bounds{1e-9, 1e-8};
-  cuda::DeviceExecutor executor;
+  batch::DeviceExecutor executor;
   golden::check_batch<Nsd<GeneralLinear<2>, double>>(executor, "nsd_gen2", device_bounds);
   golden::check_batch<Nsd<GeneralLinear<3>, double>>(executor, "nsd_gen3", device_bounds);
   golden::check_batch<Bsnn<GeneralLinear<2>, double>>(executor, "bsnn_gen2", device_bounds);

@@ -9,7 +9,7 @@ TEST_CASE("golden values on the GPU: special orthogonal maps") {
   using namespace sheafnn;
   // Outputs to 1e-9, gradients as on the CPU.
   constexpr golden::Bounds device_bounds{1e-9, 1e-8};
-  cuda::DeviceExecutor executor;
+  batch::DeviceExecutor executor;
   golden::check_batch<Nsd<SpecialOrthogonal<2>, double>>(executor, "nsd_so2", device_bounds);
   golden::check_batch<Nsd<SpecialOrthogonal<3>, double>>(executor, "nsd_so3_hp", device_bounds);
   golden::check_batch<Nsd<SpecialOrthogonal<4>, double>>(executor, "nsd_so4", device_bounds);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sheafnn/cuda.hpp"
-#include "sheafnn/cuda/host_executor.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
@@ -15,8 +15,8 @@
 namespace {
 
 using namespace sheafnn;
-using cuda::DeviceExecutor;
-using cuda::HostExecutor;
+using batch::DeviceExecutor;
+using batch::HostExecutor;
 
 template <class Model>
 Model model_for(const Dataset& data, std::uint64_t seed, Index channels = 8) {
@@ -49,11 +49,11 @@ template <class Model, class Executor>
 Trained trained(Executor& executor, const Dataset& data, const TrainOptions& options) {
   Model model = model_for<Model>(data, 3);
   Trained r;
-  r.result = cuda::train(executor, model, data, data.splits.at(0), options);
+  r.result = batch::train(executor, model, data, data.splits.at(0), options);
   r.parameters.assign(model.parameters().values().begin(), model.parameters().values().end());
   PredictOptions predict;
   predict.samples = 5;
-  r.labels = cuda::predict(executor, model, data.graph, data.features, predict).label;
+  r.labels = batch::predict(executor, model, data.graph, data.features, predict).label;
   return r;
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a batch on the GPU gives the numbers of separate trainings") {
   const Dataset data = karate_club();
   std::vector<Model> models;
   models.reserve(12);
-  std::vector<cuda::Training<Model>> trainings;
+  std::vector<batch::Training<Model>> trainings;
   for (std::uint64_t i = 0; i < 12; ++i) {
     TrainOptions options;
     options.epochs = 40;
@@ -116,11 +116,11 @@ TEST_CASE("a batch on the GPU gives the numbers of separate trainings") {
     trainings.push_back({&models.emplace_back(model_for<Model>(data, i, 4)), &data.splits.at(i % 10), options});
   }
   DeviceExecutor device;
-  const std::vector<cuda::Outcome> outcomes = cuda::train_batch<DeviceExecutor, Model>(device, data, trainings);
+  const std::vector<batch::Outcome> outcomes = batch::train_batch<DeviceExecutor, Model>(device, data, trainings);
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(i);
     Model alone = model_for<Model>(data, i, 4);
-    const TrainResult result = cuda::train(device, alone, data, *trainings[i].split, trainings[i].options);
+    const TrainResult result = batch::train(device, alone, data, *trainings[i].split, trainings[i].options);
     REQUIRE(outcomes[i].error.empty());
     CHECK(outcomes[i].result.best_epoch == result.best_epoch);
     CHECK(outcomes[i].result.history.size() == result.history.size());

@@ -1,5 +1,5 @@
 /// \file
-/// EpochReport: what one epoch of training showed. Kernels fill it in, too (cuda/optimiser.hpp).
+/// EpochReport: what one epoch of training showed. Kernels fill it in, too (batch/optimiser.hpp).
 #pragma once
 
 #include "sheafnn/core/config.hpp"

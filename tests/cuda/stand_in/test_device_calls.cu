@@ -116,7 +116,7 @@ TEST_CASE("a call fails: an error that names it and the device, nothing left ove
       const FailingCall failing(number, cudaErrorIllegalAddress);
       try {
         static_cast<void>(cuda::train(model, data, data.splits.at(0), short_training(1)));
-      } catch (const cuda::CudaError& error) {
+      } catch (const batch::CudaError& error) {
         message = error.what();
       }
       failed = FailingCall::happened();
@@ -153,7 +153,7 @@ TEST_CASE("calls that are made once fail as the others do") {
     Model model = small_model(data);
     CHECK_THROWS_WITH_AS(static_cast<void>(cuda::train(model, data, data.splits.at(0), short_training(2))),
                          doctest::Contains((std::string(name) + " on CUDA device 0: ").c_str()),
-                         cuda::OutOfDeviceMemory);
+                         batch::OutOfDeviceMemory);
     stand_in::runtime.failing_function.clear();
     CHECK(stand_in::runtime.left_over() == 0);
     CHECK(cudaGetLastError() == cudaSuccess);
@@ -170,7 +170,7 @@ TEST_CASE("too little memory: the error says what for, how much, and what is fre
   TrainOptions options = short_training(2);
   options.samples = 500;
   CHECK_THROWS_WITH_AS(static_cast<void>(cuda::train(model, data, data.splits.at(0), options)),
-                       doctest::Contains(" of 33 MiB are free"), cuda::OutOfDeviceMemory);
+                       doctest::Contains(" of 33 MiB are free"), batch::OutOfDeviceMemory);
   memory.capacity = whole;
   CHECK(stand_in::runtime.left_over() == 0);
   CHECK(parameters_of(model) == before);

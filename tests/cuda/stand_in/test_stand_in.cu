@@ -8,12 +8,12 @@
 #include <csignal>
 #include <cstdio>
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/device_executor.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/device_executor.hpp"
 
 using namespace sheafnn;
-using cuda::Array;
-using cuda::DeviceExecutor;
+using batch::Array;
+using batch::DeviceExecutor;
 
 namespace {
 
@@ -144,23 +144,23 @@ TEST_CASE("stand-in: calls that CUDA refuses are refused") {
   CHECK_THROWS_WITH_AS(first.record([&] { first.synchronise(); }),
                        "cudaStreamSynchronize on CUDA device 0: cudaErrorStreamCaptureUnsupported "
                        "(cudaErrorStreamCaptureUnsupported)",
-                       cuda::CudaError);
+                       batch::CudaError);
   first.synchronise();  // the recording has ended
   // … of which nothing can be made, even if nobody looks at the refusal.
   CHECK_THROWS_WITH_AS(first.record([&] { static_cast<void>(cudaStreamSynchronize(stream)); }),
                        doctest::Contains(
                            "cudaStreamEndCapture on CUDA device 0: cudaErrorStreamCaptureInvalidated"),
-                       cuda::CudaError);
+                       batch::CudaError);
   // A launch on a stream of another device than the current one.
-  const cuda::CurrentDevice current(1);
+  const batch::CurrentDevice current(1);
   cudaLaunchConfig_t config{};
   config.stream = stream;
-  CHECK(cudaLaunchKernelEx(&config, cuda::detail::run_parts<cuda::Items<Touch>>,
-                           cuda::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaLaunchKernelEx(&config, batch::detail::run_parts<batch::Items<Touch>>,
+                           batch::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidResourceHandle);
   config.stream = second.stream();
   config.gridDim = dim3(1, 65536);
-  CHECK(cudaLaunchKernelEx(&config, cuda::detail::run_parts<cuda::Items<Touch>>,
-                           cuda::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidConfiguration);
+  CHECK(cudaLaunchKernelEx(&config, batch::detail::run_parts<batch::Items<Touch>>,
+                           batch::Items{1, 1, Touch{nullptr, 0}}) == cudaErrorInvalidConfiguration);
   CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
   CHECK(cudaGetLastError() == cudaSuccess);
 }

@@ -10,15 +10,15 @@
 
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/options.hpp"
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/column_sums.hpp"
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/output_kernels.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/column_sums.hpp"
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/output_kernels.hpp"
+#include "sheafnn/batch/run.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// What stopped a training early, other than patience.
 enum Failure : std::int32_t {
@@ -220,4 +220,4 @@ class BatchAdam {
   Array<Executor, std::int32_t> failed_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

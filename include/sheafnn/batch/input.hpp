@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/run.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 namespace detail {
 
@@ -227,4 +227,4 @@ struct SegmentSums {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

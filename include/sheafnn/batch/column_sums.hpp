@@ -6,10 +6,10 @@
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/execution.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Rows that are left of a sum; those of a run lie `stride` numbers behind the last one's.
 struct RowsLeft {
@@ -105,4 +105,4 @@ class ColumnTree {
   RowsLeft left_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

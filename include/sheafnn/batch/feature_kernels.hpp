@@ -11,11 +11,11 @@
 
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/graph.hpp"
-#include "sheafnn/cuda/run.hpp"
-#include "sheafnn/cuda/sheaf_kernels.hpp"
+#include "sheafnn/batch/graph.hpp"
+#include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/sheaf_kernels.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Shape of the features and the fixed filters.
 template <class S>
@@ -209,4 +209,4 @@ struct MixBackward {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -2,11 +2,11 @@
 /// The encoder's optional second linear layer, X W₂ᵀ + b₂, on the device, for a batch of runs.
 #pragma once
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/linear.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/linear.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Adds a bias to rows of features; item: number, group: run.
 template <class S>
@@ -55,4 +55,4 @@ class BatchSecondLinear {
   const S* input_ = nullptr;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sheafnn/bsnn/sheaf_learner.hpp"
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/learner_kernels.hpp"
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/learner_kernels.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Buffers and passes of one sheaf learner of all runs.
 template <class Executor, class S>
@@ -239,4 +239,4 @@ class BatchSheafLearner {
   Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

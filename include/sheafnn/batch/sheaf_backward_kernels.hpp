@@ -5,11 +5,11 @@
 
 #include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/sheaf_kernels.hpp"
+#include "sheafnn/batch/sheaf_kernels.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Derivatives of a sheaf's blocks, by slot.
 template <class S>
@@ -199,4 +199,4 @@ struct BackwardMeanEdges {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sheafnn/bsnn/prediction.hpp"
-#include "sheafnn/cuda/network.hpp"
+#include "sheafnn/batch/network.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Predicts every node of a graph, which need not be the one the model was trained on.
 ///
@@ -50,4 +50,4 @@ template <class Executor, class Model>
   return r;
 }
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

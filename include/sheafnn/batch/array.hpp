@@ -10,7 +10,7 @@
 
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// `size` numbers in the memory of an executor, zeros at first. Moved, not copied; the executor must outlive it.
 template <class Executor, class T>
@@ -70,4 +70,4 @@ class Array {
   Index size_ = 0;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

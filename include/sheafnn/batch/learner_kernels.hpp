@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/gradient_sums.hpp"
-#include "sheafnn/cuda/graph.hpp"
+#include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/graph.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// K numbers of each incident pair of each run: number k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
@@ -172,4 +172,4 @@ struct FirstLayerProducts {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -13,7 +13,7 @@
 
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Largest number of lanes of a team: a warp.
 inline constexpr int most_lanes = 32;
@@ -87,4 +87,4 @@ struct Teams {
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

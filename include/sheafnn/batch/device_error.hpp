@@ -12,7 +12,7 @@
 
 #include "sheafnn/core/errors.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// A call that the CUDA runtime or cuBLAS refused.
 class CudaError : public std::runtime_error {
@@ -70,4 +70,4 @@ struct DeviceCount {
   return r;
 }
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

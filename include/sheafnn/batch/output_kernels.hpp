@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/run.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Labels and roles of the nodes.
 struct NodeTargets {
@@ -152,4 +152,4 @@ struct EvaluationOutput {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

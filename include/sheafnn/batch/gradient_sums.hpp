@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/batch/execution.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few and a long chunk would be waited
 /// for.
@@ -174,4 +174,4 @@ struct CoordinateProducts {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

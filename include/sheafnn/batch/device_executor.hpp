@@ -4,7 +4,7 @@
 #pragma once
 
 #if !defined(__CUDACC__)
-#error "sheafnn/cuda/device_executor.hpp has kernels: include it from a .cu file"
+#error "sheafnn/batch/device_executor.hpp has kernels: include it from a .cu file"
 #endif
 
 #include <cublas_v2.h>
@@ -17,10 +17,10 @@
 #include <string_view>
 #include <type_traits>
 
-#include "sheafnn/cuda/error.hpp"
-#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/batch/device_error.hpp"
+#include "sheafnn/batch/execution.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 namespace detail {
 
@@ -335,4 +335,4 @@ class DeviceExecutor {
   cudaGraphExec_t recording_ = nullptr;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

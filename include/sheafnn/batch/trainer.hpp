@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "sheafnn/bsnn/trainer.hpp"
-#include "sheafnn/cuda/network.hpp"
-#include "sheafnn/cuda/optimiser.hpp"
+#include "sheafnn/batch/network.hpp"
+#include "sheafnn/batch/optimiser.hpp"
 #include "sheafnn/graph/dataset.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// One training of a batch. Options that shape the recorded epoch are common to all: samples, training_samples and
 /// kl_estimator.
@@ -332,4 +332,4 @@ TrainResult train(Executor& executor, Model& model, const Dataset& data, const S
   return std::move(outcome.result);
 }
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

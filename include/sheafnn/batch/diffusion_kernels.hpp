@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/feature_kernels.hpp"
-#include "sheafnn/cuda/sheaf_backward_kernels.hpp"
+#include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/sheaf_backward_kernels.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Adds Σ L_uv w_v over arcs first, first + step, … below last of a node, at one channel: D learned coordinates,
 /// then the fixed filters' plain sums of neighbours. `features` points at the channel of the first node.
@@ -315,4 +315,4 @@ struct NodeGradient {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

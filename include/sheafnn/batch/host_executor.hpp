@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/batch/execution.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Executor on the host; its interface is that of DeviceExecutor.
 class HostExecutor {
@@ -154,4 +154,4 @@ class HostExecutor {
   std::vector<std::function<void()>> recorded_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -13,14 +13,14 @@
 
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"
-#include "sheafnn/cuda/diffusion_layer.hpp"
-#include "sheafnn/cuda/embedding_kernels.hpp"
-#include "sheafnn/cuda/encoder.hpp"
-#include "sheafnn/cuda/output.hpp"
-#include "sheafnn/cuda/posterior.hpp"
-#include "sheafnn/cuda/second_linear.hpp"
+#include "sheafnn/batch/diffusion_layer.hpp"
+#include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/output.hpp"
+#include "sheafnn/batch/posterior.hpp"
+#include "sheafnn/batch/second_linear.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, class Model>
@@ -391,4 +391,4 @@ class BatchNetwork {
   const S* embedding_ = nullptr;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/execution.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/execution.hpp"
 #include "sheafnn/graph/graph.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// What kernels see of a graph.
 template <class S>
@@ -133,4 +133,4 @@ class DeviceGraph {
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

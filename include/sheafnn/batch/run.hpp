@@ -12,7 +12,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// A dropout rate as kernels want it (nn/dropout.hpp); rate 0 keeps everything.
 struct DropoutRule {
@@ -135,4 +135,4 @@ struct Pass {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -3,13 +3,13 @@
 /// learner, the sum of its KL, and the derivatives of both (on the host bsnn/variational_sheaf.hpp).
 #pragma once
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/column_sums.hpp"
-#include "sheafnn/cuda/encoder.hpp"
-#include "sheafnn/cuda/sheaf.hpp"
-#include "sheafnn/cuda/sheaf_learner.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/column_sums.hpp"
+#include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/sheaf.hpp"
+#include "sheafnn/batch/sheaf_learner.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Buffers and passes of the posterior of all runs.
 template <class Executor, class Family, class S>
@@ -86,4 +86,4 @@ class BatchPosterior {
   ColumnTree<Executor, S> kl_tree_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -10,13 +10,13 @@
 #include "sheafnn/bsnn/network_sheaf.hpp"
 #include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/cuda/graph.hpp"
-#include "sheafnn/cuda/learner_kernels.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/graph.hpp"
+#include "sheafnn/batch/learner_kernels.hpp"
+#include "sheafnn/batch/run.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Which sheaf of which instance a group of a launch is: sheaves [first, first + count) of every instance.
 struct SheafRange {
@@ -238,4 +238,4 @@ struct BuildNodes {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -3,11 +3,11 @@
 /// derivatives.
 #pragma once
 
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/gradient_sums.hpp"
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
 /// is added by the kernel that goes on with the product.
@@ -91,4 +91,4 @@ class BatchLinear {
   Index sums_ = 0;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

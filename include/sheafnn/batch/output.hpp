@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <span>
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/column_sums.hpp"
-#include "sheafnn/cuda/linear.hpp"
-#include "sheafnn/cuda/output_kernels.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/column_sums.hpp"
+#include "sheafnn/batch/linear.hpp"
+#include "sheafnn/batch/output_kernels.hpp"
+#include "sheafnn/batch/run.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Buffers and passes of the output of all instances. W is h × C.
 template <class Executor, class S>
@@ -100,4 +100,4 @@ class BatchOutput {
   const S* input_ = nullptr;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

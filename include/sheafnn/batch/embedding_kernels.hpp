@@ -4,7 +4,7 @@
 
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Copies features of runs to each of their copies; item: number, group: instance.
 template <class S>
@@ -30,4 +30,4 @@ struct AddCopies {
   }
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

@@ -5,12 +5,12 @@
 #include <span>
 
 #include "sheafnn/bsnn/diffusion_layer.hpp"
-#include "sheafnn/cuda/diffusion_kernels.hpp"
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/gradient_sums.hpp"
-#include "sheafnn/cuda/sheaf.hpp"
+#include "sheafnn/batch/diffusion_kernels.hpp"
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/sheaf.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Derivatives on the way through a layer, n × d' × f per instance; layers use them in turn.
 template <class Executor, class S>
@@ -221,4 +221,4 @@ class BatchDiffusionLayer {
   const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

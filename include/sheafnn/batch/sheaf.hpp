@@ -2,10 +2,10 @@
 /// The sheaves of all instances of a batch: arrays, building them, and the derivatives of their blocks.
 #pragma once
 
-#include "sheafnn/cuda/array.hpp"
-#include "sheafnn/cuda/sheaf_backward_kernels.hpp"
+#include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/sheaf_backward_kernels.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 template <class Executor, class Family, class S>
 class BatchSheaf {
@@ -68,4 +68,4 @@ class BatchSheaf {
   Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch

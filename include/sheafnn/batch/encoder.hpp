@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "sheafnn/bsnn/encoder.hpp"
-#include "sheafnn/cuda/execution.hpp"
-#include "sheafnn/cuda/gradient_sums.hpp"
-#include "sheafnn/cuda/input.hpp"
-#include "sheafnn/cuda/run.hpp"
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/input.hpp"
+#include "sheafnn/batch/run.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::cuda {
+namespace sheafnn::batch {
 
 /// Dropout of the encoder's output.
 template <class S>
@@ -187,4 +187,4 @@ class BatchEncoder {
   Array<Executor, S> entry_, activated_, output_, partial_;
 };
 
-}  // namespace sheafnn::cuda
+}  // namespace sheafnn::batch
