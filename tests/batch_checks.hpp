@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "sheafnn/batch/network.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -150,7 +151,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
   r.gradient = numbers(networks.gradient().download());
   r.log_probabilities = numbers(networks.output().log_probabilities().download());
   r.nll = sums(executor, networks.output().nll(), batch_runs);
-  if (Model::bayesian && Model::Family::kind != sheafnn::MapKind::fixed) {
+  if (Model::bayesian && test::kind_of<typename Model::Family> != test::MapKind::fixed) {
     r.kl = sums(executor, networks.kl(), batch_runs);
     for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, networks.pairs()));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "map_kind.hpp"
 #include "batch_checks.hpp"
 #include "golden_case.hpp"
 #include "sheafnn/batch/network.hpp"
@@ -16,7 +17,7 @@ template <class Model, class Executor>
 void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
-  const Case given = read(name, Model::Family::kind, Model::stalk_dimension, Model::bayesian);
+  const Case given = read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
   const Model model = model_of<Model>(given);
   const auto& parameters = model.parameters();
   Outcome outcome;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "sheafnn/bsnn/network.hpp"
 
 namespace golden {
@@ -36,7 +37,7 @@ struct Case {
 };
 
 /// Reads golden/NAME.npz and checks that it is about such a model.
-Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool bayesian);
+Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian);
 
 /// What a model made of it.
 struct Outcome {
@@ -102,7 +103,7 @@ void check_same(bool same, const std::string& name);
 template <class Model>
 void check(const std::string& name, const Bounds& bounds) {
   using S = typename Model::Scalar;
-  const Case given = read(name, Model::Family::kind, Model::stalk_dimension, Model::bayesian);
+  const Case given = read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
   const Model model = model_of<Model>(given);
   const auto& parameters = model.parameters();
   Outcome outcome;

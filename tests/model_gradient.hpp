@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "reference_network.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "tiny_task.hpp"
@@ -21,7 +22,7 @@ namespace model_gradient {
 
 using sheafnn::Buffer;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 using sheafnn::ParameterSet;
 using sheafnn::PassResult;
 
@@ -65,9 +66,9 @@ double compare_forward(const PassResult& result, const double* log_probabilities
 template <class Model>
 std::vector<reference::Matrix> draw_noise(const Model& model, const sheafnn::Graph& graph, std::uint64_t seed,
                                           std::uint32_t epoch, std::uint32_t first_sample, Index samples) {
-  using Q = sheafnn::Posterior<typename Model::Family>;
+  using Q = typename Model::Posterior;
   std::vector<reference::Matrix> noise;
-  if constexpr (Model::bayesian && Q::noise_size > 0) {
+  if constexpr (Model::bayesian && sheafnn::is_learned<typename Model::Family>) {
     for (Index k = 0; k < samples; ++k) {
       for (Index s = 0; s < model.sheaf_count(); ++s) {
         const sheafnn::Stream stream{seed, sheafnn::Purpose::sheaf_noise, epoch, static_cast<std::uint32_t>(s),
@@ -75,9 +76,9 @@ std::vector<reference::Matrix> draw_noise(const Model& model, const sheafnn::Gra
         reference::Matrix& rows = noise.emplace_back(graph.arc_count(), Q::noise_size);
         for (Index a = 0; a < graph.arc_count(); ++a) {
           double draw[Q::noise_size];
-          Q::template draw_noise<double>(stream, static_cast<std::uint32_t>(a), draw);
+          model.posterior().template draw_noise<double>(stream, static_cast<std::uint32_t>(a), draw);
           constexpr int d = Model::stalk_dimension;
-          constexpr bool by_column = Model::Family::kind == MapKind::rotation;
+          constexpr bool by_column = test::kind_of<typename Model::Family> == MapKind::rotation;
           for (int i = 0; i < Q::noise_size; ++i) rows(a, i) = draw[by_column ? i % d * d + i / d : i];
         }
       }
@@ -90,7 +91,7 @@ std::vector<reference::Matrix> draw_noise(const Model& model, const sheafnn::Gra
 template <class Model>
 reference::Problem problem_of(const Model& model, const tiny::Task& task) {
   reference::Problem problem;
-  problem.kind = Model::Family::kind;
+  problem.kind = test::kind_of<typename Model::Family>;
   problem.stalk_dimension = Model::stalk_dimension;
   problem.bayesian = Model::bayesian;
   problem.options = model.options();
@@ -118,7 +119,7 @@ template <class Model>
 void check_model() {
   static_assert(std::is_same_v<typename Model::Scalar, double>);
   const tiny::Task task;
-  for (const Setting& setting : settings(Model::Family::kind, Model::stalk_dimension, Model::bayesian)) {
+  for (const Setting& setting : settings(test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian)) {
     CAPTURE(Model::Family::name);
     CAPTURE(Model::stalk_dimension);
     CAPTURE(Model::bayesian);
@@ -146,7 +147,7 @@ void check_model() {
     problem.dropout = pass.dropout;
     problem.kl_weight = pass.kl_weight;
     problem.kl_estimator = pass.kl_estimator;
-    problem.samples = Model::bayesian && Model::Family::kind != MapKind::fixed ? pass.samples : 1;
+    problem.samples = Model::bayesian && test::kind_of<typename Model::Family> != MapKind::fixed ? pass.samples : 1;
     problem.noise = draw_noise(model, task.graph, pass.seed, pass.epoch, 0, problem.samples);
     CHECK(compare_forward(result, network.log_probabilities(), network.class_stride(), problem) <= 1);
 

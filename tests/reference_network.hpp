@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
@@ -23,7 +24,7 @@ using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
 
 /// A model, a graph and a pass.
 struct Problem {
-  sheafnn::MapKind kind = sheafnn::MapKind::fixed;
+  test::MapKind kind = test::MapKind::fixed;
   int stalk_dimension = 1;
   bool bayesian = false;
   sheafnn::ModelOptions options;             ///< resolved
@@ -55,7 +56,7 @@ Result forward(const Problem& problem);
 /// Δ of one sheaf from its maps, (nD) × (nD): S δᵀδ S.
 ///
 /// \param maps  2m matrices D × D, edge weights included
-Matrix laplacian(const sheafnn::Graph& graph, int dimension, sheafnn::MapKind kind,
+Matrix laplacian(const sheafnn::Graph& graph, int dimension, test::MapKind kind,
                  sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps);
 
 /// Scalar operator of a fixed filter, n × n: sign +1 for low pass, −1 for high pass.

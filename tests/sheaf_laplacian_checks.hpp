@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "map_kind.hpp"
 #include "sheaf_checks.hpp"
 #include "sheafnn/sheaf/coboundary.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
@@ -74,11 +75,11 @@ template <class Family>
 void check_family() {
   const Graph graph = random_graph(9, 14, 3);
   check_sheaf(sized_sheaf<Family>(graph, 1, 1), "random");
-  if constexpr (Family::kind != MapKind::fixed) {
+  if constexpr (test::kind_of<Family> != MapKind::fixed) {
     check_sheaf(sized_sheaf<Family>(graph, 1e-6, 2), "tiny");
     check_sheaf(sized_sheaf<Family>(graph, 1e6, 3), "huge");
   }
-  if constexpr (Family::kind == MapKind::diagonal || Family::kind == MapKind::dense) {
+  if constexpr (test::kind_of<Family> == MapKind::diagonal || test::kind_of<Family> == MapKind::dense) {
     CellularSheaf<Family> singular = sized_sheaf<Family>(graph, 1, 4);
     for (Index a = 0; a < graph.arc_count(); ++a) {
       auto map = singular.map(a);

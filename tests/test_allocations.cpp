@@ -29,6 +29,7 @@ void count_allocation() { ++allocations; }
 #include <new>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
@@ -113,7 +114,7 @@ template <class Model>
 void check_model() {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
-  const bool learned = Model::Family::kind != sheafnn::MapKind::fixed;
+  const bool learned = test::kind_of<typename Model::Family> != test::MapKind::fixed;
   ModelOptions everything;
   everything.add_lp = everything.add_hp = true;
   everything.second_linear = true;

@@ -79,7 +79,7 @@ void check_round_trip(const ModelOptions& options) {
 
   // The metadata say everything that is needed to choose the type.
   const sheafnn::io::CheckpointInfo info = sheafnn::io::read_checkpoint_info(path);
-  CHECK(info.model == Model::PosteriorKind::name);
+  CHECK(info.model == Model::kind);
   CHECK(info.maps == Model::Family::name);
   CHECK(info.stalk_dimension == Model::stalk_dimension);
   CHECK(texts(info.options) == texts(model.options()));

@@ -7,13 +7,14 @@
 #include <set>
 #include <span>
 
+#include "map_kind.hpp"
 #include "golden_case.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "worst.hpp"
 
 namespace golden {
 
-Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool bayesian) {
+Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian) {
   CAPTURE(name);
   const sheafnn::io::NpzArchive archive(std::string(SHEAFNN_TEST_DATA) + "/golden/" + name + ".npz");
   Case r;
@@ -25,8 +26,8 @@ Case read(const std::string& name, sheafnn::MapKind kind, int dimension, bool ba
   const auto values = [&](const std::string& key) -> const std::vector<double>& { return r.file.at(key).values; };
   const std::vector<double>& config = values("config");
   REQUIRE(config.size() == 9);
-  constexpr sheafnn::MapKind kinds[] = {sheafnn::MapKind::diagonal, sheafnn::MapKind::rotation,
-                                        sheafnn::MapKind::dense};
+  constexpr test::MapKind kinds[] = {test::MapKind::diagonal, test::MapKind::rotation,
+                                        test::MapKind::dense};
   REQUIRE(kinds[static_cast<std::size_t>(config[8])] == kind);
   REQUIRE(config[0] == dimension);
   REQUIRE((config[5] != 0) == bayesian);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "map_kind.hpp"
 #include "model_gradient.hpp"
 #include "worst.hpp"
 
@@ -13,7 +14,7 @@ using model_gradient::Comparison;
 using model_gradient::Setting;
 using sheafnn::Buffer;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 using sheafnn::Normalisation;
 using sheafnn::ParameterSet;
 using sheafnn::PassResult;

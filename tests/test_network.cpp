@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "model_gradient.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "worst.hpp"
@@ -23,7 +24,7 @@ using sheafnn::Buffer;
 using sheafnn::Diagonal;
 using sheafnn::Identity;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 using sheafnn::ModelOptions;
 using sheafnn::Network;
 using sheafnn::Nsd;
@@ -91,7 +92,7 @@ template <class Model>
 void check_seeds() {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
-  constexpr bool sampled = Model::bayesian && Model::Family::kind != MapKind::fixed;
+  constexpr bool sampled = Model::bayesian && test::kind_of<typename Model::Family> != MapKind::fixed;
   const tiny::Task task;
   const Model model = tiny_model<Model>();
   Network<Model> network(model, task.graph, task.sparse);

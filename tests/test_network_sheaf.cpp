@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "reference_network.hpp"
 #include "sheafnn/bsnn/diffusion.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
@@ -21,7 +22,7 @@ namespace {
 using sheafnn::Buffer;
 using sheafnn::Graph;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 using sheafnn::Normalisation;
 
 constexpr Normalisation normalisations[] = {Normalisation::none, Normalisation::block, Normalisation::augmented,
@@ -43,10 +44,10 @@ template <class Family, class S>
 typename Family::template Map<S> some_map(Index arc) {
   constexpr int D = Family::stalk_dimension;
   typename Family::template Map<S> map;
-  if constexpr (Family::kind == MapKind::rotation) {
+  if constexpr (test::kind_of<Family> == MapKind::rotation) {
     map = sheafnn::haar_rotation<double, D>({3, sheafnn::Purpose::user}, static_cast<std::uint32_t>(arc))
               .template cast<S>();
-  } else if constexpr (Family::kind == MapKind::fixed) {
+  } else if constexpr (test::kind_of<Family> == MapKind::fixed) {
     map(0, 0) = S(1);
   } else {
     for (Index k = 0; k < map.size(); ++k) map.data()[k] = static_cast<S>(tiny::number(4, arc * 64 + k));
@@ -100,7 +101,7 @@ template <class Family, class S>
 void check_family() {
   constexpr int D = Family::stalk_dimension;
   constexpr int W = sheafnn::lanes<S>;
-  constexpr MapKind kind = Family::kind;
+  constexpr MapKind kind = test::kind_of<Family>;
   CAPTURE(Family::name);
   CAPTURE(D);
   CAPTURE(sizeof(S));

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "rotation_checks.hpp"
 #include "sheafnn/bsnn/posterior.hpp"
 #include "tiny_task.hpp"
@@ -21,7 +22,7 @@ namespace {
 using sheafnn::Diagonal;
 using sheafnn::GeneralLinear;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 using sheafnn::Pack;
 using sheafnn::Posterior;
 using sheafnn::RotationParametrisation;
@@ -221,7 +222,7 @@ void check_all_derivatives() {
   constexpr int D = Family::stalk_dimension;
   for (const double scale : {0.3, 2.5}) {
     check_derivatives<Family>(RotationParametrisation::householder, scale);
-    if (Family::kind != MapKind::rotation) continue;
+    if (test::kind_of<Family> != MapKind::rotation) continue;
     check_derivatives<Family>(RotationParametrisation::cayley, scale);
     check_derivatives<Family>(RotationParametrisation::exponential, scale);
     if (sheafnn::has_euler_angles<D>) check_derivatives<Family>(RotationParametrisation::euler, scale);
@@ -248,7 +249,7 @@ void check_monte_carlo() {
       mean.add(Q::monte_carlo_kl(parameters, map));
     }
     const double exact = Q::kl(parameters);
-    if (Family::kind == MapKind::rotation && Family::stalk_dimension == 1) {
+    if (test::kind_of<Family> == MapKind::rotation && Family::stalk_dimension == 1) {
       CHECK(exact == 0);
       CHECK(mean.value() == 0);
     } else {
@@ -300,7 +301,7 @@ void check_extremes(RotationParametrisation parametrisation) {
       pack_lanes(raw_lanes, packed);
       Q::activate(packed, parametrisation, parameters);
       const double last = rotation_checks::get_lane(parameters[Q::parameter_size - 1], lanes - 1);
-      if constexpr (Family::kind == MapKind::rotation) {
+      if constexpr (test::kind_of<Family> == MapKind::rotation) {
         // γ' ∈ [0.025, 0.975], so κ ∈ [0.0127, 0.9513].
         CHECK(last >= 0.025 / 1.975 - 1e-6);
         CHECK(last <= 0.975 / 1.025 + 1e-6);

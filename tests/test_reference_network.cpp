@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "map_kind.hpp"
 #include "reference_network.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
@@ -15,7 +16,7 @@ using reference::Matrix;
 using reference::Real;
 using reference::Vector;
 using sheafnn::Index;
-using sheafnn::MapKind;
+using test::MapKind;
 
 Real elu(Real x) { return x > 0 ? x : std::exp(x) - 1; }
 Real sigmoid(Real x) { return 1 / (1 + std::exp(-x)); }

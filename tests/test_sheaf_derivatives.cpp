@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "map_kind.hpp"
 #include "sheaf_block_operations.hpp"
 
 using namespace sheaf_checks;
@@ -70,7 +71,7 @@ void check_op(const std::string& name) {
 template <class F, class Op>
 void check_symmetric_op(const std::string& name, bool symmetric_bar) {
   const Function f = function_of<Op>();
-  constexpr int size = F::gram_rows * F::gram_cols;
+  constexpr int size = sheafnn::BlockSizes<F>::gram;
   for (std::uint32_t t = 0; t < 3; ++t) {
     Values in = normals(f.inputs, 200 + t), bar = normals(f.outputs, 300 + t);
     const auto symmetrise = [](double* at) {
@@ -88,8 +89,8 @@ void check_symmetric_op(const std::string& name, bool symmetric_bar) {
 template <class F>
 void check_family_derivatives() {
   const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
-  if constexpr (F::kind != MapKind::fixed) {
-    if constexpr (F::kind != MapKind::rotation) check_op<GramOp<F>>(name + " gram");
+  if constexpr (test::kind_of<F> != MapKind::fixed) {
+    if constexpr (test::kind_of<F> != MapKind::rotation) check_op<GramOp<F>>(name + " gram");
     check_op<TransportOp<F>>(name + " transport");
   }
   check_symmetric_op<F, OffDiagonalOp<F>>(name + " off_diagonal_block", false);
@@ -102,9 +103,9 @@ void check_family_derivatives() {
   using Op = ScalingOp<F, Normalisation::augmented>;
   const Function f = function_of<Op>();
   for (const double c : {0.0, 2.0}) {
-    Values in(static_cast<std::size_t>(f.inputs), F::gram_cols == 1 ? c : 0.0);
-    for (int i = 0; i < F::gram_rows; ++i)
-      in[static_cast<std::size_t>(i * (F::gram_cols == 1 ? 1 : F::gram_rows + 1))] = c;
+    Values in(static_cast<std::size_t>(f.inputs), sheafnn::BlockSizes<F>::gram_columns == 1 ? c : 0.0);
+    for (int i = 0; i < sheafnn::BlockSizes<F>::gram_rows; ++i)
+      in[static_cast<std::size_t>(i * (sheafnn::BlockSizes<F>::gram_columns == 1 ? 1 : sheafnn::BlockSizes<F>::gram_rows + 1))] = c;
     check_derivatives(f, in, normals(f.outputs, 7), name + " repeated eigenvalues");
   }
 }

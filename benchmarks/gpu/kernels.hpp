@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "map_kind.hpp"
 #include "gpu/section.hpp"
 
 namespace benchmarks {
@@ -126,7 +127,7 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
   using namespace sheafnn::batch;
   using Q = Posterior<Family>;
   using Sizes = BlockSizes<Family>;
-  constexpr bool weighted = Family::kind == MapKind::rotation, own_gram = !weighted;
+  constexpr bool weighted = test::kind_of<Family> == MapKind::rotation, own_gram = !weighted;
   constexpr Index D = Family::stalk_dimension, f = kernel_channels, h = D * f;
   constexpr Index raw_size = Q::mean_size + Q::spread_size, q = raw_size + (weighted ? 1 : 0);
   constexpr auto householder = RotationParametrisation::householder;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "map_kind.hpp"
 #include "kernel.hpp"
 
 namespace benchmarks {
@@ -31,8 +32,8 @@ template <class Family>
 [[nodiscard]] constexpr FamilyOperations family_operations() {
   static_assert(Family::stalk_dimension == 3);
   constexpr double product = 54, root = 2;
-  switch (Family::kind) {
-    case sheafnn::MapKind::diagonal:
+  switch (test::kind_of<Family>) {
+    case test::MapKind::diagonal:
       return {3 * (2 * elementary + 4),
               four_normals + 3 * (elementary + 2),
               3 * 6,
@@ -40,7 +41,7 @@ template <class Family>
               3 * (2 * root + 1),
               3 * 11,
               3 * 5};
-    case sheafnn::MapKind::rotation:
+    case test::MapKind::rotation:
       // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
       return {4 * elementary + 70,
               uniform_rotation + 105 + product,
@@ -196,7 +197,7 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
   for (Index i = 0; i < packs; ++i) {
     for (int lane = 0; lane < W; ++lane) {
       float* block = x->degree.data() + i * size * W + lane;
-      constexpr int rows = Family::gram_rows, step = Family::gram_cols == 1 ? 1 : rows + 1;
+      constexpr int rows = sheafnn::BlockSizes<Family>::gram_rows, step = sheafnn::BlockSizes<Family>::gram_columns == 1 ? 1 : rows + 1;
       for (int k = 0; k < size; ++k) block[k * W] = block[(size == 9 ? k % 3 * 3 + k / 3 : k) * W];
       for (int k = 0; k < rows; ++k) block[k * step * W] = 4 + block[k * step * W];
     }

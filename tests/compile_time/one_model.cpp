@@ -2,4 +2,4 @@
 // ../check_compile_time.sh.
 #include <sheafnn/bsnn.hpp>
 
-template class sheafnn::SheafModel<sheafnn::SpecialOrthogonal<3>, sheafnn::Variational, float>;
+template class sheafnn::SheafModel<sheafnn::SpecialOrthogonal<3>, sheafnn::CayleyPosterior<sheafnn::SpecialOrthogonal<3>>, float>;

@@ -156,7 +156,7 @@ class BatchDiffusionLayer {
                                                             left_ >= 0 ? parameters.value + left_ : nullptr,
                                                             parameters.value + epsilon_, parameters.stride, y_bar,
                                                             scratch.p_bar.data(), x_bar}};
-    if constexpr (Family::kind != MapKind::fixed) {
+    if constexpr (is_learned<Family>) {
       const int lanes = team_lanes(f);
       executor.launch_together(Teams{graph_.edges, instances, lanes,
                                      EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,

@@ -64,7 +64,7 @@ class BatchNetwork {
     if (layout_.second_weight >= 0) {
       second_.emplace(executor, layout_.second_weight, layout_.second_bias, p, n, h, batch.runs, sums_);
     }
-    if constexpr (Family::kind != MapKind::fixed) {
+    if constexpr (is_learned<Family>) {
       for (const SheafLearnerShape& learner : layout_.learners) {
         learners_.emplace_back(executor, view, learner, p, batch.runs, sums_);
       }
@@ -79,7 +79,7 @@ class BatchNetwork {
     output_.emplace(executor, layout_.output_weight, layout_.output_bias, p, labels, roles, n, h, options_.classes,
                     batch, sums_);
     if constexpr (sampled) {
-      posterior_ = BatchPosterior<Executor, Family, S>(executor, view, batch.runs, options_.parametrisation);
+      posterior_.emplace(executor, view, batch.runs, model.posterior());
     }
     if (batch.copies > 1) spread_ = array("embeddings", batch.instances() * size);
     if (!Model::bayesian && dropout) {
@@ -108,7 +108,13 @@ class BatchNetwork {
   /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
   [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *output_; }
   /// KL over all incident pairs; nothing is left of it for models without.
-  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return posterior_.kl(); }
+  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept {
+    if constexpr (sampled) {
+      return posterior_->kl();
+    } else {
+      return no_kl_;
+    }
+  }
   [[nodiscard]] Index pairs() const noexcept { return graph_.view().pairs(); }
 
   /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every
@@ -121,7 +127,7 @@ class BatchNetwork {
   /// \param beside  parts that share the first launch: they may read parameters and what the last pass gave
   template <class... Beside>
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Beside&... beside) {
-    const bool closed_form = estimator == KlEstimator::closed_form;
+    const bool closed_form = has_closed_form && estimator == KlEstimator::closed_form;
     Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
     encode(input_dropout || dropout, beside...);
     forward(pass, dropout, closed_form);
@@ -153,8 +159,16 @@ class BatchNetwork {
   [[nodiscard]] static constexpr Index samples(Index asked) noexcept { return sampled ? asked : 1; }
 
  private:
-  static constexpr bool sampled = Model::bayesian && Family::kind != MapKind::fixed;
-  static constexpr bool sheaf_per_layer = !Model::bayesian && Family::kind != MapKind::fixed;
+  struct Nothing {};
+  template <class Q>
+  struct SourceOf {
+    using type = BatchPosterior<Executor, Q, S>;
+  };
+  static constexpr bool sampled = Model::bayesian && is_learned<Family>;
+  static constexpr bool has_closed_form = sheafnn::detail::closed_form_kl<typename Model::Posterior>;
+  using Source = typename std::conditional_t<sampled, SourceOf<typename Model::Posterior>,
+                                             std::type_identity<Nothing>>::type;
+  static constexpr bool sheaf_per_layer = !Model::bayesian && is_learned<Family>;
 
   [[nodiscard]] SheafRange range(Index first, Index count) const { return {sheaf_count_, first, count}; }
   [[nodiscard]] SheafRange layer_range(Index layer) const { return range(std::min(layer, sheaf_count_ - 1), 1); }
@@ -178,7 +192,7 @@ class BatchNetwork {
         executor_.launch_together(transposes, learner.assemble(view_), entries,
                                   sheaf_encoder_->row_segments(view_), beside...);
         executor_.launch_together(segments, sheaf_encoder_->nodes(runs, view_));
-        posterior_.infer(executor_, view_, learner, sheaf_encoder_->output(), nodes);
+        posterior_->infer(executor_, view_, learner, sheaf_encoder_->output(), nodes);
         embed();
         return;
       }
@@ -189,7 +203,7 @@ class BatchNetwork {
     executor_.launch_together(segments);
     executor_.launch_together(nodes);
     embed();
-    if constexpr (sampled) posterior_.infer(executor_, view_, learners_.front(), embedding_);
+    if constexpr (sampled) posterior_->infer(executor_, view_, learners_.front(), embedding_);
   }
   /// What follows the encoder: its second linear layer, if there is one.
   void embed() {
@@ -223,12 +237,11 @@ class BatchNetwork {
     const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, embedding_,
                                       layers_.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
-      const SampledMaps<Family, S> maps{graph_.view(),           runs_.data(),  pass,
-                                        posterior_.parameters(), noise_.data(), sheaf_count_};
+      const auto maps = posterior_->maps(runs_.data(), pass, sheaf_count_, noise_.data());
       sheaf_.build(executor_, pass, range(0, sheaf_count_), maps, learners_.front().edge_weight(), copies, dropped,
-                   posterior_.begin_kl(kl));
-      posterior_.finish_kl(executor_, kl);
-    } else if constexpr (Family::kind == MapKind::fixed) {
+                   posterior_->begin_kl(kl));
+      posterior_->finish_kl(executor_, kl);
+    } else if constexpr (!is_learned<Family>) {
       sheaf_.build(executor_, pass, range(0, sheaf_count_), FixedMaps<Family, S>{}, nullptr, copies, dropped);
     } else {
       executor_.launch_together(copies, dropped, learners_.front().assemble(view_));
@@ -260,7 +273,7 @@ class BatchNetwork {
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, view_);
     sheaf_.build(executor_, pass, range(static_cast<Index>(l), 1),
-                 MeanMaps<Family, S>{learner.raw(), options_.parametrisation}, learner.edge_weight());
+                 MeanMaps<Family, S>{learner.raw(), {options_.parametrisation}}, learner.edge_weight());
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
@@ -305,7 +318,7 @@ class BatchNetwork {
     executor_.launch_together(sheaf_.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(graph_.view().edges, batch_.runs,
                      BackwardMeanEdges<Family, S>{graph_.view(), one, sheaf_.view(), sheaf_.gradient(),
-                                                  learner.raw(), learner.raw_bar(), options_.parametrisation,
+                                                  learner.raw(), learner.raw_bar(), {options_.parametrisation},
                                                   learner.edge_weight(), learner.edge_factor(),
                                                   learner.edge_logit_bar()});
     S* z_bar = drop ? scratch_.z_bar.data() : x_bar_.data();
@@ -315,9 +328,12 @@ class BatchNetwork {
   }
 
   /// \param bar  derivative of the embeddings
-  void backward_posterior(const Pass& pass, bool closed_form, S* bar) {
+  void backward_posterior(const Pass& pass, bool closed_form, S* bar)
+    requires sampled
+  {
     BatchSheafLearner<Executor, S>& learner = learners_.front();
-    const auto edges = posterior_.backward(runs_.data(), pass, sheaf_count_, sheaf_, learner, closed_form);
+    const auto edges =
+        posterior_->backward(runs_.data(), pass, sheaf_count_, sheaf_, learner, closed_form, noise_.data());
     if (sheaf_encoder_) {
       // Two encoders: the first is one launch ahead of the sheaf's.
       S *z_bar = scratch_.z_bar.data(), *first_bar = backward_second(bar);
@@ -352,13 +368,17 @@ class BatchNetwork {
   void sum_gradients(bool kl) {
     const Teams sums{sums_.items(), batch_.runs, most_lanes,
                      SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())}};
-    const auto kl_sums = posterior_.begin_kl(kl);
-    if (sheaf_encoder_) {
-      executor_.launch_together(sums, encoder_->gradient(view_), sheaf_encoder_->gradient(view_), kl_sums);
+    if constexpr (sampled) {
+      const auto kl_sums = posterior_->begin_kl(kl);
+      if (sheaf_encoder_) {
+        executor_.launch_together(sums, encoder_->gradient(view_), sheaf_encoder_->gradient(view_), kl_sums);
+      } else {
+        executor_.launch_together(sums, encoder_->gradient(view_), kl_sums);
+      }
+      posterior_->finish_kl(executor_, kl);
     } else {
-      executor_.launch_together(sums, encoder_->gradient(view_), kl_sums);
+      executor_.launch_together(sums, encoder_->gradient(view_));
     }
-    posterior_.finish_kl(executor_, kl);
   }
 
   Executor& executor_;
@@ -380,7 +400,8 @@ class BatchNetwork {
   BatchSheaf<Executor, Family, S> sheaf_;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers_;
   RightTransposes<Executor, S> right_;
-  BatchPosterior<Executor, Family, S> posterior_;
+  std::optional<Source> posterior_;  ///< of models that sample
+  ColumnTree<Executor, S> no_kl_;  ///< of models that do not
   Array<Executor, S> noise_, spread_;
   std::vector<Array<Executor, S>> learner_input_;  ///< of layers 1, 2, … after dropout
   Array<Executor, S> x_bar_, embedding_bar_;

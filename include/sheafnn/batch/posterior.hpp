@@ -12,17 +12,17 @@
 namespace sheafnn::batch {
 
 /// Buffers and passes of the posterior of all runs.
-template <class Executor, class Family, class S>
+template <class Executor, SheafPosterior Q, class S>
 class BatchPosterior {
  public:
-  using Q = Posterior<Family>;
+  using Family = typename Q::family;
 
   BatchPosterior() = default;
   BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs,
-                 RotationParametrisation parametrisation)
+                 const Q& posterior)
       : graph_(graph),
         runs_(runs),
-        parametrisation_(parametrisation),
+        posterior_(posterior),
         parameters_(executor, "posterior", runs * graph.pairs() * Q::parameter_size),
         kl_(executor, "posterior", runs * graph.pairs()),
         kl_tree_(executor, runs, graph.pairs(), 1) {}
@@ -42,7 +42,7 @@ class BatchPosterior {
              const S* embedding, const Beside&... beside) {
     learner.project(executor, embedding);
     const auto pairs = learner.project_pairs();
-    const ActivatePairs<Family, S> activate{learner.raw(), parameters(), parametrisation_, kl_.data(),
+    const ActivatePairs<Q, S> activate{learner.raw(), parameters(), posterior_, kl_.data(),
                                             graph_.pairs()};
     if (learner.has_hidden_layers()) {
       executor.launch_together(pairs, beside...);
@@ -50,7 +50,7 @@ class BatchPosterior {
       executor.launch(graph_.pairs(), runs_, activate);
     } else {
       executor.launch_together(Items{pairs.items, pairs.groups,
-                                     ProjectPosterior<Family, S>{pairs.kernel, activate}},
+                                     ProjectPosterior<Q, S>{pairs.kernel, activate}},
                                beside...);
     }
   }
@@ -58,16 +58,23 @@ class BatchPosterior {
   /// From the derivatives of the blocks of `sheaves` sheaves of each instance to the learner's raw_bar().
   ///
   /// \param closed_form  the KL term's; otherwise KL per pair is estimated from the maps drawn
-  [[nodiscard]] Teams<BackwardSampledEdges<Family, S>> backward(const Run* runs, const Pass& pass, Index sheaves,
+  /// \param noise        explicit noise that the maps were drawn with, or null
+  [[nodiscard]] Teams<BackwardSampledEdges<Q, S>> backward(const Run* runs, const Pass& pass, Index sheaves,
                                                                 BatchSheaf<Executor, Family, S>& sheaf,
                                                                 BatchSheafLearner<Executor, S>& learner,
-                                                                bool closed_form) {
-    using Edges = BackwardSampledEdges<Family, S>;
+                                                                bool closed_form, const S* noise) {
+    using Edges = BackwardSampledEdges<Q, S>;
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.edges, runs_, lanes,
-            Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(), parameters(),
-                  learner.raw_bar(), parametrisation_, learner.edge_weight(), learner.edge_factor(),
-                  learner.edge_logit_bar(), closed_form, kl_.data(), lanes}};
+            Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(),
+                  learner.raw_bar(), maps(runs, pass, sheaves, noise), learner.edge_weight(),
+                  learner.edge_factor(), learner.edge_logit_bar(), closed_form, kl_.data(), lanes}};
+  }
+  /// The maps of a pass.
+  ///
+  /// \param noise  explicit noise instead of the streams', or null
+  [[nodiscard]] SampledMaps<Q, S> maps(const Run* runs, const Pass& pass, Index sheaves, const S* noise) {
+    return {graph_, runs, pass, parameters(), posterior_, noise, sheaves};
   }
 
   /// The first step of the KL's sum, nothing unless `wanted`; then finish_kl().
@@ -81,7 +88,7 @@ class BatchPosterior {
  private:
   GraphView<S> graph_{};
   Index runs_ = 0;
-  RotationParametrisation parametrisation_{};
+  Q posterior_{};
   Array<Executor, S> parameters_, kl_;
   ColumnTree<Executor, S> kl_tree_;
 };

@@ -17,14 +17,14 @@ class BatchSheaf {
   BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Normalisation normalisation)
       : graph_(graph), normalisation_(normalisation) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
-    constexpr bool own_gram = Family::kind == MapKind::diagonal || Family::kind == MapKind::dense;
+    constexpr bool own_gram = !is_orthogonal<Family>;
     map_ = array(graph.pairs() * Sizes::map);
     if (own_gram) arc_gram_ = array(graph.pairs() * Sizes::gram);
     transport_ = array(graph.edges * Sizes::transport);
     degree_block_ = array(graph.nodes * Sizes::gram);
     scale_ = array(graph.nodes * Sizes::gram);
     eigen_ = array(graph.nodes * Sizes::eigen);
-    if constexpr (Family::kind != MapKind::fixed) {
+    if constexpr (is_learned<Family>) {
       off_diagonal_bar_ = array(graph.edges * Sizes::transport);
       degree_bar_ = array(graph.nodes * Sizes::gram);
       scale_bar_ = array(graph.nodes * Sizes::gram);

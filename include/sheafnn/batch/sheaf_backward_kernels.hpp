@@ -3,10 +3,9 @@
 /// and what they are made of: sheaf_kernels.hpp).
 #pragma once
 
-#include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
-#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::batch {
@@ -68,11 +67,11 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_edge(const GraphView<S>& graph, const Sh
   transport_backward<Family, S>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
   for (int side = 0; side < 2; ++side) {
     const Index u = graph.edge_node[side * m + edge];
-    const Gram<Family, S> degree_bar =
+    Gram<Family, S> degree_bar =
         load_block<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + u) * Sizes::gram);
-    if constexpr (Family::kind == MapKind::rotation) {
-      square_bar += degree_bar(0, 0);
-    } else if constexpr (Sizes::map > 0) {
+    if (edge_weight != nullptr) square_bar += inner_product(degree_bar, gram<Family, S>(map[side]));
+    if constexpr (!is_orthogonal<Family>) {
+      if (edge_weight != nullptr) degree_bar *= *edge_weight * *edge_weight;
       gram_backward<Family, S>(map[side], degree_bar, map_bar[side]);
     }
   }
@@ -91,9 +90,9 @@ SHEAFNN_HD SHEAFNN_INLINE void store_logit_bars(const S* factors, Index edges, I
 
 /// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.
 /// A team per edge, lanes over its sheaves; group: run.
-template <class Family, class S>
+template <class Q, class S>
 struct BackwardSampledEdges {
-  using Q = Posterior<Family>;
+  using Family = typename Q::family;
   using Scalar = S;
   /// Sums: derivatives in the distributions of both sides; in the edge's weight; log q − log p of both sides.
   static constexpr int weight_sum = 2 * Q::gradient_size, kl_sums = weight_sum + 1, outputs = kl_sums + 2;
@@ -102,9 +101,9 @@ struct BackwardSampledEdges {
   BlockGradient<S> gradient;
   const Run* runs;
   Index copies, sheaves;
-  PairArray<S> raw, parameters, raw_bar;
-  RotationParametrisation parametrisation;
-  const S* edge_weight;  ///< null: 1
+  PairArray<S> raw, raw_bar;
+  SampledMaps<Q, S> maps;  ///< as they were drawn
+  const S* edge_weight;    ///< null: 1
   const S* edge_factor;
   S* edge_logit_bar;
   bool closed_form;
@@ -131,8 +130,15 @@ struct BackwardSampledEdges {
       backward_edge<Family, S>(graph, sheaf, gradient, run * count + i, edge, weight, map, map_bar,
                                sums[weight_sum]);
       SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) {
-        Q::sample_backward(in[side], map[side], map_bar[side], monte_carlo_share, sums + side * Q::gradient_size);
-        if (!closed_form) sums[kl_sums + side] += Q::monte_carlo_kl(in[side], map[side]);
+        S draw[Q::noise_size];
+        const S* noise = nullptr;
+        if constexpr (needs_noise<Q>) {
+          maps.draw_noise(run * copies + i / sheaves, i % sheaves, side * m + edge, draw);
+          noise = draw;
+        }
+        maps.posterior.sample_backward(in[side], noise, map[side], map_bar[side], monte_carlo_share,
+                                       sums + side * Q::gradient_size);
+        if (!closed_form) sums[kl_sums + side] += maps.posterior.log_ratio(in[side], noise, map[side]);
       }
     }
   }
@@ -144,9 +150,13 @@ struct BackwardSampledEdges {
       S in[Q::parameter_size], raw_in[raw_size], out[raw_size];
       S* bar = sums + side * Q::gradient_size;
       load_parameters(run, pair, in);
-      if (closed_form && runs[run].kl_weight != 0) Q::kl_backward(in, static_cast<S>(kl_share(run)), bar);
+      if constexpr (Q::closed_form_kl) {
+        if (closed_form && runs[run].kl_weight != 0) {
+          maps.posterior.kl_backward(in, static_cast<S>(kl_share(run)), bar);
+        }
+      }
       for (int k = 0; k < raw_size; ++k) raw_in[k] = raw.at(run, pair, k);
-      Q::activate_backward(raw_in, parametrisation, in, bar, out);
+      maps.posterior.activate_backward(raw_in, in, bar, out);
       for (int k = 0; k < raw_size; ++k) raw_bar.at(run, pair, k) = out[k];
       if (!closed_form) kl[run * 2 * m + pair] = sums[kl_sums + side] / static_cast<S>(copies * sheaves);
     }
@@ -161,7 +171,7 @@ struct BackwardSampledEdges {
     return runs[run].kl_weight / static_cast<double>(2 * graph.edges);
   }
   SHEAFNN_HD void load_parameters(Index run, Index pair, S* out) const {
-    for (int k = 0; k < Q::parameter_size; ++k) out[k] = parameters.at(run, pair, k);
+    for (int k = 0; k < Q::parameter_size; ++k) out[k] = maps.parameters.at(run, pair, k);
   }
 };
 
@@ -173,14 +183,13 @@ struct BackwardMeanEdges {
   SheafView<Family, S> sheaf;
   BlockGradient<S> gradient;
   PairArray<S> raw, raw_bar;
-  RotationParametrisation parametrisation;
+  PointMap<Family> point;
   const S* edge_weight;
   const S* edge_factor;
   S* edge_logit_bar;
 
   SHEAFNN_HD void operator()(Index edge, Index run) const {
-    using Q = Posterior<Family>;
-    constexpr int raw_size = Q::mean_size > 0 ? Q::mean_size : 1;
+    constexpr int size = PointMap<Family>::size, raw_size = sheafnn::detail::array_size(size);
     const Index m = graph.edges;
     const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
     typename Family::template Map<S> map[2], map_bar[2];
@@ -189,9 +198,9 @@ struct BackwardMeanEdges {
     for (int side = 0; side < 2; ++side) {
       const Index pair = side * m + edge;
       S raw_in[raw_size], out[raw_size];
-      for (int k = 0; k < Q::mean_size; ++k) raw_in[k] = raw.at(run, pair, k);
-      Q::mean_map_backward(raw_in, parametrisation, map_bar[side], out);
-      for (int k = 0; k < Q::mean_size; ++k) raw_bar.at(run, pair, k) = out[k];
+      for (int k = 0; k < size; ++k) raw_in[k] = raw.at(run, pair, k);
+      point.backward(raw_in, map_bar[side], out);
+      for (int k = 0; k < size; ++k) raw_bar.at(run, pair, k) = out[k];
     }
     if (weight != nullptr) {
       store_logit_bars(edge_factor + run * 2 * m, m, edge, weight_bar, edge_logit_bar + run * 2 * m);

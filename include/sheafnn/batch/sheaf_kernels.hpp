@@ -1,19 +1,20 @@
 /// \file
 /// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic) and the blocks of the
 /// Laplacian made of them; back: sheaf_backward_kernels.hpp. The mathematics are the functions that the host runs
-/// on packs: bsnn/posterior.hpp, sheaf/blocks.hpp, sheaf/normalisation.hpp.
+/// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
 /// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 #pragma once
 
 #include "sheafnn/bsnn/network_sheaf.hpp"
-#include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
-#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/posterior/point_map.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::batch {
@@ -69,29 +70,28 @@ SHEAFNN_HD SHEAFNN_INLINE void store_block(const Block& block, S* numbers) {
 }
 
 /// Posterior parameters from raw outputs, and KL(posterior ‖ prior) per incident pair. item: pair, group: run.
-template <class Family, class S>
+template <class Q, class S>
 struct ActivatePairs {
   PairArray<S> raw, parameters;
-  RotationParametrisation parametrisation;
-  S* kl;  ///< 2m per run
+  Q posterior;
+  S* kl;  ///< 2m per run; left alone where there is no closed form
   Index pairs;
 
   SHEAFNN_HD void operator()(Index pair, Index run) const {
-    using Q = Posterior<Family>;
     constexpr int raw_size = Q::mean_size + Q::spread_size;
     S in[raw_size], out[Q::parameter_size];
     for (int k = 0; k < raw_size; ++k) in[k] = raw.at(run, pair, k);
-    Q::activate(in, parametrisation, out);
+    posterior.activate(in, out);
     for (int k = 0; k < Q::parameter_size; ++k) parameters.at(run, pair, k) = out[k];
-    kl[run * pairs + pair] = Q::kl(out);
+    if constexpr (Q::closed_form_kl) kl[run * pairs + pair] = posterior.kl(out);
   }
 };
 
 /// ProjectPairs, and ActivatePairs of both pairs of the edge; item: edge, group: run.
-template <class Family, class S>
+template <class Q, class S>
 struct ProjectPosterior {
   ProjectPairs<S> project;
-  ActivatePairs<Family, S> activate;
+  ActivatePairs<Q, S> activate;
 
   SHEAFNN_HD void operator()(Index edge, Index run) const {
     project(edge, run);
@@ -101,36 +101,39 @@ struct ProjectPosterior {
 };
 
 /// Maps drawn from the posterior.
-template <class Family, class S>
+template <class Q, class S>
 struct SampledMaps {
-  using Map = typename Family::template Map<S>;
+  using Map = typename Q::template Map<S>;
   GraphView<S> graph;
   const Run* runs;
   Pass pass;
   PairArray<S> parameters;
+  Q posterior;
   const S* noise;  ///< explicit noise instead of the stream's (see SheafNoise): [sample][sheaf][arc]; or null
   Index sheaves;
 
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
-    using Q = Posterior<Family>;
     const Index run = pass.run_of(instance);
-    S in[Q::parameter_size], draw[Q::noise_size];
-    for (int k = 0; k < Q::parameter_size; ++k) in[k] = parameters.at(run, pair, k);
+    S in[Q::sample_size], draw[Q::noise_size];
+    for (int k = 0; k < Q::sample_size; ++k) in[k] = parameters.at(run, pair, k);
+    draw_noise(instance, sheaf, pair, draw);
+    Map map;
+    posterior.sample(in, draw, map);
+    return map;
+  }
+  /// The random numbers behind a map.
+  SHEAFNN_HD void draw_noise(Index instance, Index sheaf, Index pair, S* draw) const {
+    const Index run = pass.run_of(instance);
     const std::int32_t arc = graph.pair_arc[pair];
     if (noise != nullptr) {
       const Index sample = static_cast<Index>(pass.first_sample) + instance % pass.copies;
       const S* row = noise + ((sample * sheaves + sheaf) * graph.pairs() + arc) * Q::noise_size;
-      for (int k = 0; k < Q::noise_size; ++k) {
-        constexpr int D = Family::stalk_dimension;
-        draw[k] = row[Family::kind == MapKind::rotation ? (k % D) * D + k / D : k];
-      }
+      for (int k = 0; k < Q::noise_size; ++k) draw[k] = row[noise_index<Q>(k)];
     } else {
-      Q::draw_noise(pass.stream(runs[run], Purpose::sheaf_noise, static_cast<std::uint32_t>(sheaf), instance),
-                    static_cast<std::uint32_t>(arc), draw);
+      posterior.draw_noise(
+          pass.stream(runs[run], Purpose::sheaf_noise, static_cast<std::uint32_t>(sheaf), instance),
+          static_cast<std::uint32_t>(arc), draw);
     }
-    Map map;
-    Q::sample(in, draw, map);
-    return map;
   }
 };
 
@@ -139,15 +142,14 @@ template <class Family, class S>
 struct MeanMaps {
   using Map = typename Family::template Map<S>;
   PairArray<S> raw;
-  RotationParametrisation parametrisation;
+  PointMap<Family> point;
 
   SHEAFNN_HD Map operator()(Index run, Index, Index pair) const {
-    using Q = Posterior<Family>;
-    constexpr int size = Q::mean_size > 0 ? Q::mean_size : 1;
-    S in[size];
-    for (int k = 0; k < Q::mean_size; ++k) in[k] = raw.at(run, pair, k);
+    constexpr int size = PointMap<Family>::size;
+    S in[sheafnn::detail::array_size(size)];
+    for (int k = 0; k < size; ++k) in[k] = raw.at(run, pair, k);
     Map map;
-    Q::mean_map(in, parametrisation, map);
+    point.map(in, map);
     return map;
   }
 };
@@ -179,8 +181,8 @@ struct BuildEdges {
       const Index pair = side * m + edge;
       map[side] = maps(instance, range.sheaf(group), pair);
       sheaf.store_map(slot, pair, map[side]);
-      if constexpr (Family::kind == MapKind::diagonal || Family::kind == MapKind::dense) {
-        const Gram<Family, S> g = gram<Family, S>(map[side]);
+      if constexpr (!is_orthogonal<Family>) {
+        const Gram<Family, S> g = weight * weight * gram<Family, S>(map[side]);
         store_block(g, sheaf.arc_gram + (slot * 2 * m + graph.pair_arc[pair]) * Sizes::gram);
       }
     }
@@ -206,7 +208,7 @@ struct BuildNodes {
 
   SHEAFNN_HD void part(Index u, Index group, int lane, S* sums) const {
     const Index m = graph.edges, last = graph.offset[u + 1];
-    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::rotation) {
+    if constexpr (is_orthogonal<Family>) {
       if (edge_weight == nullptr) return;
       const S* weights = edge_weight + range.instance(group) / copies * m;
       for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
@@ -224,7 +226,7 @@ struct BuildNodes {
 
   SHEAFNN_HD void finish(Index u, Index group, const S* sums) const {
     Gram<Family, S> degree_block = load_block<Gram<Family, S>>(sums);
-    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::rotation) {
+    if constexpr (is_orthogonal<Family>) {
       if (edge_weight == nullptr) degree_block(0, 0) = graph.degree[u];
     }
     const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);

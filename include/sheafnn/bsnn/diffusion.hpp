@@ -17,7 +17,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn {
 
@@ -279,7 +279,7 @@ void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& 
                       const NetworkSheaf<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
                       NetworkSheafGradient<Family, S>& gradient, bool accumulate) {
   constexpr int D = Family::stalk_dimension;
-  constexpr bool learned = Family::kind != MapKind::fixed;
+  constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
   parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {

@@ -155,7 +155,7 @@ class DiffusionLayer {
               store(x_bar + at + i * f, T(S(0)));
               store(r_bar + at + i * f, T(S(0)));
             }
-            if (Family::kind != MapKind::fixed && !add) std::fill_n(scale_bar, gram, S(0));
+            if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
             continue;
           }
           const Index from = place++ * row + c;
@@ -171,7 +171,7 @@ class DiffusionLayer {
           if (activation) {
             SHEAFNN_UNROLL for (int i = 0; i < D; ++i) bar[i] *= elu_derivative(z[i]);
           }
-          if constexpr (Family::kind != MapKind::fixed) channel_products<D, gram>(bar, r, scale_bar, add);
+          if constexpr (is_learned<Family>) channel_products<D, gram>(bar, r, scale_bar, add);
           detail::scale_block<Family>(sheaf.scale(u), bar, scaled);
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(r_bar + at + i * f, scaled[i]);
           for (Index i = D; i < d; ++i) {

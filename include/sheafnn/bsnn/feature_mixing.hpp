@@ -18,7 +18,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/parameters.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn {
 

@@ -17,29 +17,14 @@
 #include "sheafnn/bsnn/diffusion_layer.hpp"
 #include "sheafnn/bsnn/encoder.hpp"
 #include "sheafnn/bsnn/options.hpp"
-#include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
 #include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/posterior/default_posterior.hpp"
+#include "sheafnn/posterior/point_mass.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
-
-/// Posteriors over sheaves: a distribution per incident pair (BSNN) …
-struct Variational {
-  static constexpr std::string_view name = "bsnn";
-  static constexpr bool bayesian = true;
-};
-/// … or a point mass, learned anew for each layer (NSD).
-struct PointMass {
-  static constexpr std::string_view name = "nsd";
-  static constexpr bool bayesian = false;
-};
-/// A kind of posterior: its name and whether maps are sampled.
-template <class Q>
-concept SheafPosterior = requires {
-  { Q::name } -> std::convertible_to<std::string_view>;
-  { Q::bayesian } -> std::convertible_to<bool>;
-};
 
 /// Where the parameters of each part of a network are.
 struct ModelLayout {
@@ -51,23 +36,36 @@ struct ModelLayout {
   ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
 };
 
-/// Architecture and parameters. \tparam S float (default) or double
-template <RestrictionMapFamily FamilyType, SheafPosterior PosteriorType, std::floating_point S = float>
+/// What a model may have for its maps: a distribution (SheafPosterior), or a map without one (PointMass).
+template <class Q>
+concept SheafSource = is_point_mass<Q> || SheafPosterior<Q>;
+
+/// Architecture and parameters.
+///
+/// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>, … or your own
+/// \tparam S              float (default) or double
+template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
 class SheafModel {
+  static_assert(std::is_same_v<typename PosteriorType::family, FamilyType>, "the posterior of another family");
+
  public:
   using Family = FamilyType;
-  using PosteriorKind = PosteriorType;
+  using Posterior = PosteriorType;
   using Scalar = S;
   static constexpr int stalk_dimension = Family::stalk_dimension;
-  static constexpr bool bayesian = PosteriorKind::bayesian;
+  static constexpr bool bayesian = !is_point_mass<Posterior>;
+  /// As checkpoints and programs name it.
+  static constexpr std::string_view kind = bayesian ? "bsnn" : "nsd";
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0.
   ///
-  /// \param seed  selects the initial parameters
+  /// \param seed       selects the initial parameters
+  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation is the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
-  explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0)
-      : options_(resolve<Family>(options, bayesian)) {
+  explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
+      : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
+    if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
     lay_out();
     parameters_.finish();
     initialise(seed);
@@ -75,6 +73,7 @@ class SheafModel {
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
   [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
   [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// d' = D + number of fixed filters.
@@ -87,7 +86,6 @@ class SheafModel {
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
 
  private:
-  using Q = Posterior<Family>;
 
   void lay_out() {
     const Index h = hidden_width(), f = options_.channels, d = coordinates(), p = options_.features;
@@ -128,8 +126,8 @@ class SheafModel {
     const std::string sheaf = bayesian ? "sheaf" : concat("sheaf.", index);
     SheafLearnerShape shape;
     shape.inputs = h;
-    shape.mean = Q::mean_size;
-    shape.spread = bayesian ? Q::spread_size : 0;
+    shape.mean = Posterior::mean_size;
+    shape.spread = Posterior::spread_size;
     if (shape.outputs() > 0) {
       Index inputs = 2 * h;
       shape.width = options_.learner_width;
@@ -212,15 +210,16 @@ class SheafModel {
   }
 
   ModelOptions options_;
+  [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;
   ParameterSet<S> parameters_;
 };
 
-/// Bayesian sheaf neural network: the restriction maps have a learned distribution.
+/// Bayesian sheaf neural network: the restriction maps have a learned distribution, the family's usual one.
 template <RestrictionMapFamily Family, std::floating_point S = float>
-using Bsnn = SheafModel<Family, Variational, S>;
+using Bsnn = SheafModel<Family, DefaultPosterior<Family>, S>;
 /// Neural sheaf diffusion: the restriction maps are learned functions of the features.
 template <RestrictionMapFamily Family, std::floating_point S = float>
-using Nsd = SheafModel<Family, PointMass, S>;
+using Nsd = SheafModel<Family, PointMass<Family>, S>;
 
 }  // namespace sheafnn

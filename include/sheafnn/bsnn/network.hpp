@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,7 @@ class Network {
         embedding_(input_, graph, layout_.encoder, layout_.second_weight, layout_.second_bias),
         output_(graph.node_count(), shape_.row(), options_.classes, layout_.output_weight, layout_.output_bias),
         sheaf_gradient_(graph, blocks_, false),
-        posterior_(blocks_, options_.parametrisation) {
+        posterior_(posterior_of(model, blocks_)) {
     const Index size = graph.node_count() * shape_.row();
     if (has_sheaf_encoder()) sheaf_encoder_ = Encoder<S>(input_, graph, layout_.sheaf_encoder);
     for (const SheafLearnerShape& learner : layout_.learners) learners_.emplace_back(graph, blocks_, learner);
@@ -98,7 +99,7 @@ class Network {
       if (dropout.active()) mask.take_ahead();
     });
     embed(parameters, pass, true);
-    if constexpr (Model::bayesian) {
+    if constexpr (sampled) {
       if (has_sheaf_encoder()) learn(parameters);
     }
   }
@@ -118,7 +119,7 @@ class Network {
   PassResult train_pass(const ParameterSet<S>& parameters, const TrainingPass<S>& pass) {
     const Index samples = samples_of(pass.samples);
     const double share = 1 / static_cast<double>(samples);
-    const bool closed_form = pass.kl_estimator == KlEstimator::closed_form;
+    const bool closed_form = has_closed_form && pass.kl_estimator == KlEstimator::closed_form;
     const double pair_share = share / static_cast<double>(sheaves_.size());
     const NodeSelection nodes = pass.only_nodes ? NodeSelection(pass.nodes) : NodeSelection(graph_.node_count());
     PassResult result;
@@ -126,27 +127,28 @@ class Network {
     assert(begun_ || !pass.begun);
     if (!pass.begun) embed(parameters, pass, false);
     start(parameters, embedding_.output(), pass.begun ? this : nullptr);
-    if constexpr (Model::bayesian) {
-      if (closed_form) result.kl = posterior_.mean_kl(threads_);
+    if constexpr (sampled) {
+      if (closed_form) result.kl = mean_kl();
       posterior_.begin_backward(threads_, closed_form ? pass.kl_weight : 0.0);
       sheaf_gradient_.weight_bar.fill(S(0));
     }
     for (Index k = 0; k < samples; ++k) {
       forward_sample(parameters, pass, nodes, static_cast<std::uint32_t>(k), k, true);
       result.nll += share * output_.loss(pass.labels, pass.nodes);
-      if constexpr (Model::bayesian) {
-        if (!closed_form) {
-          for (const auto& sheaf : sheaves_) result.kl += pair_share * posterior_.monte_carlo_kl(threads_, sheaf);
+      if constexpr (sampled) {
+        for (std::size_t s = 0; !closed_form && s < sheaves_.size(); ++s) {
+          const SheafNoise<S> noise = noise_of(pass, s, static_cast<std::uint32_t>(k), k);
+          result.kl += pair_share * posterior_.monte_carlo_kl(threads_, noise, sheaves_[s]);
         }
       }
-      backward_sample(parameters, pass, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
+      backward_sample(parameters, pass, k, share, closed_form ? 0.0 : pass.kl_weight * pair_share);
       if (k == 0) {
         std::swap(x_bar_, embedding_bar_);
       } else {
         add_array(threads_, x_bar_.size(), x_bar_.data(), embedding_bar_.data());
       }
     }
-    if constexpr (Model::bayesian) backward_posterior(parameters);
+    if constexpr (sampled) backward_posterior(parameters);
     embedding_.backward(threads_, parameters, embedding_bar_.data(), scratch_[0].data(), gradient_);
     result.loss = result.nll + pass.kl_weight * result.kl;
     return result;
@@ -184,9 +186,32 @@ class Network {
 
   /// KL(posterior ‖ prior), averaged over incident pairs, of the posterior this network computed last; 0 for
   /// deterministic models.
-  [[nodiscard]] double mean_kl() { return Model::bayesian ? posterior_.mean_kl(threads_) : 0.0; }
+  [[nodiscard]] double mean_kl() {
+    if constexpr (has_closed_form) {
+      return posterior_.mean_kl(threads_);
+    } else {
+      return 0;
+    }
+  }
 
  private:
+  using Posterior = typename Model::Posterior;
+  static constexpr bool sampled = Model::bayesian && is_learned<Family>;
+  static constexpr bool has_closed_form = sampled && detail::closed_form_kl<Posterior>;
+  struct Nothing {};
+  template <class Q>
+  struct SourceOf {
+    using type = VariationalSheaf<Q, S>;
+  };
+  using Source = typename std::conditional_t<sampled, SourceOf<Posterior>, std::type_identity<Nothing>>::type;
+  static Source posterior_of([[maybe_unused]] const Model& model, [[maybe_unused]] const EdgeBlocks<S>& blocks) {
+    if constexpr (sampled) {
+      return Source(blocks, model.posterior());
+    } else {
+      return {};
+    }
+  }
+
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features, int threads) {
     require(threads >= 1, "threads", threads, "must be at least 1");
     require(features.rows() == graph.node_count(), "features.rows", features.rows(),
@@ -200,7 +225,7 @@ class Network {
     return features;
   }
   [[nodiscard]] static Index samples_of(Index asked) {
-    return Model::bayesian && Family::kind != MapKind::fixed ? asked : 1;
+    return sampled ? asked : 1;
   }
   /// Zeros what backward passes add to: all but the encoders' weights.
   void clear_gradient(const ParameterSet<S>& parameters) {
@@ -233,7 +258,7 @@ class Network {
   /// passes.
   void start(const ParameterSet<S>& parameters, const S* embedding, const Network* begun) {
     start_ = embedding;
-    if constexpr (Model::bayesian) {
+    if constexpr (sampled) {
       const bool shared = begun != nullptr && has_sheaf_encoder();
       learned_ = shared ? begun : this;
       if (!shared) learn(parameters);
@@ -251,7 +276,7 @@ class Network {
   void learn_from(const ParameterSet<S>& parameters, const S* embedding) {
     learner_input_ = embedding;
     learners_[0].forward(threads_, parameters, embedding);
-    posterior_.activate(threads_, learners_[0]);
+    if constexpr (sampled) posterior_.activate(threads_, learners_[0]);
   }
 
   /// All layers and, for `nodes`, the output of one sample.
@@ -288,12 +313,8 @@ class Network {
                    std::uint32_t sample, Index noise_index, const S* x, bool training) {
     using Map = typename NetworkSheaf<Family, S>::Map;
     NetworkSheaf<Family, S>& sheaf = sheaves_[s];
-    if constexpr (Model::bayesian) {
-      const std::uint32_t layer = static_cast<std::uint32_t>(s);
-      SheafNoise<S> noise{Stream{pass.seed, Purpose::sheaf_noise, pass.epoch, layer, sample}};
-      if (!pass.noise.empty()) {
-        noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
-      }
+    if constexpr (sampled) {
+      const SheafNoise<S> noise = noise_of(pass, s, sample, noise_index);
       const Network& learned = *learned_;
       sheaf.build(threads_, learned.learners_[0].edge_weights(), training,
                   [&](Index block, Map (&map)[2]) { learned.posterior_.sample_block(noise, block, map); });
@@ -301,13 +322,24 @@ class Network {
       SheafLearner<S>& learner = learners_[s];
       learner.forward(threads_, parameters, learner_inputs_[s].forward(threads_, x, pass.of_learner(s, sample)));
       sheaf.build(threads_, learner.edge_weights(), training, [&](Index block, Map (&map)[2]) {
-        mean_maps<Family>(learner, options_.parametrisation, block, map);
+        mean_maps<Family>(learner, point_, block, map);
       });
     }
   }
 
+  /// Where the maps of sheaf s of a sample are drawn from.
+  [[nodiscard]] SheafNoise<S> noise_of(const TrainingPass<S>& pass, std::size_t s, std::uint32_t sample,
+                                       Index noise_index) const {
+    SheafNoise<S> noise{
+        Stream{pass.seed, Purpose::sheaf_noise, pass.epoch, static_cast<std::uint32_t>(s), sample}};
+    if (!pass.noise.empty()) {
+      noise.values = pass.noise.at(static_cast<std::size_t>(noise_index) * sheaves_.size() + s);
+    }
+    return noise;
+  }
+
   /// Output and layers backwards; leaves the derivative of the embedding in x_bar_.
-  void backward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, double share,
+  void backward_sample(const ParameterSet<S>& parameters, const TrainingPass<S>& pass, Index sample, double share,
                        double monte_carlo_weight) {
     S* output_bar = scratch_[0].data();
     output_.backward(threads_, parameters, layers_.back().output(), pass.labels, pass.nodes, share, output_bar,
@@ -317,25 +349,27 @@ class Network {
       layers_[l].backward(threads_, parameters, sheaf_of(l), sheaf_gradient_, same_sheaf, output_bar,
                           x_bar_.data(), scratch_[0].data(), scratch_[1].data(), gradient_);
       output_bar = x_bar_.data();
-      if (l < sheaves_.size()) backward_sheaf(parameters, l, monte_carlo_weight);
+      if (l < sheaves_.size()) backward_sheaf(parameters, pass, sample, l, monte_carlo_weight);
     }
   }
 
-  void backward_sheaf(const ParameterSet<S>& parameters, std::size_t s, double monte_carlo_weight) {
-    if constexpr (Family::kind != MapKind::fixed) {
+  void backward_sheaf(const ParameterSet<S>& parameters, [[maybe_unused]] const TrainingPass<S>& pass,
+                      [[maybe_unused]] Index sample, std::size_t s, [[maybe_unused]] double monte_carlo_weight) {
+    if constexpr (is_learned<Family>) {
       using Map = typename NetworkSheaf<Family, S>::Map;
       SheafLearner<S>& learner = learner_of(s);
       if constexpr (Model::bayesian) {
         const S share = posterior_.pair_share(monte_carlo_weight);
+        const SheafNoise<S> noise = noise_of(pass, s, static_cast<std::uint32_t>(sample), sample);
         sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_,
                              [&](Index block, int side, const Map& map, const Map& map_bar) {
-                               posterior_.sample_backward(block, side, map, map_bar, share);
+                               posterior_.sample_backward(noise, block, side, map, map_bar, share);
                              });
       } else {
         sheaf_gradient_.weight_bar.fill(S(0));
         sheaves_[s].backward(threads_, learner.edge_weights(), sheaf_gradient_,
                              [&](Index block, int side, const Map&, const Map& map_bar) {
-                               mean_map_backward<Family>(learner, options_.parametrisation, block, side, map_bar);
+                               mean_map_backward<Family>(learner, point_, block, side, map_bar);
                              });
         take_weight_gradient(learner);
         const LearnerInput<S>& input = learner_inputs_[s];
@@ -353,7 +387,7 @@ class Network {
 
   /// From the posterior's accumulated derivatives to the sheaf learner and its embeddings.
   void backward_posterior(const ParameterSet<S>& parameters) {
-    if constexpr (Family::kind != MapKind::fixed) {
+    if constexpr (sampled) {
       SheafLearner<S>& learner = learners_[0];
       posterior_.end_backward(threads_, learner);
       take_weight_gradient(learner);
@@ -375,7 +409,8 @@ class Network {
   Encoder<S> sheaf_encoder_;
   OutputLayer<S> output_;
   NetworkSheafGradient<Family, S> sheaf_gradient_;
-  VariationalSheaf<Family, S> posterior_;
+  [[no_unique_address]] Source posterior_;
+  PointMap<Family> point_{options_.parametrisation};
   std::vector<SheafLearner<S>> learners_;
   std::vector<NetworkSheaf<Family, S>> sheaves_;
   std::vector<DiffusionLayer<Family, S>> layers_;

@@ -15,27 +15,10 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
-#include "sheafnn/sheaf/blocks.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn {
-
-/// Sizes of a family's blocks, as numbers per node or arc.
-template <class Family>
-struct BlockSizes {
-  static constexpr int dimension = Family::stalk_dimension;
-  static constexpr int map = Family::map_size;
-  static constexpr int gram = Family::gram_rows * Family::gram_cols;
-  static constexpr int transport = Family::transport_rows * Family::transport_cols;
-  static constexpr bool dense_gram = Family::kind == MapKind::dense && dimension > 1;
-  /// Numbers that tell a Gram matrix: its upper triangle, column by column, where it is dense; and their room per
-  /// arc.
-  static constexpr int triangle = dense_gram ? dimension * (dimension + 1) / 2 : gram;
-  static constexpr int arc = row_room(triangle);
-  /// Eigenvectors and eigenvalues kept per node for the backward pass of a dense S_u.
-  static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;
-};
 
 /// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn. map_bar
 /// has no room where its numbers are used as they come.
@@ -64,6 +47,8 @@ class NetworkSheaf {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
+  /// Numbers stored per arc for its Gram matrix.
+  static constexpr int arc_room = row_room(Sizes::triangle);
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = NetworkSheafGradient<Family, S>;
@@ -83,7 +68,7 @@ class NetworkSheaf {
         scale_(graph.node_count() * Sizes::gram),
         eigen_(graph.node_count() * Sizes::eigen),
         transport_(graph.edge_count() * Sizes::transport) {
-    if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * Sizes::arc);
+    if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_room);
   }
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
@@ -129,7 +114,7 @@ class NetworkSheaf {
           if (weight != nullptr) g = square * g;
           P numbers[Sizes::triangle];
           to_triangle(g, numbers);
-          scatter_rows<Sizes::triangle, Sizes::arc>(numbers, blocks_->arcs(block, side), count, arc_grams);
+          scatter_rows<Sizes::triangle, arc_room>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
@@ -192,31 +177,31 @@ class NetworkSheaf {
   }
   static void to_triangle(const Gram<Family, P>& g, P* numbers) {
     int k = 0;
-    for (int j = 0; j < Family::gram_cols; ++j) {
-      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Family::gram_rows); ++i) numbers[k++] = g(i, j);
+    for (int j = 0; j < Sizes::gram_columns; ++j) {
+      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Sizes::gram_rows); ++i) numbers[k++] = g(i, j);
     }
   }
   /// D_u = Σ over the arcs of u, for a block of nodes.
   [[nodiscard]] Gram<Family, P> sum_arcs(Index first, int count) const {
-    constexpr int width = Sizes::arc % 4 == 0 ? 4 : 1, tiles = Sizes::arc / width;
+    constexpr int width = arc_room % 4 == 0 ? 4 : 1, tiles = arc_room / width;
     using T = std::conditional_t<width == 1, S, Pack<S, width>>;
-    alignas(64) S sums[W * Sizes::arc];
+    alignas(64) S sums[W * arc_room];
     for (int i = 0; i < count; ++i) {
       T sum[tiles];
       for (int k = 0; k < tiles; ++k) sum[k] = T(S(0));
-      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * Sizes::arc;
-      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * Sizes::arc;
-      for (; grams < end; grams += Sizes::arc) {
+      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * arc_room;
+      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * arc_room;
+      for (; grams < end; grams += arc_room) {
         SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += load<T>(grams + k * width);
       }
-      for (int k = 0; k < tiles; ++k) store(sums + i * Sizes::arc + k * width, sum[k]);
+      for (int k = 0; k < tiles; ++k) store(sums + i * arc_room + k * width, sum[k]);
     }
     P numbers[Sizes::triangle];
-    load_rows<Sizes::triangle, Sizes::arc>(sums, count, numbers);
+    load_rows<Sizes::triangle, arc_room>(sums, count, numbers);
     Gram<Family, P> degree_block;
     int k = 0;
-    for (int j = 0; j < Family::gram_cols; ++j) {
-      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Family::gram_rows); ++i, ++k) {
+    for (int j = 0; j < Sizes::gram_columns; ++j) {
+      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Sizes::gram_rows); ++i, ++k) {
         degree_block(i, j) = numbers[k];
         if constexpr (Sizes::dense_gram) degree_block(j, i) = numbers[k];
       }
@@ -269,9 +254,9 @@ class NetworkSheaf {
     for (int side = 0; side < 2; ++side) {
       Gram<Family, P> degree_bar;
       gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side), degree_bar.data());
-      if constexpr (Family::kind == MapKind::rotation) {
-        weight_bar += degree_bar(0, 0);
-      } else if constexpr (Sizes::map > 0) {
+      if (weight != nullptr) weight_bar += inner_product(degree_bar, gram<Family, P>(map[side]));
+      if constexpr (!is_orthogonal<Family>) {
+        if (weight != nullptr) degree_bar = squared_weight(weight, block) * degree_bar;
         gram_backward<Family, P>(map[side], degree_bar, map_bar[side]);
       }
       use(block, side, map[side], map_bar[side]);

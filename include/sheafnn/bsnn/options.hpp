@@ -10,7 +10,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn {
@@ -53,14 +53,18 @@ struct ModelOptions {
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
 
+/// Does a family's chart have a rotation parametrisation?
+template <class Family>
+inline constexpr bool has_rotation_coordinates =
+    requires(RotationParametrisation parametrisation) { Family::coordinate_range(parametrisation, 0); };
+
 /// Fills in the defaults that depend on the family and checks every field.
 ///
 /// \param bayesian  does the model have a posterior over sheaves (BSNN) or a point mass (NSD)?
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
-  constexpr bool rotations = Family::kind == MapKind::rotation;
-  constexpr bool fixed = Family::kind == MapKind::fixed;
+  constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
   const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
     require(value >= least && value <= most, name, value, concat("must be between ", least, " and ", most));
   };
@@ -73,13 +77,13 @@ template <RestrictionMapFamily Family>
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
-  require(!*options.edge_weights || rotations, "edge_weights", true,
-          "only special-orthogonal maps have edge weights");
-  require(!*options.separate_encoder || (bayesian && !fixed), "separate_encoder", true,
+  require(!*options.edge_weights || may_have_edge_weights<Family>, "edge_weights", true,
+          concat(Family::name, " maps have no edge weights"));
+  require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
-  require(options.parametrisation != RotationParametrisation::euler || !rotations ||
-              Family::stalk_dimension == 2 || Family::stalk_dimension == 3,
+  require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
+              Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");
   return options;
 }

@@ -9,10 +9,10 @@
 
 #include "sheafnn/bsnn/edge_blocks.hpp"
 #include "sheafnn/bsnn/network_sheaf.hpp"
-#include "sheafnn/bsnn/posterior.hpp"
 #include "sheafnn/bsnn/sheaf_learner.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn {
 
@@ -26,20 +26,20 @@ struct SheafNoise {
   const S* values = nullptr;
 };
 
-template <RestrictionMapFamily Family, class S>
+template <SheafPosterior Posterior, class S>
 class VariationalSheaf {
  public:
-  using Q = Posterior<Family>;
+  using Q = Posterior;
+  using Family = typename Q::family;
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
 
   VariationalSheaf() = default;
-  VariationalSheaf(const EdgeBlocks<S>& blocks, RotationParametrisation parametrisation)
+  VariationalSheaf(const EdgeBlocks<S>& blocks, const Posterior& posterior)
       : blocks_(&blocks),
-        parametrisation_(parametrisation),
+        q_(posterior),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
-        scale_(blocks.block_count() * 2 * Q::scale_size * W),
         gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
         block_sum_(blocks.block_count()) {}
 
@@ -48,53 +48,40 @@ class VariationalSheaf {
     for_incident_pairs(threads, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size];
       load_lanes<raw_size>(learner.raw(block, side), raw);
-      Q::activate(raw, parametrisation_, parameters);
+      q_.activate(raw, parameters);
       store_lanes<Q::parameter_size>(parameters, parameter(block, side));
-      if constexpr (Q::scale_size > 0) {
-        P scales[Q::scale_size];
-        Q::scales(parameters, scales);
-        store_lanes<Q::scale_size>(scales, scale_.data() + (block * 2 + side) * Q::scale_size * W);
-      }
     });
   }
 
   /// Draws the maps of one block of edges; for NetworkSheaf::build().
   void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
-    P draw[2][Q::noise_size];
+    for (int side = 0; side < 2; ++side) prefetch_lanes<Q::sample_size>(parameter(block, side));
+    P noise_of[2][Q::noise_size];
+    draw_both(noise, block, noise_of);
     for (int side = 0; side < 2; ++side) {
-      prefetch_lanes<Q::location_size>(parameter(block, side));
-      prefetch_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W);
-      if (noise.values != nullptr) gather_explicit(noise.values, blocks_->arcs(block, side), draw[side]);
+      P parameters[Q::sample_size];
+      load_lanes<Q::sample_size>(parameter(block, side), parameters);
+      q_.sample(parameters, noise_of[side], map[side]);
     }
-    if (noise.values == nullptr) draw_both(noise.stream, block, draw);
-    for (int side = 0; side < 2; ++side) {
-      P parameters[Q::location_size], scales[Q::scale_size > 0 ? Q::scale_size : 1];
-      load_lanes<Q::location_size>(parameter(block, side), parameters);
-      load_lanes<Q::scale_size>(scale_.data() + (block * 2 + side) * Q::scale_size * W, scales);
-      Q::sample_scaled(parameters, scales, draw[side], map[side]);
-    }
-  }
-  /// The same, written to `sheaf`.
-  void sample_block(const SheafNoise<S>& noise, Index block, NetworkSheaf<Family, S>& sheaf) const {
-    Map map[2];
-    sample_block(noise, block, map);
-    for (int side = 0; side < 2; ++side) NetworkSheaf<Family, S>::store_map(map[side], sheaf.maps(block, side));
   }
 
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
-  [[nodiscard]] double mean_kl(int threads) {
+  [[nodiscard]] double mean_kl(int threads)
+    requires Q::closed_form_kl
+  {
     return mean_over_pairs(threads, [&](Index block, int side) {
       P parameters[Q::parameter_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return Q::kl(parameters);
+      return q_.kl(parameters);
     });
   }
-  /// log q − log p of the maps in `sheaf`, averaged over the incident pairs.
-  [[nodiscard]] double monte_carlo_kl(int threads, const NetworkSheaf<Family, S>& sheaf) {
+  /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
+  [[nodiscard]] double monte_carlo_kl(int threads, const SheafNoise<S>& noise, const NetworkSheaf<Family, S>& sheaf) {
     return mean_over_pairs(threads, [&](Index block, int side) {
-      P parameters[Q::parameter_size];
+      P parameters[Q::parameter_size], draw[Q::noise_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return Q::monte_carlo_kl(parameters, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)));
+      return q_.log_ratio(parameters, draw_again(noise, block, side, draw),
+                          NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)));
     });
   }
 
@@ -105,26 +92,19 @@ class VariationalSheaf {
       P parameters[Q::parameter_size], bar[Q::gradient_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
-      if (weight != 0) Q::kl_backward(parameters, share, bar);
+      if constexpr (Q::closed_form_kl) {
+        if (weight != 0) q_.kl_backward(parameters, share, bar);
+      }
       store_lanes<Q::gradient_size>(bar, gradient(block, side));
     });
   }
-  /// Adds the derivative through the maps of `sheaf`, and of monte_carlo_weight · monte_carlo_kl.
-  void sample_backward(int threads, const NetworkSheaf<Family, S>& sheaf,
-                       const NetworkSheafGradient<Family, S>& sheaf_gradient, double monte_carlo_weight) {
-    const S share = pair_share(monte_carlo_weight);
-    for_incident_pairs(threads, [&](Index block, int side) {
-      const Map map_bar = NetworkSheaf<Family, S>::load_map(sheaf_gradient.map_bar.data() +
-                                                            (block * 2 + side) * Q::noise_size * W);
-      sample_backward(block, side, NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)), map_bar, share);
-    });
-  }
-  /// The same for one block and side; `share` is pair_share(monte_carlo_weight).
-  void sample_backward(Index block, int side, const Map& map, const Map& map_bar, S share) {
-    P parameters[Q::parameter_size], bar[Q::gradient_size];
-    load_lanes<Q::location_size>(parameter(block, side), parameters);
+  /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
+  /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
+  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
+    P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
+    load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     load_lanes<Q::gradient_size>(gradient(block, side), bar);
-    Q::sample_backward(parameters, map, map_bar, P(share), bar);
+    q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar, P(share), bar);
     store_lanes<Q::gradient_size>(bar, gradient(block, side));
   }
   /// The weight of one incident pair in `weight` times a mean over all of them.
@@ -136,14 +116,13 @@ class VariationalSheaf {
       load_lanes<raw_size>(learner.raw(block, side), raw);
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       load_lanes<Q::gradient_size>(gradient(block, side), bar);
-      Q::activate_backward(raw, parametrisation_, parameters, bar, raw_bar);
+      q_.activate_backward(raw, parameters, bar, raw_bar);
       store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
     });
   }
 
  private:
   static constexpr int raw_size = Q::mean_size + Q::spread_size;
-  static_assert(Q::noise_size == Family::map_size);
 
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
@@ -188,51 +167,49 @@ class VariationalSheaf {
     return per_pair(sum);
   }
 
-  /// The noise of both sides in packs of twice the width, whose halves hide each other's latency.
-  void draw_both(const Stream& stream, Index block, P (&draw)[2][Q::noise_size]) const {
+  /// The noise of both sides; from a stream in packs of twice the width, whose halves hide each other's latency.
+  void draw_both(const SheafNoise<S>& noise, Index block, P (&draw)[2][Q::noise_size]) const {
+    if (noise.values != nullptr) {
+      for (int side = 0; side < 2; ++side) gather_explicit(noise.values, blocks_->arcs(block, side), draw[side]);
+      return;
+    }
     std::uint32_t arcs[2 * W];
     for (int side = 0; side < 2; ++side) std::copy_n(blocks_->arcs(block, side), W, arcs + side * W);
     Pack<S, 2 * W> both[Q::noise_size];
-    Q::draw_noise(stream, Pack<std::uint32_t, 2 * W>::load(arcs), both);
+    q_.draw_noise(noise.stream, Pack<std::uint32_t, 2 * W>::load(arcs), both);
     for (int k = 0; k < Q::noise_size; ++k) {
       S values[2 * W];
       both[k].store(values);
       for (int side = 0; side < 2; ++side) draw[side][k] = P::load(values + side * W);
     }
   }
-  static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
-    if constexpr (Family::kind == MapKind::rotation) {
-      constexpr int D = Family::stalk_dimension;
-      P rows[D * D];
-      gather_rows<D * D>(values, arcs, rows);
-      for (int k = 0; k < D * D; ++k) draw[k] = rows[(k % D) * D + k / D];
+  /// The noise of one side for backward passes; null where the posterior does without.
+  const P* draw_again([[maybe_unused]] const SheafNoise<S>& noise, [[maybe_unused]] Index block,
+                      [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
+    if constexpr (needs_noise<Q>) {
+      const std::int32_t* arcs = blocks_->arcs(block, side);
+      if (noise.values != nullptr) {
+        gather_explicit(noise.values, arcs, draw);
+      } else {
+        std::uint32_t ids[W];
+        std::copy_n(arcs, W, ids);
+        q_.draw_noise(noise.stream, Pack<std::uint32_t, W>::load(ids), draw);
+      }
+      return draw;
     } else {
-      gather_rows<Q::noise_size>(values, arcs, draw);
+      return nullptr;
     }
+  }
+  static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
+    P rows[Q::noise_size];
+    gather_rows<Q::noise_size>(values, arcs, rows);
+    for (int k = 0; k < Q::noise_size; ++k) draw[k] = rows[noise_index<Q>(k)];
   }
 
   const EdgeBlocks<S>* blocks_ = nullptr;
-  RotationParametrisation parametrisation_ = RotationParametrisation::householder;
-  Buffer<S> parameter_, scale_, gradient_;
+  [[no_unique_address]] Posterior q_{};
+  Buffer<S> parameter_, gradient_;
   Buffer<double> block_sum_;
-};
-
-/// The identity family has nothing to sample.
-template <int D, class S>
-class VariationalSheaf<Identity<D>, S> {
- public:
-  VariationalSheaf() = default;
-  VariationalSheaf(const EdgeBlocks<S>&, RotationParametrisation) {}
-  void activate(int, const SheafLearner<S>&) {}
-  void sample_block(const SheafNoise<S>&, Index, typename NetworkSheaf<Identity<D>, S>::Map (&map)[2]) const {
-    for (auto& one : map) one = NetworkSheaf<Identity<D>, S>::load_map(nullptr);
-  }
-  [[nodiscard]] double mean_kl(int) { return 0; }
-  [[nodiscard]] double monte_carlo_kl(int, const NetworkSheaf<Identity<D>, S>&) { return 0; }
-  void begin_backward(int, double) {}
-  void sample_backward(int, const NetworkSheaf<Identity<D>, S>&, const NetworkSheafGradient<Identity<D>, S>&,
-                       double) {}
-  void end_backward(int, SheafLearner<S>&) const {}
 };
 
 }  // namespace sheafnn

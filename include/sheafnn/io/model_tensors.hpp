@@ -78,6 +78,7 @@ inline void parse_option(const std::string&, const std::string& text, RotationPa
 /// What a checkpoint says about itself, before a model type is chosen.
 struct CheckpointInfo {
   std::string model;        ///< "bsnn" or "nsd"
+  std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
   ModelOptions options;
@@ -107,6 +108,9 @@ namespace detail {
   info.model = detail::metadata_value(path, file, "model");
   info.maps = detail::metadata_value(path, file, "maps");
   info.metadata = file.metadata;
+  if (const auto found = file.metadata.find("posterior"); found != file.metadata.end()) {
+    info.posterior = found->second;
+  }
   try {
     Index dimension = 0;
     detail::parse_option("stalk_dimension", detail::metadata_value(path, file, "stalk_dimension"), dimension);
@@ -170,6 +174,13 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
   model.parameters() = std::move(loaded);
 }
 
+/// Of the files that do not name their posterior.
+template <class Model>
+[[nodiscard]] std::string default_posterior_name() {
+  using Family = typename Model::Family;
+  return std::string(Model::bayesian ? DefaultPosterior<Family>::name : PointMass<Family>::name);
+}
+
 template <class Model>
 void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
@@ -178,7 +189,9 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
           concat(path.string(), ": ", key, " is ", in_file, " in the file, but ", in_program, " in the program"));
     }
   };
-  check("model", info.model, std::string(Model::PosteriorKind::name));
+  check("model", info.model, std::string(Model::kind));
+  check("posterior", info.posterior.empty() ? default_posterior_name<Model>() : info.posterior,
+        std::string(Model::Posterior::name));
   check("maps", info.maps, std::string(Model::Family::name));
   check("stalk_dimension", std::to_string(info.stalk_dimension), std::to_string(Model::stalk_dimension));
 }
@@ -194,7 +207,8 @@ template <class Model>
   TensorFile file;
   file.metadata = {{"format", "sheafnn"},
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
-                   {"model", std::string(Model::PosteriorKind::name)},
+                   {"model", std::string(Model::kind)},
+                   {"posterior", std::string(Model::Posterior::name)},
                    {"maps", std::string(Model::Family::name)},
                    {"stalk_dimension", std::to_string(Model::stalk_dimension)}};
   detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
@@ -214,11 +228,13 @@ template <class Model>
 
 /// The model of the type asked for from the content of a checkpoint.
 ///
-/// \param path  the file it comes from, for messages
+/// \param path       the file it comes from, for messages
+/// \param posterior  the posterior's own state, such as a prior, which files do not hold
 /// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk
 ///         dimension or shape: both sides are named
 template <class Model>
-[[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file) {
+[[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file,
+                                 const typename Model::Posterior& posterior = {}) {
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
   try {
@@ -228,7 +244,7 @@ template <class Model>
         (Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0)) * options.channels;
     static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
     static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
-    Model model(options);
+    Model model(options, 0, posterior);
     detail::load_parameters(path, file, model);
     return model;
   } catch (const std::invalid_argument& error) {

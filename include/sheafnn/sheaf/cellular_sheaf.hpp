@@ -17,12 +17,6 @@
 #include <utility>
 #include <vector>
 
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
-
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
@@ -38,13 +32,6 @@ using Cochain = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::Row
 template <class Scalar>
 using CochainRef = Eigen::Ref<const Cochain<Scalar>>;
 
-/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
-/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
-template <class Scalar>
-[[nodiscard]] inline Scalar orthogonality_tolerance() {
-  return std::sqrt(std::numeric_limits<Scalar>::epsilon());
-}
-
 /// Restriction maps of one family over a graph. Owns (a share of) its graph, so nothing it refers to can go away.
 ///
 /// The map of the incident pair u ⊴ e is addressed by its arc a = (u→v), e = {u, v}, or by (u, e). Rotations may
@@ -55,7 +42,7 @@ class CellularSheaf {
 
  public:
   static constexpr int stalk_dimension = Family::stalk_dimension;
-  static constexpr bool has_edge_weights = Family::kind == MapKind::rotation;
+  static constexpr bool has_edge_weights = may_have_edge_weights<Family>;
   using Map = typename Family::template Map<Scalar>;
   using DenseMap = SquareMatrix<Scalar, stalk_dimension>;
 
@@ -86,7 +73,7 @@ class CellularSheaf {
     }
     if (edge_weights.empty()) return;
     require(has_edge_weights, "edge_weights", edge_weights.size(),
-            "only special-orthogonal maps have edge weights");
+            concat(Family::name, " maps have no edge weights"));
     require(static_cast<Index>(edge_weights.size()) == graph_->edge_count(), "edge_weights", edge_weights.size(),
             concat("expected one per edge, ", graph_->edge_count()));
     if constexpr (has_edge_weights) {
@@ -122,21 +109,18 @@ class CellularSheaf {
 
   /// F_a as a D × D matrix, edge weight included.
   [[nodiscard]] DenseMap restriction_map(Index arc) const {
-    if constexpr (Family::kind == MapKind::fixed) {
-      return DenseMap::Identity();
-    } else if constexpr (Family::kind == MapKind::diagonal) {
-      return map(arc).asDiagonal();
-    } else if constexpr (Family::kind == MapKind::rotation) {
-      return edge_weight(graph_->edge_of(arc)) * map(arc);
+    const DenseMap dense = Family::dense(map(arc));
+    if constexpr (has_edge_weights) {
+      return edge_weight(graph_->edge_of(arc)) * dense;
     } else {
-      return map(arc);
+      return dense;
     }
   }
 
   /// Sets the map of an arc (for rotations R_a; the edge weight stays).
   ///
-  /// \throws std::invalid_argument  arc out of range, an entry that is NaN or infinite, a rotation that is not
-  ///         orthogonal within orthogonality_tolerance or has determinant −1, or an identity map other than 1
+  /// \throws std::invalid_argument  arc out of range, an entry that is NaN or infinite, or a map that is not of the
+  ///         family (Family::validate)
   void set_map(Index arc, const Map& value) {
     if (arc < 0 || arc >= graph_->arc_count()) {
       throw_invalid_argument("arc", arc, concat("must be between 0 and ", graph_->arc_count() - 1));
@@ -149,23 +133,7 @@ class CellularSheaf {
         }
       }
     }
-    if constexpr (Family::kind == MapKind::fixed) {
-      if (value(0) != Scalar(1)) {
-        throw_invalid_argument(concat("maps[", arc, "]"), value(0), "an identity map can only be 1");
-      }
-    }
-    if constexpr (Family::kind == MapKind::rotation) {
-      const Scalar defect = (value.transpose() * value - DenseMap::Identity()).cwiseAbs().maxCoeff();
-      if (!(defect <= orthogonality_tolerance<Scalar>())) {
-        throw_invalid_argument(concat("maps[", arc, "]"), concat("a matrix with |RᵀR - I| = ", defect),
-                               concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
-      }
-      const Scalar determinant = value.determinant();
-      if (!(determinant > 0)) {
-        throw_invalid_argument(concat("maps[", arc, "]"), concat("a matrix with determinant ", determinant),
-                               "a rotation has determinant 1");
-      }
-    }
+    if constexpr (requires { Family::validate(arc, value); }) Family::validate(arc, value);
     maps_[static_cast<std::size_t>(arc)] = value;
   }
   void set_map(Index node, Index edge, const Map& value) { set_map(arc_of(node, edge), value); }
@@ -192,10 +160,10 @@ class CellularSheaf {
 
  private:
   [[nodiscard]] static Map identity_map() {
-    if constexpr (Family::kind == MapKind::fixed || Family::kind == MapKind::diagonal) {
-      return Map::Ones();
-    } else {
+    if constexpr (is_dense_block<Map>) {
       return Map::Identity();
+    } else {
+      return Map::Ones();
     }
   }
 

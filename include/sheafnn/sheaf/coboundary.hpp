@@ -90,7 +90,7 @@ template <class Family, class Scalar>
 template <class Family, class Scalar>
 [[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
   constexpr int D = Family::stalk_dimension;
-  constexpr bool only_diagonal = Family::kind == MapKind::fixed || Family::kind == MapKind::diagonal;
+  constexpr bool only_diagonal = !BlockSizes<Family>::dense_transport;
   const Graph& graph = sheaf.graph();
   std::vector<Eigen::Triplet<Scalar>> entries;
   entries.reserve(static_cast<std::size_t>(graph.arc_count() * (only_diagonal ? D : D * D)));

@@ -191,7 +191,7 @@ template <class Family, class Scalar>
     carried[i] = rotation(tree.parent_arc[i]) *
                  carried[static_cast<std::size_t>(position[static_cast<std::size_t>(parent)])];
   }
-  if constexpr (Family::kind == MapKind::rotation) {
+  if constexpr (is_learned<Family>) {
     for (std::size_t i = 0; i < count; ++i) {
       const Index u = tree.nodes[i];
       for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
@@ -243,7 +243,7 @@ template <class Family, class Scalar>
 [[nodiscard]] HarmonicSpace<Scalar> harmonic_space(const SheafLaplacian<Family, Scalar>& laplacian,
                                                    const HarmonicOptions& options = {}) {
   require(options.tolerance >= 0 && options.tolerance < 1, "tolerance", options.tolerance, "must be in [0, 1)");
-  constexpr bool by_holonomy = Family::kind == MapKind::fixed || Family::kind == MapKind::rotation;
+  constexpr bool by_holonomy = is_orthogonal<Family>;
   std::vector<Index> position;
   std::vector<typename HarmonicSpace<Scalar>::Part> parts;
   for (detail::SpanningTree& tree : detail::spanning_forest(laplacian.graph(), position)) {

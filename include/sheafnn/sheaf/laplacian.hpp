@@ -23,7 +23,8 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
+#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 

@@ -6,7 +6,7 @@
 /// | none          | I                    | Δ = L                                                               |
 /// | block         | D_u^{-1/2}           | pseudo-inverse where D_u is singular (isolated nodes, rank loss)    |
 /// | augmented     | (D_u + I)^{-1/2}     | needs no invertibility; the model's default                         |
-/// | degree        | (c·deg u + 1)^{-1/2} | c = D for dense maps, else 1; does not depend on the maps           |
+/// | degree        | (c·deg u + 1)^{-1/2} | c = D for dense Gram matrices, else 1; does not depend on the maps           |
 ///
 /// Source: paper, "sheaf Laplacian"; math: "Coboundary and Laplacian", "SPD inverse square root".
 #pragma once
@@ -17,7 +17,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
-#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
 namespace sheafnn {
@@ -39,7 +39,7 @@ inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", 
 }
 
 /// S_u and what its backward pass needs. For dense Gram matrices S = Q diag(s) Qᵀ; otherwise S alone suffices.
-template <class Family, class T, bool Dense = (Family::kind == MapKind::dense && Family::stalk_dimension > 1)>
+template <class Family, class T, bool Dense = is_dense_block<Gram<Family, T>>>
 struct NodeScaling {
   Gram<Family, T> scale;  ///< S_u
 };
@@ -60,16 +60,6 @@ SHEAFNN_HD SHEAFNN_INLINE T guarded_inverse_sqrt(const T& value, const T& least)
   return select(usable, T(1) / sqrt(select(usable, value, T(1))), T(0));
 }
 
-/// The identity in the kind of Gram<Family, T>.
-template <class Family, class T>
-SHEAFNN_HD SHEAFNN_INLINE Gram<Family, T> gram_identity() {
-  if constexpr (Family::gram_cols == 1) {
-    return Gram<Family, T>::Constant(T(1));
-  } else {
-    return identity_matrix<T, Family::stalk_dimension>();
-  }
-}
-
 }  // namespace detail
 
 /// S_u from D_u = Σ F_aᵀF_a (weights included) and the node's number of neighbours.
@@ -79,11 +69,11 @@ template <class Family, class T>
                                                                     const T& degree) {
   using Scalar = scalar_of_t<T>;
   constexpr int dimension = Family::stalk_dimension;
-  constexpr bool dense = Family::kind == MapKind::dense && dimension > 1;
-  const Gram<Family, T> one = detail::gram_identity<Family, T>();
+  constexpr bool dense = is_dense_block<Gram<Family, T>>;
+  const Gram<Family, T> one = gram_identity<Family, T>();
   NodeScaling<Family, T> r;
   if (normalisation == Normalisation::none || normalisation == Normalisation::degree) {
-    constexpr Scalar rate = Family::kind == MapKind::dense ? Scalar(dimension) : Scalar(1);
+    constexpr Scalar rate = dense ? Scalar(dimension) : Scalar(1);
     const T value = normalisation == Normalisation::none
                         ? T(1)
                         : detail::guarded_inverse_sqrt(T(rate) * degree + T(1), T(0));
@@ -113,7 +103,7 @@ template <class Family, class T>
       }
     }
   } else {
-    for (int i = 0; i < Family::gram_rows; ++i) {
+    for (int i = 0; i < BlockSizes<Family>::gram_rows; ++i) {
       const T shifted = degree_block(i, 0) + T(augmented ? 1 : 0);
       r.scale(i, 0) = detail::guarded_inverse_sqrt(shifted, T(0));
     }
@@ -130,7 +120,7 @@ SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const 
                                              const Gram<Family, T>& scale_bar, Gram<Family, T>& degree_bar) {
   if (normalisation == Normalisation::none || normalisation == Normalisation::degree) return;
   constexpr int dimension = Family::stalk_dimension;
-  if constexpr (Family::kind == MapKind::dense && dimension > 1) {
+  if constexpr (is_dense_block<Gram<Family, T>>) {
     const SquareMatrix<T, dimension> symmetric = T(0.5) * (scale_bar + scale_bar.transpose());
     SquareMatrix<T, dimension> inner = multiply(multiply_tn(scaling.vectors, symmetric), scaling.vectors);
     const T tiny = T(std::numeric_limits<scalar_of_t<T>>::min());
@@ -142,7 +132,7 @@ SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const 
     }
     degree_bar += multiply_nt(multiply(scaling.vectors, inner), scaling.vectors);
   } else {
-    for (int i = 0; i < Family::gram_rows; ++i) {
+    for (int i = 0; i < BlockSizes<Family>::gram_rows; ++i) {
       const T s = scaling.scale(i, 0);
       degree_bar(i, 0) += T(-0.5) * s * s * s * scale_bar(i, 0);
     }

@@ -5,26 +5,25 @@
 #include <cstdint>
 
 #include "sheafnn/random/stream.hpp"
-#include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 
 namespace sheafnn {
 
-/// A random restriction map: N(0, 1) entries for diagonal and general maps, a uniform (Haar) rotation for
-/// rotations.
+/// A random restriction map: Family::random_map where the family has one (rotations: uniform), otherwise N(0, 1)
+/// coordinates.
 ///
 /// \param id  number of the incident pair (arc)
 template <RestrictionMapFamily Family, class Scalar = double>
 [[nodiscard]] typename Family::template Map<Scalar> random_map(const Stream& stream, std::uint32_t id) {
-  typename Family::template Map<Scalar> map;
-  if constexpr (Family::kind == MapKind::fixed) {
-    map.setOnes();
-  } else if constexpr (Family::kind == MapKind::rotation) {
-    map = haar_rotation<Scalar, Family::stalk_dimension>(stream, id);
+  if constexpr (requires { Family::template random_map<Scalar>(stream, id); }) {
+    return Family::template random_map<Scalar>(stream, id);
   } else {
-    fill_normals<Family::map_size>(map.data(), stream, id);
+    typename Family::template Map<Scalar> map;
+    Scalar z[Family::coordinate_count > 0 ? Family::coordinate_count : 1];
+    if constexpr (Family::coordinate_count > 0) fill_normals<Family::coordinate_count>(z, stream, id);
+    Family::from_coordinates(z, map);
+    return map;
   }
-  return map;
 }
 
 /// A sheaf with a random_map for every arc, whose number is the id; edge weights are 1.

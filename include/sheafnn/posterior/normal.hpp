@@ -1,0 +1,148 @@
+/// \file
+/// NormalPosterior: independent normal distributions of a map's coordinates, z = μ + σ ∘ ε, ε ~ N(0, I).
+///
+///     μ = tanh(raw_μ),  log σ = −ELU(−raw_σ)
+///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
+///
+/// The default posterior of diagonal and general linear maps; any family whose chart is linear in z can have it
+/// (a family with another chart gets the distribution of chart(z)). Source: paper, "variational sheaf learner";
+/// math: "The model".
+#pragma once
+
+#include <cmath>
+
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/posterior/point_map.hpp"
+#include "sheafnn/posterior/priors.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
+
+namespace sheafnn {
+
+/// T = float, double or Pack.
+template <RestrictionMapFamily Family, class Prior = StandardNormalPrior>
+struct NormalPosterior {
+  using family = Family;
+  static constexpr std::string_view name = "normal";
+  static constexpr int size = Family::coordinate_count;
+  static constexpr int mean_size = size, spread_size = size;
+  static constexpr int parameter_size = 3 * size;  ///< μ, σ, log σ
+  static constexpr int sample_size = 2 * size;
+  static constexpr int gradient_size = 2 * size;  ///< μ̄, derivative in log σ
+  static constexpr int noise_size = size;         ///< ε
+  static constexpr bool closed_form_kl = true;
+  /// Where the chart has an inverse, the map tells z.
+  static constexpr bool needs_noise = !requires(const typename Family::template Map<double>& map, double* z) {
+    Family::to_coordinates(map, z);
+  };
+  template <class T>
+  using Map = typename Family::template Map<T>;
+
+  [[no_unique_address]] Prior prior{};
+
+  template <class T>
+  SHEAFNN_HD void activate(const T* raw, T* parameters) const {
+    using std::exp;
+    using std::tanh;
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T log_sigma = -elu(-raw[size + k]);
+      parameters[k] = tanh(raw[k]);
+      parameters[size + k] = exp(log_sigma);
+      parameters[2 * size + k] = log_sigma;
+    }
+  }
+  template <class T>
+  SHEAFNN_HD void activate_backward(const T*, const T* parameters, const T* gradient, T* raw_bar) const {
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T mean = parameters[k];
+      raw_bar[k] = gradient[k] * (T(1) - mean * mean);
+      raw_bar[size + k] = gradient[size + k] * elu_slope(-parameters[2 * size + k]);
+    }
+  }
+
+  template <class T>
+  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) const {
+    fill_normals<size>(noise, stream, arc);
+  }
+  template <class T>
+  SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
+    T z[detail::array_size(size)];
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = parameters[k] + parameters[size + k] * noise[k];
+    Family::from_coordinates(z, map);
+  }
+  /// z̄ is the chart's derivative plus c (z − μ₀)/σ₀²; μ̄ += z̄, and ∂z/∂log σ = σε.
+  template <class T>
+  SHEAFNN_HD void sample_backward(const T* parameters, const T* noise, const Map<T>& map, const Map<T>& map_bar,
+                                  const T& monte_carlo_weight, T* gradient) const {
+    T z[detail::array_size(size)], z_bar[detail::array_size(size)];
+    coordinates(parameters, noise, map, z);
+    Family::from_coordinates_backward(z, map_bar, z_bar);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T total = z_bar[k] + monte_carlo_weight * (z[k] - prior_mean<T>(k)) * prior_precision<T>(k);
+      gradient[k] += total;
+      gradient[size + k] += total * (z[k] - parameters[k]) - monte_carlo_weight;
+    }
+  }
+  /// Σ ½ (z − μ₀)²/σ₀² − ½ ε² − log(σ/σ₀).
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD T log_ratio(const T* parameters, const T* noise, const Map<T>& map) const {
+    T z[detail::array_size(size)];
+    coordinates(parameters, noise, map, z);
+    T sum = T(0);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T from_prior = z[k] - prior_mean<T>(k);
+      const T epsilon = (z[k] - parameters[k]) / parameters[size + k];
+      sum += T(0.5) * (from_prior * from_prior * prior_precision<T>(k) - epsilon * epsilon) -
+             parameters[2 * size + k] + log_prior_deviation<T>(k);
+    }
+    return sum;
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD T kl(const T* parameters) const {
+    T sum = T(0);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T from_prior = parameters[k] - prior_mean<T>(k);
+      const T sigma = parameters[size + k];
+      sum += T(0.5) * ((from_prior * from_prior + sigma * sigma) * prior_precision<T>(k) - T(1)) -
+             parameters[2 * size + k] + log_prior_deviation<T>(k);
+    }
+    return sum;
+  }
+  template <class T>
+  SHEAFNN_HD void kl_backward(const T* parameters, const T& weight, T* gradient) const {
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T sigma = parameters[size + k], precision = prior_precision<T>(k);
+      gradient[k] += weight * (parameters[k] - prior_mean<T>(k)) * precision;
+      gradient[size + k] += weight * (sigma * sigma * precision - T(1));
+    }
+  }
+  template <class T>
+  SHEAFNN_HD void mean(const T* parameters, Map<T>& map) const {
+    Family::from_coordinates(parameters, map);
+  }
+
+ private:
+  /// z = μ + σ ∘ ε, of the map where the chart can be inverted.
+  template <class T>
+  SHEAFNN_HD SHEAFNN_INLINE void coordinates(const T* parameters, const T* noise, const Map<T>& map, T* z) const {
+    if constexpr (needs_noise) {
+      SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = parameters[k] + parameters[size + k] * noise[k];
+    } else {
+      Family::to_coordinates(map, z);
+    }
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_mean(int k) const {
+    return T(static_cast<scalar_of_t<T>>(prior.mean(k)));
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_precision(int k) const {
+    return T(static_cast<scalar_of_t<T>>(1 / (prior.deviation(k) * prior.deviation(k))));
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T log_prior_deviation(int k) const {
+    using std::log;
+    return T(static_cast<scalar_of_t<T>>(log(prior.deviation(k))));
+  }
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,78 @@
+/// \file
+/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · tanh(raw)), with
+/// its backward pass. Deterministic models use it as it is; the rotation posteriors place their mean there.
+///
+/// Source: math: "The model".
+#pragma once
+
+#include <cmath>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/rotation/parametrisation.hpp"
+#include "sheafnn/sheaf/family.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// Arrays need at least one element.
+[[nodiscard]] constexpr int array_size(int count) { return count > 0 ? count : 1; }
+
+}  // namespace detail
+
+/// T = float, double or Pack.
+template <RestrictionMapFamily Family>
+struct PointMap {
+  static constexpr int size = Family::coordinate_count;  ///< raw outputs per map
+  template <class T>
+  using Map = typename Family::template Map<T>;
+
+  RotationParametrisation parametrisation = RotationParametrisation::householder;  ///< of families with rotations
+
+  /// \param raw  size numbers
+  template <class T>
+  SHEAFNN_HD void map(const T* raw, Map<T>& out) const {
+    T z[detail::array_size(size)];
+    squash(raw, z);
+    if constexpr (requires { Family::from_coordinates(z, out, parametrisation); }) {
+      Family::from_coordinates(z, out, parametrisation);
+    } else {
+      Family::from_coordinates(z, out);
+    }
+  }
+
+  /// From the derivative of the map to that of the raw outputs (overwritten).
+  template <class T>
+  SHEAFNN_HD void backward(const T* raw, const Map<T>& map_bar, T* raw_bar) const {
+    T z[detail::array_size(size)], z_bar[detail::array_size(size)];
+    squash(raw, z);
+    if constexpr (requires { Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation); }) {
+      Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation);
+    } else {
+      Family::from_coordinates_backward(z, map_bar, z_bar);
+    }
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      const T r = T(static_cast<scalar_of_t<T>>(range(k)));
+      const T unit = z[k] / r;
+      raw_bar[k] = z_bar[k] * r * (T(1) - unit * unit);
+    }
+  }
+
+ private:
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double range([[maybe_unused]] int k) const {
+    if constexpr (requires { Family::coordinate_range(parametrisation, k); }) {
+      return Family::coordinate_range(parametrisation, k);
+    } else {
+      return 1.0;
+    }
+  }
+  template <class T>
+  SHEAFNN_HD SHEAFNN_INLINE void squash(const T* raw, T* z) const {
+    using std::tanh;
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * tanh(raw[k]);
+    }
+  }
+};
+
+}  // namespace sheafnn

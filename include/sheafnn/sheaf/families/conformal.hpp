@@ -1,0 +1,82 @@
+/// \file
+/// Conformal<D>: F = c R with c > 0 and R ∈ SO(D), the maps of cooperative sheaf networks.
+///
+/// F_aᵀF_a = c² I is a scalar block, as for rotations, so that the degree D_u = Σ c_a² and its normalisation stay
+/// scalar; F_aᵀF_b is dense. As functions of the stored matrix: c² = ‖F‖²/D, hence F̄ += (2/D) ḡ F.
+/// Source: math: "Conformal maps".
+#pragma once
+
+#include <cmath>
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/sheaf/families/special_orthogonal.hpp"
+
+namespace sheafnn {
+
+/// The coordinates are those of the rotation R, then log c.
+template <int D>
+  requires StalkDimension<D>
+struct Conformal : DenseMaps<D> {
+  using Rotation = SpecialOrthogonal<D>;
+  static constexpr std::string_view name = "conformal";
+  static constexpr int coordinate_count = Rotation::coordinate_count + 1;
+  template <class T>
+  using Gram = ScalarBlock<T>;
+
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, D, D>& map) {
+    return Gram<T>::Constant(inner_product(map, map) * T(1.0 / D));
+  }
+  template <class T>
+  SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, D>& map,
+                                                      const Eigen::Matrix<T, 1, 1>& gram_bar,
+                                                      Eigen::Matrix<T, D, D>& map_bar) {
+    const T factor = T(2.0 / D) * gram_bar(0, 0);
+    for (int k = 0; k < D * D; ++k) map_bar(k % D, k / D) += factor * map(k % D, k / D);
+  }
+
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int k) {
+    return k < Rotation::coordinate_count ? Rotation::coordinate_range(parametrisation, k) : 1.0;
+  }
+  template <class T>
+  SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
+                                          RotationParametrisation parametrisation = {}) {
+    using std::exp;
+    Rotation::from_coordinates(z, map, parametrisation);
+    const T scale = exp(z[coordinate_count - 1]);
+    for (int k = 0; k < D * D; ++k) map(k % D, k / D) *= scale;
+  }
+  /// Sets z̄: R̄ = c F̄, and ∂F/∂ log c = F.
+  template <class T>
+  SHEAFNN_HD static void from_coordinates_backward(const T* z, const Eigen::Matrix<T, D, D>& map_bar, T* z_bar,
+                                                   RotationParametrisation parametrisation = {}) {
+    using std::exp;
+    const T scale = exp(z[coordinate_count - 1]);
+    Eigen::Matrix<T, D, D> rotation, rotation_bar;
+    Rotation::from_coordinates(z, rotation, parametrisation);
+    for (int k = 0; k < D * D; ++k) rotation_bar(k % D, k / D) = scale * map_bar(k % D, k / D);
+    Rotation::from_coordinates_backward(z, rotation_bar, z_bar, parametrisation);
+    z_bar[coordinate_count - 1] = inner_product(rotation_bar, rotation);
+  }
+
+  /// \throws std::invalid_argument  no positive multiple of a rotation, within orthogonality_tolerance
+  template <class Scalar>
+  static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
+    const Scalar scale = std::sqrt(gram(map)(0));
+    if (!(scale > 0) || !std::isnormal(scale * scale)) {
+      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix of scale ", scale),
+                             "a conformal map has a positive, finite scale");
+    }
+    Rotation::validate(index, Eigen::Matrix<Scalar, D, D>(map / scale));
+  }
+
+  /// A uniform rotation times e^x, x ~ N(0, 1).
+  template <class Scalar>
+  [[nodiscard]] static SquareMatrix<Scalar, D> random_map(const Stream& stream, std::uint32_t id) {
+    Scalar log_scale;
+    fill_normals<1>(&log_scale, stream, id, static_cast<std::uint32_t>(haar_draws<D>));
+    return std::exp(log_scale) * haar_rotation<Scalar, D>(stream, id);
+  }
+};
+
+}  // namespace sheafnn

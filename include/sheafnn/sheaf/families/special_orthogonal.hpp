@@ -1,0 +1,99 @@
+/// \file
+/// SpecialOrthogonal<D>: rotations F ∈ SO(D), optionally times an edge weight w_e that is kept beside them.
+///
+/// F_aᵀF_a = I is a scalar block, F_aᵀF_b a dense one. Source: paper, "Bayesian sheaf neural networks"; math:
+/// "Rotations".
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
+#include "sheafnn/core/eigen.hpp"
+#include <Eigen/LU>
+// clang-format on
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/rotation/haar.hpp"
+#include "sheafnn/rotation/parametrisation.hpp"
+#include "sheafnn/rotation/skew.hpp"
+#include "sheafnn/sheaf/family.hpp"
+
+namespace sheafnn {
+
+/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
+/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
+template <class Scalar>
+[[nodiscard]] inline Scalar orthogonality_tolerance() {
+  return std::sqrt(std::numeric_limits<Scalar>::epsilon());
+}
+
+/// The coordinates are the D(D − 1)/2 parameters of a rotation parametrisation, by default Householder's.
+template <int D>
+  requires StalkDimension<D>
+struct SpecialOrthogonal : DenseMaps<D> {
+  static constexpr std::string_view name = "special-orthogonal";
+  static constexpr int coordinate_count = rotation_parameters<D>;
+  static constexpr bool orthogonal = true;
+  template <class T>
+  using Gram = ScalarBlock<T>;
+
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, D, D>&) {
+    return Gram<T>::Constant(T(1));
+  }
+  template <class T>
+  SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, D>&, const Eigen::Matrix<T, 1, 1>&,
+                                                      Eigen::Matrix<T, D, D>&) {}
+
+  /// Largest |z_k| that a sheaf learner predicts: Euler angles cover (−π, π).
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int) {
+    return parametrisation == RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
+  }
+  template <class T>
+  SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
+                                          RotationParametrisation parametrisation = {}) {
+    map = rotation_from_parameters<T, D>(parametrisation, parameters(z));
+  }
+  /// Sets z̄.
+  template <class T>
+  SHEAFNN_HD static void from_coordinates_backward(const T* z, const Eigen::Matrix<T, D, D>& map_bar, T* z_bar,
+                                                   RotationParametrisation parametrisation = {}) {
+    RotationParameters<T, D> phi_bar = RotationParameters<T, D>::Constant(T(0));
+    rotation_from_parameters_backward<T, D>(parametrisation, parameters(z), map_bar, phi_bar);
+    for (int k = 0; k < coordinate_count; ++k) z_bar[k] = phi_bar(k);
+  }
+
+  /// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance, or determinant −1
+  template <class Scalar>
+  static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
+    const Scalar defect = (map.transpose() * map - SquareMatrix<Scalar, D>::Identity()).cwiseAbs().maxCoeff();
+    if (!(defect <= orthogonality_tolerance<Scalar>())) {
+      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with |RᵀR - I| = ", defect),
+                             concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
+    }
+    const Scalar determinant = map.determinant();
+    if (!(determinant > 0)) {
+      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with determinant ", determinant),
+                             "a rotation has determinant 1");
+    }
+  }
+
+  /// A uniform (Haar) rotation.
+  template <class Scalar>
+  [[nodiscard]] static SquareMatrix<Scalar, D> random_map(const Stream& stream, std::uint32_t id) {
+    return haar_rotation<Scalar, D>(stream, id);
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE RotationParameters<T, D> parameters(const T* z) {
+    RotationParameters<T, D> phi;
+    for (int k = 0; k < coordinate_count; ++k) phi(k) = z[k];
+    return phi;
+  }
+};
+
+}  // namespace sheafnn
