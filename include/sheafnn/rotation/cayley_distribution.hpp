@@ -136,7 +136,8 @@ struct CayleyCotangent {
   Scalar concentration;              ///< κ̄
 };
 
-/// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math, "Backward pass").
+/// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math,
+/// "Sampling without the singularity").
 ///
 /// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)
 /// \param cotangent  Ȳ

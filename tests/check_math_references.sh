@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# usage: check_math_references.sh [ROOT [--list]]
+# Every section of docs/math.md that a comment or a document names in quotes, behind "math:", "math," or "math.md", must
+# be a heading there. Several quoted names may follow each other, separated by commas, and a name may continue on the
+# next line of a comment. Prints those that are missing; with --list, all of them.
+set -euo pipefail
+root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
+list=${2:-}
+cd "$root"
+[ -f docs/math.md ] || { echo "no docs/math.md in $root"; exit 1; }
+
+folders=()
+for folder in include examples tests benchmarks docs README.md; do
+  if [ -e "$folder" ]; then folders+=("$folder"); fi
+done
+files=()
+while IFS= read -r file; do files+=("$file"); done < <(grep -rIlw math "${folders[@]}" \
+  --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.h' --include='*.md' | sort)
+
+awk -v list="$list" '
+  FILENAME == "docs/math.md" && FNR == NR {  # the first argument: the headings
+    if (match($0, /^##?#?#? +/)) {
+      name = substr($0, RLENGTH + 1)
+      sub(/^([0-9]+\.)+[0-9]* +/, "", name)
+      sub(/[ #]+$/, "", name)
+      if (name in heading) {
+        print "docs/math.md:" FNR ": a second heading \"" name "\""
+        bad = 1
+      }
+      heading[name] = FNR
+    }
+    next
+  }
+  FNR == 1 { finish() }
+  {  # one line of text for the file, without the marks of comments
+    file = FILENAME
+    sub(/^[ \t]*(\/\/+|\*|#+)?[ \t]*/, "")
+    sub(/[ \t\r]+$/, "")
+    start[FNR] = length(text) + 1
+    lines = FNR
+    text = text $0 " "
+  }
+  function check(name, position,    low, high, middle) {
+    low = 1
+    high = lines
+    while (low < high) {
+      middle = int((low + high + 1) / 2)
+      if (start[middle] <= position) low = middle; else high = middle - 1
+    }
+    ++count
+    if (list != "") print file ":" low ": \"" name "\"" (name in heading ? "" : " (missing)")
+    if (name in heading) return
+    if (list == "") print file ":" low ": docs/math.md has no heading \"" name "\""
+    ++missing
+  }
+  function finish(    rest, at, length_of_name) {
+    rest = text
+    at = 0  # rest is what follows the character at of text
+    while (match(rest, /(^|[^A-Za-z0-9_:])math(:|,|\.md\)?[:,]?) +"/)) {
+      do {
+        at += RSTART + RLENGTH - 1
+        rest = substr(rest, RSTART + RLENGTH)
+        length_of_name = index(rest, "\"") - 1
+        if (length_of_name < 0) length_of_name = length(rest)
+        check(substr(rest, 1, length_of_name), at)
+        at += length_of_name + 1
+        rest = substr(rest, length_of_name + 2)
+      } while (match(rest, /^ *(,|and|, and) *"/))
+    }
+    text = ""
+  }
+  END {
+    finish()
+    if (count == 0) {
+      print "no reference to a section of docs/math.md found"
+      exit 1
+    }
+    print count " references to sections of docs/math.md, " missing + 0 " of them missing"
+    exit bad || missing > 0
+  }' docs/math.md "${files[@]}"
