@@ -3,8 +3,8 @@
 /// registry.cpp).
 #pragma once
 
-#include <sheafnn/bsnn/encoder.hpp>
-#include <sheafnn/bsnn/sheaf_learner.hpp>
+#include <sheafnn/layers/encoder.hpp>
+#include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/nn/dense.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 
