@@ -13,6 +13,7 @@
 #include "sheafnn/rotation/cayley_fit.hpp"
 #include "sheafnn/rotation/cayley_gradient.hpp"
 #include "sheafnn/rotation/cayley_kl.hpp"
+#include "sheafnn/rotation/cayley_prior_kl.hpp"
 #include "sheafnn/rotation/cayley_transform.hpp"
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/euler.hpp"
