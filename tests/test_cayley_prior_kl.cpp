@@ -1,5 +1,6 @@
 /// \file
-/// KL of one Cayley distribution to another in closed form: against quadrature, limits, central differences, packs.
+/// KL of one Cayley distribution to another in closed form: against quadrature, limits, central differences,
+/// packs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
