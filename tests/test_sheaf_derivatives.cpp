@@ -89,8 +89,8 @@ void check_symmetric_op(const std::string& name, bool symmetric_bar) {
 template <class F>
 void check_family_derivatives() {
   const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
-  if constexpr (test::kind_of<F> != MapKind::fixed) {
-    if constexpr (test::kind_of<F> != MapKind::rotation) check_op<GramOp<F>>(name + " gram");
+  if constexpr (test::kind_of<F> != test::MapKind::fixed) {
+    if constexpr (test::kind_of<F> != test::MapKind::rotation) check_op<GramOp<F>>(name + " gram");
     check_op<TransportOp<F>>(name + " transport");
   }
   check_symmetric_op<F, OffDiagonalOp<F>>(name + " off_diagonal_block", false);
@@ -116,6 +116,7 @@ void check_dimension_derivatives() {
   check_family_derivatives<Diagonal<D>>();
   check_family_derivatives<SpecialOrthogonal<D>>();
   check_family_derivatives<GeneralLinear<D>>();
+  check_family_derivatives<sheafnn::Conformal<D>>();
 }
 
 }  // namespace
