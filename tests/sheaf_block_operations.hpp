@@ -6,6 +6,8 @@
 
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheaf_checks {
