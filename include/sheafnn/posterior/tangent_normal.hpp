@@ -12,7 +12,7 @@
 /// the term of the φ drawn. Its mean is KL(q ‖ prior) less the entropy of φ given Y, so that the KL term of the
 /// training loss is too small by that much: at σ = σ_max 0.0048 nats per incident pair for D = 2, 0.054 for D = 3, at
 /// σ = ½ 1e-9 and 4e-8.
-/// Source: math: "Normal in the tangent space".
+/// Source: math: "Tangent normal posterior", "Normal in the tangent space".
 #pragma once
 
 #include <cmath>
