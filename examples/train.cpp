@@ -39,7 +39,7 @@ struct Settings {
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
-  std::string kl_schedule = "cyclical", kl_estimator = "closed-form", stop_on = "loss";
+  std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save;
   bool history = false;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "map_kind.hpp"
+#include "network_passes.hpp"
 #include "sheafnn/bsnn/network.hpp"
 
 namespace golden {
@@ -41,7 +42,7 @@ Case read(const std::string& name, test::MapKind kind, int dimension, bool bayes
 
 /// What a model made of it.
 struct Outcome {
-  sheafnn::PassResult result;
+  test::PassResult result;
   std::vector<double> log_probabilities;  ///< n × C
   std::vector<sheafnn::ParameterInfo> parameters;
   std::map<std::string, std::vector<double>> gradient;  ///< by parameter, out × in
@@ -108,23 +109,20 @@ void check(const std::string& name, const Bounds& bounds) {
   const auto& parameters = model.parameters();
   Outcome outcome;
   const std::vector<std::vector<S>> noise = noise_of<Model>(given);
-  sheafnn::TrainingPass<S> pass;
-  for (const std::vector<S>& layer : noise) pass.noise.push_back(layer.data());
+  test::TrainingPass<S> pass;
+  for (const std::vector<S>& layer : noise) pass.noise.emplace_back(layer);
   pass.labels = given.labels;
   pass.nodes = given.nodes;
   pass.kl_weight = given.file.at("kl_weight").values.at(0);
 
   sheafnn::Network<Model> network(model, given.graph, given.features, 1);
-  outcome.result = network.train_pass(parameters, pass);
-  for (Index u = 0; u < given.graph.node_count(); ++u) {
-    const S* row = network.log_probabilities() + u * network.class_stride();
-    outcome.log_probabilities.insert(outcome.log_probabilities.end(), row, row + given.options.classes);
-  }
+  outcome.result = test::train_pass(network, pass);
+  outcome.log_probabilities = test::last_outputs(network);
   store_gradients(parameters, network.gradient(), outcome);
   compare(given, outcome, bounds);
 
   sheafnn::Network<Model> threaded(model, given.graph, given.features, 2);
-  const bool same_loss = threaded.train_pass(parameters, pass).loss == outcome.result.loss;
+  const bool same_loss = test::train_pass(threaded, pass).loss == outcome.result.loss;
   check_same(same_loss &&
                  std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()),
              name);

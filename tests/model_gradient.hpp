@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "map_kind.hpp"
+#include "network_passes.hpp"
 #include "reference_network.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "tiny_task.hpp"
@@ -24,7 +25,7 @@ using sheafnn::Buffer;
 using sheafnn::Index;
 using test::MapKind;
 using sheafnn::ParameterSet;
-using sheafnn::PassResult;
+using test::PassResult;
 
 /// Architecture and pass of one check.
 struct Setting {
@@ -59,7 +60,7 @@ Comparison compare_gradient(ParameterSet<double>& parameters, const Buffer<doubl
 
 /// Largest error of a result against the reference, in multiples of its bound, 512 ε times the larger of 1 and the
 /// value: a few hundred operations in a row, some of them (D_u^{-1/2}) with a condition of their own.
-double compare_forward(const PassResult& result, const double* log_probabilities, Index stride,
+double compare_forward(const PassResult& result, const std::vector<double>& log_probabilities,
                        const reference::Problem& problem);
 
 /// Noise behind every sampled map, one row per arc, matrices row by row.
@@ -127,7 +128,7 @@ void check_model() {
     Model model(setting.model, 7);
     ParameterSet<double>& parameters = model.parameters();
     tiny::disturb(parameters, 8, 0.3);
-    sheafnn::TrainingPass<double> pass;
+    test::TrainingPass<double> pass;
     pass.labels = task.labels;
     pass.nodes = task.train;
     pass.seed = 9;
@@ -138,7 +139,7 @@ void check_model() {
     pass.kl_estimator = setting.kl_estimator;
     pass.samples = setting.samples;
     sheafnn::Network<Model> network(model, task.graph, task.sparse);
-    const PassResult result = network.train_pass(parameters, pass);
+    const PassResult result = test::train_pass(network, pass);
 
     reference::Problem problem = problem_of(model, task);
     problem.seed = pass.seed;
@@ -149,11 +150,11 @@ void check_model() {
     problem.kl_estimator = pass.kl_estimator;
     problem.samples = Model::bayesian && test::kind_of<typename Model::Family> != MapKind::fixed ? pass.samples : 1;
     problem.noise = draw_noise(model, task.graph, pass.seed, pass.epoch, 0, problem.samples);
-    CHECK(compare_forward(result, network.log_probabilities(), network.class_stride(), problem) <= 1);
+    CHECK(compare_forward(result, test::last_outputs(network), problem) <= 1);
 
     const Buffer<double> gradient = network.gradient();
     const Comparison comparison =
-        compare_gradient(parameters, gradient, [&] { return network.train_pass(parameters, pass).loss; });
+        compare_gradient(parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
   }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "sheafnn/random/stream.hpp"
-#include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"

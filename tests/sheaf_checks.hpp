@@ -54,11 +54,11 @@ inline Graph cycle_graph(Index nodes, Index chords = 0) {
 template <class Family>
 CellularSheaf<Family> sized_sheaf(const Graph& graph, double size, std::uint64_t seed) {
   CellularSheaf<Family> sheaf = random_sheaf<Family>(graph, Stream{.seed = seed});
-  if constexpr (test::kind_of<Family> == MapKind::rotation) {
+  if constexpr (test::kind_of<Family> == test::MapKind::rotation) {
     for (Index e = 0; e < graph.edge_count(); ++e) {
       sheaf.set_edge_weight(e, size * (0.5 + static_cast<double>(e % 3)));
     }
-  } else if constexpr (test::kind_of<Family> != MapKind::fixed) {
+  } else if constexpr (test::kind_of<Family> != test::MapKind::fixed) {
     for (Index a = 0; a < graph.arc_count(); ++a) sheaf.set_map(a, size * sheaf.map(a));
   }
   return sheaf;

@@ -75,11 +75,11 @@ template <class Family>
 void check_family() {
   const Graph graph = random_graph(9, 14, 3);
   check_sheaf(sized_sheaf<Family>(graph, 1, 1), "random");
-  if constexpr (test::kind_of<Family> != MapKind::fixed) {
+  if constexpr (test::kind_of<Family> != test::MapKind::fixed) {
     check_sheaf(sized_sheaf<Family>(graph, 1e-6, 2), "tiny");
     check_sheaf(sized_sheaf<Family>(graph, 1e6, 3), "huge");
   }
-  if constexpr (test::kind_of<Family> == MapKind::diagonal || test::kind_of<Family> == MapKind::dense) {
+  if constexpr (test::kind_of<Family> == test::MapKind::diagonal || test::kind_of<Family> == test::MapKind::dense) {
     CellularSheaf<Family> singular = sized_sheaf<Family>(graph, 1, 4);
     for (Index a = 0; a < graph.arc_count(); ++a) {
       auto map = singular.map(a);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "batch_checks.hpp"
+#include "network_passes.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 
@@ -35,7 +36,7 @@ void compare(const ModelOptions& options, const Step& step, double bound,
     CAPTURE(r);
     const Model model = batch_checks::disturbed<Model>(options, r);
     Network<Model> network(model, problem.graph, problem.features);
-    TrainingPass<S> pass;
+    test::TrainingPass<S> pass;
     pass.labels = problem.labels;
     pass.nodes = problem.training;
     pass.seed = batch_checks::first_seed + static_cast<std::uint64_t>(r);
@@ -45,7 +46,7 @@ void compare(const ModelOptions& options, const Step& step, double bound,
     pass.kl_weight = batch_checks::kl_weight_of(step, r);
     pass.kl_estimator = step.estimator;
     pass.samples = step.samples;
-    const PassResult result = network.train_pass(model.parameters(), pass);
+    const test::PassResult result = test::train_pass(network, pass);
     const std::size_t run = static_cast<std::size_t>(r);
     CHECK(std::abs(own.nll[run] - result.nll) <= bound * result.nll);
     if (!own.kl.empty()) CHECK(std::abs(own.kl[run] - result.kl) <= bound * std::abs(result.kl));
@@ -59,20 +60,13 @@ void compare(const ModelOptions& options, const Step& step, double bound,
       CHECK(relative({gradient.begin() + info.offset, gradient.begin() + info.offset + info.size},
                      {other, other + info.size}, 1e-4 * largest) <= bound);
     }
-    const auto log_probabilities = [&] {
-      std::vector<double> rows;
-      for (Index u = 0; u < n; ++u) {
-        const S* row = network.log_probabilities() + u * network.class_stride();
-        rows.insert(rows.end(), row, row + classes);
-      }
-      return rows;
-    };
+    const auto log_probabilities = [&] { return test::last_outputs(network); };
     // The CPU keeps those of the last sample.
     const Index last = (r + 1) * own.size.training_copies - 1;
     CHECK(relative(part(own.log_probabilities, last, n * classes), log_probabilities()) <= bound);
     std::vector<double> expected(static_cast<std::size_t>(n * classes));
     const Index drawn =
-        network.evaluate(model.parameters(), pass.seed, step.epoch, batch_checks::evaluation_samples, [&](Index) {
+        test::evaluate(network, pass.seed, step.epoch, batch_checks::evaluation_samples, [&](Index) {
           const std::vector<double> rows = log_probabilities();
           for (std::size_t i = 0; i < rows.size(); ++i) expected[i] += std::exp(rows[i]);
         });

@@ -17,7 +17,7 @@ using sheafnn::Index;
 using test::MapKind;
 using sheafnn::Normalisation;
 using sheafnn::ParameterSet;
-using sheafnn::PassResult;
+using test::PassResult;
 using sheafnn::RotationParametrisation;
 
 /// An option: how to turn it on and off.
@@ -165,7 +165,7 @@ Comparison compare_gradient(ParameterSet<double>& parameters, const Buffer<doubl
   return r;
 }
 
-double compare_forward(const PassResult& result, const double* log_probabilities, Index stride,
+double compare_forward(const PassResult& result, const std::vector<double>& log_probabilities,
                        const reference::Problem& problem) {
   const reference::Result expected = reference::forward(problem);
   const double bound = 512 * std::numeric_limits<double>::epsilon();
@@ -180,7 +180,8 @@ double compare_forward(const PassResult& result, const double* log_probabilities
   compare(result.loss, expected.loss);
   for (Index u = 0; u < expected.log_probabilities.rows(); ++u) {
     for (Index c = 0; c < expected.log_probabilities.cols(); ++c) {
-      compare(log_probabilities[u * stride + c], expected.log_probabilities(u, c));
+      compare(log_probabilities.at(static_cast<std::size_t>(u * expected.log_probabilities.cols() + c)),
+              expected.log_probabilities(u, c));
     }
   }
   return worst;
@@ -194,20 +195,16 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
   Model model(tiny::options(), 7);
   ParameterSet<double>& parameters = model.parameters();
   tiny::disturb(parameters, 8, 0.3);
-  sheafnn::TrainingPass<double> pass;
+  test::TrainingPass<double> pass;
   pass.labels = task.labels;
   pass.nodes = task.train;
   pass.kl_weight = 0.3;
   sheafnn::Network<Model> network(model, task.graph, task.sparse);
-  const PassResult result = network.train_pass(parameters, pass);
+  const PassResult result = test::train_pass(network, pass);
   Buffer<double> gradient = network.gradient();
-  const Buffer<double> log_probabilities = [&] {
-    Buffer<double> copy(task.nodes * network.class_stride());
-    std::copy_n(network.log_probabilities(), copy.size(), copy.data());
-    return copy;
-  }();
+  const std::vector<double> log_probabilities = test::last_outputs(network);
 
-  const auto loss = [&] { return network.train_pass(parameters, pass).loss; };
+  const auto loss = [&] { return test::train_pass(network, pass).loss; };
   const Buffer<double> before = parameters.values();
   CHECK(model_gradient::compare_gradient(parameters, gradient, loss).worst <= 1);
   CHECK(std::equal(before.begin(), before.end(), parameters.values().begin()));
@@ -229,8 +226,8 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
   reference::Problem problem = model_gradient::problem_of(model, task);
   problem.kl_weight = pass.kl_weight;
   problem.noise = model_gradient::draw_noise(model, task.graph, 0, 0, 0, 1);
-  const auto forward = [&](const PassResult& values, const Buffer<double>& outputs) {
-    return model_gradient::compare_forward(values, outputs.data(), network.class_stride(), problem);
+  const auto forward = [&](const PassResult& values, const std::vector<double>& outputs) {
+    return model_gradient::compare_forward(values, outputs, problem);
   };
   CHECK(forward(result, log_probabilities) <= 1);
   for (double PassResult::*member : {&PassResult::nll, &PassResult::kl, &PassResult::loss}) {
@@ -238,7 +235,7 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
     wrong.*member += 1e-12;
     CHECK_FALSE(forward(wrong, log_probabilities) <= 1);
   }
-  Buffer<double> wrong = log_probabilities;
-  wrong[3 * network.class_stride() + 2] *= 1 + 1e-12;
+  std::vector<double> wrong = log_probabilities;
+  wrong[3 * static_cast<std::size_t>(task.classes) + 2] *= 1 + 1e-12;
   CHECK_FALSE(forward(result, wrong) <= 1);
 }

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "map_kind.hpp"
+#include "network_passes.hpp"
 #include "model_gradient.hpp"
+#include "sheafnn/bsnn/epoch_schedule.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "worst.hpp"
 
@@ -36,12 +38,8 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 /// Log-probabilities of the last pass, n × C.
 template <class Model>
 Doubles outputs(const Network<Model>& network, Index classes) {
-  Doubles r;
-  for (Index u = 0; u < network.graph().node_count(); ++u) {
-    const auto* row = network.log_probabilities() + u * network.class_stride();
-    r.insert(r.end(), row, row + classes);
-  }
-  return r;
+  CHECK(network.outputs().columns() == classes);
+  return test::last_outputs(network);
 }
 double largest_difference(const Doubles& a, const Doubles& b) {
   double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
@@ -54,7 +52,7 @@ template <class Model>
 std::vector<Doubles> evaluate(Network<Model>& network, const Model& model, std::uint64_t seed, std::uint32_t epoch,
                               Index samples) {
   std::vector<Doubles> r;
-  const Index drawn = network.evaluate(model.parameters(), seed, epoch, samples, [&](Index k) {
+  const Index drawn = test::evaluate(network, seed, epoch, samples, [&](Index k) {
     CHECK(k == static_cast<Index>(r.size()));
     r.push_back(outputs(network, model.options().classes));
   });
@@ -71,8 +69,8 @@ Model tiny_model(const ModelOptions& options = tiny::options()) {
 }
 
 template <class S>
-sheafnn::TrainingPass<S> pass_of(const tiny::Task& task, std::uint64_t seed, std::uint32_t epoch, double dropout) {
-  sheafnn::TrainingPass<S> pass;
+test::TrainingPass<S> pass_of(const tiny::Task& task, std::uint64_t seed, std::uint32_t epoch, double dropout) {
+  test::TrainingPass<S> pass;
   pass.labels = task.labels;
   pass.nodes = task.train;
   pass.seed = seed;
@@ -83,9 +81,9 @@ sheafnn::TrainingPass<S> pass_of(const tiny::Task& task, std::uint64_t seed, std
 }
 
 template <class Model>
-sheafnn::PassResult tiny_pass(Network<Model>& network, const Model& model, const tiny::Task& task,
+test::PassResult tiny_pass(Network<Model>& network, const tiny::Task& task,
                               std::uint64_t seed, std::uint32_t epoch, double dropout) {
-  return network.train_pass(model.parameters(), pass_of<typename Model::Scalar>(task, seed, epoch, dropout));
+  return test::train_pass(network, pass_of<typename Model::Scalar>(task, seed, epoch, dropout));
 }
 
 template <class Model>
@@ -97,7 +95,7 @@ void check_seeds() {
   const Model model = tiny_model<Model>();
   Network<Model> network(model, task.graph, task.sparse);
   const auto trained = [&](std::uint64_t seed, std::uint32_t epoch, double dropout) {
-    tiny_pass(network, model, task, seed, epoch, dropout);
+    tiny_pass(network, task, seed, epoch, dropout);
     return outputs(network, task.classes);
   };
   for (const double dropout : {0.0, 0.4}) {
@@ -122,46 +120,56 @@ void check_seeds() {
   CHECK((evaluate(network, model, 1, 3, 1).front() == samples.front()) == !sampled);
 }
 
-/// Passes after begin() give what each would compute by itself.
+/// A schedule's evaluations and training passes give what each would compute by itself, whatever the order.
 template <class Model>
-void check_begin(const ModelOptions& options, double input_dropout, double dropout) {
+void check_schedule(const ModelOptions& options, double input_dropout, double dropout) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
   CAPTURE(input_dropout);
   CAPTURE(dropout);
   const tiny::Task task;
-  const Model model = tiny_model<Model>(options), other = Model(options, 17);
-  Network<Model> network(model, task.graph, task.sparse), aside(model, task.graph, task.sparse);
-  const std::vector<Doubles> samples = evaluate(network, model, 1, 2, 3);
-  sheafnn::TrainingPass<double> pass = pass_of<double>(task, 1, 0, dropout);
-  pass.input_dropout = input_dropout;
-  pass.samples = 2;
-  std::vector<Buffer<double>> gradients;
-  for (; pass.epoch < 4; ++pass.epoch) {
-    network.train_pass(model.parameters(), pass);
-    gradients.push_back(network.gradient());
-  }
+  const Model model = tiny_model<Model>(options);
+  Network<Model> plain(model, task.graph, task.sparse);
+  const auto pass_of_epoch = [&](std::uint32_t epoch) {
+    test::TrainingPass<double> pass = pass_of<double>(task, 1, epoch, dropout);
+    pass.input_dropout = input_dropout;
+    pass.samples = 2;
+    return pass;
+  };
+  const auto gradient_of = [&](std::uint32_t epoch) {
+    test::train_pass(plain, pass_of_epoch(epoch));
+    return Doubles(plain.gradient().begin(), plain.gradient().end());
+  };
+  const std::vector<Doubles> samples = evaluate(plain, model, 1, 2, 3);
 
-  evaluate(network, other, 1, 2, 1);  // leaves embeddings and a posterior of other parameters
-  pass.begun = true;
-  for (pass.epoch = 0; pass.epoch < 4; ++pass.epoch) {
-    CAPTURE(pass.epoch);
-    network.begin(model.parameters(), pass);
-    for (Network<Model>* evaluating : {&aside, &network}) {
-      std::vector<Doubles> shared;
-      evaluating->evaluate(
-          model.parameters(), 1, 2, 3, [&](Index) { shared.push_back(outputs(*evaluating, task.classes)); }, {},
-          &network);
-      CHECK(shared == samples);
-    }
-    // Masks of the next pass are drawn ahead, the first ones of the one after it, or those of another one.
-    sheafnn::TrainingPass<double> next = pass;
-    next.epoch = pass.epoch == 2 ? 17 : pass.epoch + 1;
-    int masks = pass.epoch == 1 ? 2 : 1000;
-    network.draw_masks_ahead(next, [&] { return masks-- > 0; });
-    network.train_pass(model.parameters(), pass);
-    const Buffer<double>& expected = gradients[pass.epoch];
-    CHECK(std::equal(expected.begin(), expected.end(), network.gradient().begin(), network.gradient().end()));
+  constexpr std::uint32_t epochs = 30;  // all variants are tried, six epochs each
+  const sheafnn::Classification loss(task.labels);
+  sheafnn::detail::EpochSchedule<Model> schedule(model, task.graph, task.sparse, 2);
+  std::vector<Doubles> gradients;
+  const auto objective = [&](Network<Model>& network) {
+    sheafnn::elbo_of_begun(network, loss, task.train, {.samples = 2});
+    gradients.emplace_back(network.gradient().begin(), network.gradient().end());
+  };
+  schedule.first(pass_of_epoch(0).forward(), objective);
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    CAPTURE(epoch);
+    schedule.begin_epoch();
+    const auto next = pass_of_epoch(epoch + 1).forward();
+    std::vector<Doubles> evaluated;
+    const bool last = epoch + 1 == epochs;
+    const auto keep = [&](Network<Model>& network) {
+      network.draw_samples(3, [&](const auto& rows) {
+        sheafnn::log_softmax_rows(1, rows.rows(), rows.columns(), rows.data(), rows.stride());
+        evaluated.push_back(test::last_outputs(network));
+      });
+    };
+    CHECK(schedule.run({.seed = 1, .epoch = 2}, last ? nullptr : &next, keep, [] { return true; }, objective) == !last);
+    CHECK(evaluated == samples);
+  }
+  REQUIRE(gradients.size() == epochs);
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    CAPTURE(epoch);
+    CHECK(gradients[epoch] == gradient_of(epoch));
   }
 }
 
@@ -174,13 +182,13 @@ void check_selection(ModelOptions options) {
   options.add_hp = true;
   const Model model = tiny_model<Model>(options);
   Network<Model> network(model, task.graph, task.sparse);
-  sheafnn::TrainingPass<double> pass;
+  test::TrainingPass<double> pass;
   pass.labels = task.labels;
   pass.nodes = nodes;
   pass.dropout = 0.3;
   pass.kl_weight = 0.1;
   pass.samples = 2;
-  const double loss = network.train_pass(model.parameters(), pass).loss;
+  const double loss = test::train_pass(network, pass).loss;
   const Buffer<double> gradient = network.gradient();
   std::vector<Doubles> trained = {outputs(network, task.classes)}, predicted = evaluate(network, model, 1, 2, 2);
 
@@ -193,7 +201,7 @@ void check_selection(ModelOptions options) {
   };
   pass.only_nodes = true;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    CHECK(network.train_pass(model.parameters(), pass).loss == loss);
+    CHECK(test::train_pass(network, pass).loss == loss);
     check_rows(outputs(network, task.classes), trained.front());
     double largest = 0, worst = 0;
     for (Index i = 0; i < gradient.size(); ++i) {
@@ -205,7 +213,7 @@ void check_selection(ModelOptions options) {
   const auto check_sample = [&](Index k) {
     check_rows(outputs(network, task.classes), predicted.at(static_cast<std::size_t>(k)));
   };
-  network.evaluate(model.parameters(), 1, 2, 2, check_sample, {}, nullptr, nodes);
+  test::evaluate(network, 1, 2, 2, check_sample, {}, nodes);
 }
 
 /// Evaluation against the reference, and explicit noise equal to the stream's.
@@ -222,17 +230,17 @@ void check_noise() {
   problem.samples = samples;
 
   std::vector<Doubles> rows;
-  std::vector<const double*> noise;
+  std::vector<std::span<const double>> noise;
   for (const reference::Matrix& matrix : problem.noise) {
     Doubles& values = rows.emplace_back();
     for (Index i = 0; i < matrix.size(); ++i) {
       values.push_back(static_cast<double>(matrix(i / matrix.cols(), i % matrix.cols())));
     }
   }
-  for (const Doubles& values : rows) noise.push_back(values.data());
+  for (const Doubles& values : rows) noise.emplace_back(values);
   std::vector<Doubles> given;
-  network.evaluate(
-      model.parameters(), 999, 999, samples, [&](Index) { given.push_back(outputs(network, task.classes)); },
+  test::evaluate(
+      network, 999, 999, samples, [&](Index) { given.push_back(outputs(network, task.classes)); },
       noise);
   REQUIRE(given.size() == drawn.size());
   // Packs and scalars differ in the last places of their elementary functions.
@@ -247,12 +255,12 @@ void check_noise() {
   CHECK(largest_difference(drawn.back(), exact) <= 512 * epsilon * 8);  // log-probabilities down to −8
 
   // In training, with K = 2.
-  sheafnn::TrainingPass<double> pass;
+  test::TrainingPass<double> pass;
   pass.labels = task.labels;
   pass.nodes = task.train;
   pass.samples = samples;
   pass.noise = noise;
-  network.train_pass(model.parameters(), pass);
+  test::train_pass(network, pass);
   CHECK(largest_difference(outputs(network, task.classes), given.back()) == 0);
 }
 
@@ -306,12 +314,12 @@ void check_without_edges() {
     const auto features = sheafnn::NodeFeatures::from_dense(
         std::span<const double>(task.dense).first(static_cast<std::size_t>(n * task.features)), n, task.features);
     Network<Model> network(model, graph, features, 2);
-    sheafnn::TrainingPass<double> pass;
+    test::TrainingPass<double> pass;
     const std::vector<std::int32_t> nodes = {0};
-    pass.labels = task.labels;
+    pass.labels = std::span(task.labels).first(static_cast<std::size_t>(n));
     pass.nodes = nodes;
     pass.kl_weight = 1;
-    const sheafnn::PassResult result = network.train_pass(model.parameters(), pass);
+    const test::PassResult result = test::train_pass(network, pass);
     CHECK(result.kl == 0);
     CHECK(result.nll > 0);
     CHECK(std::isfinite(result.nll));
@@ -373,16 +381,16 @@ TEST_CASE("network: passes with the same parameters may share what they begin wi
     CAPTURE(second_layer);
     ModelOptions options = tiny::options();
     options.second_linear = second_layer;
-    check_begin<Nsd<Diagonal<2>, double>>(options, 0.5, 0.3);
+    check_schedule<Nsd<Diagonal<2>, double>>(options, 0.5, 0.3);
     for (const bool separate_encoder : {false, true}) {
       CAPTURE(separate_encoder);
       options.separate_encoder = separate_encoder;
-      check_begin<Bsnn<Diagonal<2>, double>>(options, 0.4, 0.4);
-      check_begin<Bsnn<SpecialOrthogonal<3>, double>>(options, 0.4, 0.0);
-      check_begin<Bsnn<sheafnn::GeneralLinear<2>, double>>(options, 0.0, 0.4);
+      check_schedule<Bsnn<Diagonal<2>, double>>(options, 0.4, 0.4);
+      check_schedule<Bsnn<SpecialOrthogonal<3>, double>>(options, 0.4, 0.0);
+      check_schedule<Bsnn<sheafnn::GeneralLinear<2>, double>>(options, 0.0, 0.4);
     }
   }
-  check_begin<Nsd<SpecialOrthogonal<2>, double>>(tiny::options(), 0.0, 0.0);
+  check_schedule<Nsd<SpecialOrthogonal<2>, double>>(tiny::options(), 0.0, 0.0);
 }
 
 TEST_CASE("evaluation against dense matrices; explicit noise equals the same noise from a stream") {
@@ -408,8 +416,8 @@ TEST_CASE("single precision follows double precision") {
   tiny::disturb(of_float.parameters(), 6, 0.3);
   Network<Bsnn<SpecialOrthogonal<3>, double>> exact(of_double, task.graph, task.sparse);
   Network<Bsnn<SpecialOrthogonal<3>>> rounded(of_float, task.graph, task.sparse);
-  const sheafnn::PassResult a = tiny_pass(exact, of_double, task, 1, 2, 0.0);
-  const sheafnn::PassResult b = tiny_pass(rounded, of_float, task, 1, 2, 0.0);
+  const test::PassResult a = tiny_pass(exact, task, 1, 2, 0.0);
+  const test::PassResult b = tiny_pass(rounded, task, 1, 2, 0.0);
   // Uniform numbers have 23 bits in single precision and 32 in double: angles and normals differ by 2⁻²³ of their
   // range.
   constexpr double bound = 128 * static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -516,13 +524,13 @@ TEST_CASE("options that are refused, by name, value and limit") {
   check_refused<Rotations>("channels: 1025 is not allowed; must be between 1 and 1024",
                            with(&ModelOptions::channels, 1025));
   check_refused<Rotations>("layers: 0 is not allowed; must be between 1 and 64", with(&ModelOptions::layers, 0));
-  check_refused<Rotations>("classes: 1 is not allowed; must be between 2 and 1048576",
-                           with(&ModelOptions::classes, 1));
+  check_refused<Rotations>("classes: 0 is not allowed; must be between 1 and 1048576",
+                           with(&ModelOptions::classes, 0));
   check_refused<Rotations>("learner_layers: 9 is not allowed; must be between 0 and 8",
                            with(&ModelOptions::learner_layers, 9));
   check_refused<Rotations>("learner_width: -1 is not allowed; must be between 0 and 1024",
                            with(&ModelOptions::learner_width, -1));
-  check_refused<Nsd<Diagonal<2>>>("edge_weights: 1 is not allowed; only special-orthogonal maps have edge weights",
+  check_refused<Nsd<Diagonal<2>>>("edge_weights: 1 is not allowed; diagonal maps have no edge weights",
                                   with(&ModelOptions::edge_weights, std::optional(true)));
   check_refused<Nsd<Diagonal<2>>>(
       "separate_encoder: 1 is not allowed; only Bayesian models with learned maps have a sheaf encoder",

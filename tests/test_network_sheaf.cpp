@@ -1,5 +1,5 @@
 /// \file
-/// NetworkSheaf and sheaf diffusion, all families and normalisations, against dense Laplacians built from the same
+/// SheafBlocks and sheaf diffusion, all families and normalisations, against dense Laplacians built from the same
 /// maps (reference_network.hpp).
 #include <doctest/doctest.h>
 
@@ -11,8 +11,8 @@
 
 #include "map_kind.hpp"
 #include "reference_network.hpp"
-#include "sheafnn/bsnn/diffusion.hpp"
-#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/rotation/haar.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -130,7 +130,7 @@ void check_family() {
       c.delta = reference::laplacian(graph, D, kind, normalisation, maps);
       CAPTURE(weighted);
       CAPTURE(to_string(normalisation));
-      sheafnn::NetworkSheaf<Family, S> sheaf(graph, blocks, normalisation);
+      sheafnn::SheafBlocks<Family, S> sheaf(graph, blocks, normalisation);
       for (Index block = 0; block < blocks.block_count(); ++block) {
         for (int side = 0; side < 2; ++side) {
           for (int lane = 0; lane < W; ++lane) {
@@ -154,7 +154,7 @@ void check_family() {
         for (const int threads : {1, 2}) {
           S* out = (threads == 1 ? z : threaded).data();
           sheafnn::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
-          sheafnn::diffuse<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+          sheafnn::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
                                    w.data(),
                                    [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "network_passes.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/nn/adam.hpp"
@@ -50,7 +51,7 @@ Doubles run_training(int threads, const ModelOptions& options, sheafnn::KlEstima
   sheafnn::Adam<S> adam(parameters.size(), 0.01);
   Doubles seen;
   for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
-    sheafnn::TrainingPass<S> pass;
+    test::TrainingPass<S> pass;
     pass.labels = data.labels;
     pass.nodes = data.splits[0].train;
     pass.seed = 4;
@@ -60,17 +61,17 @@ Doubles run_training(int threads, const ModelOptions& options, sheafnn::KlEstima
     pass.kl_weight = 0.5;
     pass.kl_estimator = estimator;
     pass.samples = 2;
-    const sheafnn::PassResult result = network.train_pass(parameters, pass);
+    const test::PassResult result = test::train_pass(network, pass);
     seen.insert(seen.end(), {result.nll, result.kl, result.loss});
     seen.insert(seen.end(), network.gradient().begin(), network.gradient().end());
     adam.begin_step();
     adam.update(threads, 0, parameters.size(), 1e-3, network.gradient().data(), parameters.values().data());
   }
-  network.evaluate(parameters, 4, 2, 2, [&](Index) {
-    const S* values = network.log_probabilities();
-    seen.insert(seen.end(), values, values + data.node_count() * network.class_stride());
+  test::evaluate(network, 4, 2, 2, [&](Index) {
+    const Doubles values = test::last_outputs(network);
+    seen.insert(seen.end(), values.begin(), values.end());
   });
-  seen.push_back(network.mean_kl());
+  seen.push_back(network.kl());
   return seen;
 }
 
@@ -98,14 +99,14 @@ std::pair<double, Doubles> pass_of(bool only_nodes, int threads) {
   options.layers = 2;
   const Model model(options, 3);
   Network<Model> network(model, data.graph, data.features, threads);
-  sheafnn::TrainingPass<typename Model::Scalar> pass;
+  test::TrainingPass<typename Model::Scalar> pass;
   pass.labels = data.labels;
   pass.nodes = data.splits[0].train;
   pass.only_nodes = only_nodes;
   pass.seed = 4;
   pass.dropout = 0.2;
   pass.kl_weight = 0.5;
-  const double loss = network.train_pass(model.parameters(), pass).loss;
+  const double loss = test::train_pass(network, pass).loss;
   return {loss, Doubles(network.gradient().begin(), network.gradient().end())};
 }
 
@@ -134,45 +135,7 @@ void check_sixteen_channels() {
   }
 }
 
-/// Masks drawn while another thread runs the pass before theirs change nothing.
-template <class Model>
-void check_masks_ahead() {
-  CAPTURE(Model::bayesian);
-  const sheafnn::Dataset& data = larger_task();
-  ModelOptions options;
-  options.features = data.feature_count();
-  options.classes = 3;
-  options.layers = 3;
-  const Model model(options, 3);
-  sheafnn::TrainingPass<float> pass;
-  pass.labels = data.labels;
-  pass.nodes = data.splits[0].train;
-  pass.input_dropout = 0.4;
-  pass.dropout = 0.2;
-  Network<Model> plain(model, data.graph, data.features), network(model, data.graph, data.features);
-  for (; pass.epoch < 4; ++pass.epoch) {
-    CAPTURE(pass.epoch);
-    pass.begun = false;
-    const double expected = plain.train_pass(model.parameters(), pass).loss;
-    network.begin(model.parameters(), pass);
-    pass.begun = true;
-    sheafnn::TrainingPass<float> next = pass;
-    ++next.epoch;
-    std::thread other([&] { network.draw_masks_ahead(next, [] { return true; }); });
-    const double loss = network.train_pass(model.parameters(), pass).loss;
-    other.join();
-    CHECK(loss == expected);
-    CHECK(std::equal(plain.gradient().begin(), plain.gradient().end(), network.gradient().begin(),
-                     network.gradient().end()));
-  }
-}
-
 }  // namespace
-
-TEST_CASE("network: masks drawn ahead beside a pass") {
-  check_masks_ahead<Bsnn<Diagonal<3>>>();
-  check_masks_ahead<Nsd<SpecialOrthogonal<3>>>();
-}
 
 TEST_CASE("sixteen channels: single against double precision, all nodes against some") {
   check_sixteen_channels<Diagonal<3>>();

@@ -14,20 +14,20 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/fastest_way.hpp"
+#include "sheafnn/core/fastest_variant.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/processor.hpp"
 
 namespace {
 
 using sheafnn::Index;
-using sheafnn::detail::FastestWay;
+using sheafnn::detail::FastestVariant;
 
 /// How often every way is chosen in so many rounds, when time(way, round) is what they take.
-std::map<int, int> chosen(FastestWay& fastest, int first, int last, const std::function<double(int, int)>& time) {
+std::map<int, int> chosen(FastestVariant& fastest, int first, int last, const std::function<double(int, int)>& time) {
   std::map<int, int> r;
   for (int round = first; round < last; ++round) {
-    const int way = fastest.way();
+    const int way = fastest.variant();
     ++r[way];
     fastest.record(time(way, round));
   }
@@ -248,14 +248,14 @@ TEST_CASE("a thread leaves a processor for another one, and may return later") {
 TEST_CASE("the fastest way is found, kept and found again when times change") {
   for (const int best : {0, 1, 2}) {
     CAPTURE(best);
-    FastestWay fastest(3);
+    FastestVariant fastest(3);
     // The first rounds of a trial are slow, and so are all rounds now and then.
     const auto time = [&](int way, int round) {
-      return (way == best ? 1.0 : 1.5) * (round % 6 < FastestWay::warm_up || round % 5 == 0 ? 10 : 1);
+      return (way == best ? 1.0 : 1.5) * (round % 6 < FastestVariant::warm_up || round % 5 == 0 ? 10 : 1);
     };
-    chosen(fastest, 0, 3 * FastestWay::trial, time);
-    CHECK(fastest.way() == best);
-    std::map<int, int> often = chosen(fastest, 3 * FastestWay::trial, 5000, time);
+    chosen(fastest, 0, 3 * FastestVariant::trial, time);
+    CHECK(fastest.variant() == best);
+    std::map<int, int> often = chosen(fastest, 3 * FastestVariant::trial, 5000, time);
     CHECK(often[best] > 4500);
     CHECK(often[(best + 1) % 3] > 0);
     CHECK(often[(best + 2) % 3] > 0);
@@ -263,6 +263,6 @@ TEST_CASE("the fastest way is found, kept and found again when times change") {
     often = chosen(fastest, 5000, 10000, [&](int way, int) { return way == (best + 1) % 3 ? 0.5 : 1.0; });
     CHECK(often[(best + 1) % 3] > 4300);
   }
-  FastestWay only(1);
+  FastestVariant only(1);
   CHECK(chosen(only, 0, 1000, [](int, int) { return 1.0; }) == std::map<int, int>{{0, 1000}});
 }

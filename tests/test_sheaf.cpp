@@ -171,7 +171,7 @@ TEST_CASE("what is wrong with a sheaf is said clearly") {
   CHECK(message([&] { (void)CellularSheaf<Diagonal<2>>(graph, seven); }) ==
         "maps: 7 is not allowed; expected 4 arcs * 2 numbers per diagonal map");
   CHECK(message([&] { (void)CellularSheaf<Diagonal<2>>(graph, eight, one); }) ==
-        "edge_weights: 1 is not allowed; only special-orthogonal maps have edge weights");
+        "edge_weights: 1 is not allowed; diagonal maps have no edge weights");
   CHECK(message([&] { CellularSheaf<Identity<2>>(graph).set_map(0, Eigen::Matrix<double, 1, 1>(2.0)); }) ==
         "maps[0]: 2 is not allowed; an identity map can only be 1");
   CHECK(message([&] { (void)coboundary(sheaf, Cochain<double>::Zero(5, 1)); }) ==

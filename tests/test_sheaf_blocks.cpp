@@ -83,10 +83,10 @@ void check_family_types() {
 }  // namespace
 
 TEST_CASE("block functions agree between scalars and packs of both widths") {
-  check_family_types<Identity<3>>();
-  check_family_types<Diagonal<3>>();
-  check_family_types<SpecialOrthogonal<3>>();
-  check_family_types<GeneralLinear<3>>();
+  check_family_types<sheafnn::Identity<3>>();
+  check_family_types<sheafnn::Diagonal<3>>();
+  check_family_types<sheafnn::SpecialOrthogonal<3>>();
+  check_family_types<sheafnn::GeneralLinear<3>>();
   check_family_types<sheafnn::Conformal<3>>();
 }
 

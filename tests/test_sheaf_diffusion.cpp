@@ -17,7 +17,7 @@ TEST_CASE_TEMPLATE("Euler diffusion converges to the projection", Family, Diagon
   CellularSheaf<Family> sheaf(graph);
   for (Index a = 0; a < graph.arc_count(); ++a) {  // F_{u⊴e} = A_u has the sections x_u = A_u⁻¹ h
     auto map = random_map<Family>(Stream{.seed = 82}, static_cast<std::uint32_t>(graph.source(a)));
-    if constexpr (test::kind_of<Family> == MapKind::diagonal || test::kind_of<Family> == MapKind::dense) {
+    if constexpr (test::kind_of<Family> == test::MapKind::diagonal || test::kind_of<Family> == test::MapKind::dense) {
       for (Index i = 0; i < map.rows(); ++i) {  // away from singular maps
         double& entry = map(i, map.cols() == 1 ? 0 : i);
         entry += entry < 0 ? -2 : 2;

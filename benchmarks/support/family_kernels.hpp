@@ -3,12 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <sheafnn/bsnn/diffusion.hpp>
-#include <sheafnn/bsnn/edge_blocks.hpp>
+#include <sheafnn/layers/diffusion.hpp>
+#include <sheafnn/layers/edge_blocks.hpp>
 #include <sheafnn/bsnn/model.hpp>
-#include <sheafnn/bsnn/network_sheaf.hpp>
-#include <sheafnn/bsnn/sheaf_learner.hpp>
-#include <sheafnn/bsnn/variational_sheaf.hpp>
+#include <sheafnn/layers/sheaf_blocks.hpp>
+#include <sheafnn/layers/sheaf_learner.hpp>
+#include <sheafnn/layers/variational_sheaf.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <string>
 #include <vector>
@@ -119,8 +119,8 @@ struct FamilyFixture {
   sheafnn::DiffusionShape<float> shape;
   sheafnn::SheafLearner<float> learner;
   sheafnn::VariationalSheaf<Family, float> posterior;
-  sheafnn::NetworkSheaf<Family, float> sheaf;
-  sheafnn::NetworkSheafGradient<Family, float> gradient;
+  sheafnn::SheafBlocks<Family, float> sheaf;
+  sheafnn::SheafBlocksGradient<Family, float> gradient;
   sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, scaled, diffused;
   sheafnn::Stream stream{2, sheafnn::Purpose::sheaf_noise};
 };

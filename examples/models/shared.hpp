@@ -3,8 +3,8 @@
 /// registry.cpp).
 #pragma once
 
-#include <sheafnn/bsnn/encoder.hpp>
-#include <sheafnn/bsnn/sheaf_learner.hpp>
+#include <sheafnn/layers/encoder.hpp>
+#include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/nn/dense.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 
@@ -16,7 +16,7 @@
 PROGRAMS_SHARED class sheafnn::SheafLearner<float>;
 PROGRAMS_SHARED class sheafnn::Encoder<float>;
 PROGRAMS_SHARED class sheafnn::SparseInput<float>;
-PROGRAMS_SHARED void sheafnn::multiply_dense<float>(int, Index, Index, Index, const StridedMatrix<float>&,
+PROGRAMS_SHARED void sheafnn::multiply_dense<float>(Execution, Index, Index, Index, const StridedMatrix<float>&,
                                                     const float*, Index, float*, Index, bool);
 PROGRAMS_SHARED void sheafnn::add_column_sums<float>(Index, Index, const float*, Index, float*);
 #undef PROGRAMS_SHARED

@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R
 /// = L W, Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; on the host
-/// bsnn/diffusion.hpp and bsnn/diffusion_layer.hpp). Features as in feature_kernels.hpp.
+/// layers/diffusion.hpp and layers/diffusion_layer.hpp). Features as in feature_kernels.hpp.
 #pragma once
 
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "sheafnn/bsnn/diffusion_layer.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
@@ -31,12 +31,12 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionLayerShape> layers,
+  RightTransposes(Executor& executor, std::span<const DiffusionLayout> layers,
                   const ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     transpose_.channels = channels;
-    for (const DiffusionLayerShape& layer : layers) {
+    for (const DiffusionLayout& layer : layers) {
       transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
     }
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
@@ -69,7 +69,7 @@ class BatchDiffusionLayer {
  public:
   BatchDiffusionLayer() = default;
   BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const DiffusionLayerShape& layer, const ParameterSet<S>& parameters, std::uint32_t number,
+                      const DiffusionLayout& layer, const ParameterSet<S>& parameters, std::uint32_t number,
                       const BatchSize& batch, bool dropout, PartialSums& sums)
       : graph_(graph), shape_(shape), number_(number), activation_(layer.activation) {
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };

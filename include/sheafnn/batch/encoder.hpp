@@ -1,11 +1,11 @@
 /// \file
 /// Encoder on the device: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; on the
-/// host bsnn/encoder.hpp).
+/// host layers/encoder.hpp).
 #pragma once
 
 #include <algorithm>
 
-#include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/input.hpp"
@@ -82,7 +82,7 @@ class BatchEncoder {
  public:
   BatchEncoder() = default;
   /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
-  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderShape shape,
+  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderLayout shape,
                const ParameterSet<S>& parameters, Index runs, bool dropout, PartialSums& sums)
       : input_(&input),
         shape_(shape),
@@ -177,7 +177,7 @@ class BatchEncoder {
 
  private:
   const InputFeatures<Executor, S>* input_ = nullptr;
-  EncoderShape shape_;
+  EncoderLayout shape_;
   Index weight_ = 0, bias_ = 0;
   const S* degree_ = nullptr;
   Index runs_ = 0, sums_ = 0;

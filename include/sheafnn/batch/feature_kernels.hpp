@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// and their backward pass (on the host bsnn/feature_mixing.hpp).
+/// and their backward pass (on the host layers/feature_mixing.hpp).
 ///
 /// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/run.hpp"

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of the sheaf learner: from node projections to raw outputs per incident pair, edge weights, and back
-/// (math: "First sheaf-learner layer, cheaply"; on the host bsnn/sheaf_learner.hpp).
+/// (math: "First sheaf-learner layer, cheaply"; on the host layers/sheaf_learner.hpp).
 #pragma once
 
 #include <cmath>

@@ -65,7 +65,7 @@ class BatchNetwork {
       second_.emplace(executor, layout_.second_weight, layout_.second_bias, p, n, h, batch.runs, sums_);
     }
     if constexpr (is_learned<Family>) {
-      for (const SheafLearnerShape& learner : layout_.learners) {
+      for (const SheafLearnerLayout& learner : layout_.learners) {
         learners_.emplace_back(executor, view, learner, p, batch.runs, sums_);
       }
     }
@@ -127,7 +127,7 @@ class BatchNetwork {
   /// \param beside  parts that share the first launch: they may read parameters and what the last pass gave
   template <class... Beside>
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Beside&... beside) {
-    const bool closed_form = has_closed_form && estimator == KlEstimator::closed_form;
+    const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
     Pass pass{batch_.runs, samples(batch_.training_copies), true, 0};
     encode(input_dropout || dropout, beside...);
     forward(pass, dropout, closed_form);
@@ -165,7 +165,6 @@ class BatchNetwork {
     using type = BatchPosterior<Executor, Q, S>;
   };
   static constexpr bool sampled = Model::bayesian && is_learned<Family>;
-  static constexpr bool has_closed_form = sheafnn::detail::closed_form_kl<typename Model::Posterior>;
   using Source = typename std::conditional_t<sampled, SourceOf<typename Model::Posterior>,
                                              std::type_identity<Nothing>>::type;
   static constexpr bool sheaf_per_layer = !Model::bayesian && is_learned<Family>;

@@ -1,6 +1,6 @@
 /// \file
 /// The posterior of the restriction maps on the device, for a batch of runs: its parameters from the sheaf
-/// learner, the sum of its KL, and the derivatives of both (on the host bsnn/variational_sheaf.hpp).
+/// learner, the sum of its KL, and the derivatives of both (on the host layers/variational_sheaf.hpp).
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

@@ -7,7 +7,7 @@
 /// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 #pragma once
 
-#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"

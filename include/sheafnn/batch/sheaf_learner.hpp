@@ -1,12 +1,12 @@
 /// \file
 /// SheafLearner on the device: raw parameters of every restriction map and edge weights from node embeddings, for
-/// a batch of runs (on the host bsnn/sheaf_learner.hpp, which has the formulas).
+/// a batch of runs (on the host layers/sheaf_learner.hpp, which has the formulas).
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 
@@ -17,7 +17,7 @@ template <class Executor, class S>
 class BatchSheafLearner {
  public:
   BatchSheafLearner() = default;
-  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerShape& shape,
+  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerLayout& shape,
                     const ParameterSet<S>& parameters, Index runs, PartialSums& sums)
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(runs) {
     hidden_layers_ = static_cast<Index>(shape.hidden.size());

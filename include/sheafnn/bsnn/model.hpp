@@ -14,10 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sheafnn/bsnn/diffusion_layer.hpp"
-#include "sheafnn/bsnn/encoder.hpp"
+#include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/bsnn/options.hpp"
-#include "sheafnn/bsnn/sheaf_learner.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 #include "sheafnn/posterior/point_mass.hpp"
@@ -25,16 +23,6 @@
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
-
-/// Where the parameters of each part of a network are.
-struct ModelLayout {
-  EncoderShape encoder;
-  ParameterId second_weight = -1, second_bias = -1;  ///< second linear layer, h × h (stored transposed) and h
-  EncoderShape sheaf_encoder;                        ///< weight −1 where the model has none
-  std::vector<SheafLearnerShape> learners;           ///< one (BSNN) or one per layer (NSD; `linear`: one)
-  std::vector<DiffusionLayerShape> layers;
-  ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
-};
 
 /// What a model may have for its maps: a distribution (SheafPosterior), or a map without one (PointMass).
 template <class Q>
@@ -93,21 +81,21 @@ class SheafModel {
                          ParameterGroup group = ParameterGroup::network) {
       return parameters_.add(std::move(name), std::move(shape), group, transposed);
     };
-    layout_.encoder = {add("lin1.weight", {h, p}, true), add("lin1.bias", {h}), h, options_.activation, false};
+    layout_.encoder = {{h, options_.activation, false}, add("lin1.weight", {h, p}, true), add("lin1.bias", {h})};
     if (options_.second_linear) {
       layout_.second_weight = add("lin12.weight", {h, h}, true);
       layout_.second_bias = add("lin12.bias", {h});
     }
     if (*options_.separate_encoder) {
-      layout_.sheaf_encoder = {add("lin_maps.weight", {h, p + (options_.degree_input ? 1 : 0)}, true,
+      layout_.sheaf_encoder = {{h, options_.activation, options_.degree_input},
+                               add("lin_maps.weight", {h, p + (options_.degree_input ? 1 : 0)}, true,
                                    ParameterGroup::sheaf_learner),
-                               add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner), h,
-                               options_.activation, options_.degree_input};
+                               add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner)};
     }
     const Index learners = bayesian ? 1 : sheaf_count();
     for (Index l = 0; l < learners; ++l) layout_.learners.push_back(lay_out_learner(l));
     for (Index l = 0; l < options_.layers; ++l) {
-      DiffusionLayerShape layer;
+      DiffusionLayout layer;
       if (options_.left_weights) layer.left = add(concat("left.", l), {d, d});
       if (options_.right_weights) layer.right = add(concat("right.", l), {f, f});
       layer.epsilon = add(concat("eps.", l), {d, 1});
@@ -118,19 +106,21 @@ class SheafModel {
     layout_.output_bias = add("lin2.bias", {options_.classes});
   }
 
-  SheafLearnerShape lay_out_learner(Index index) {
+  SheafLearnerLayout lay_out_learner(Index index) {
     const Index h = hidden_width();
     const auto add = [&](const std::string& name, Index rows, Index columns) {
       return parameters_.add(name, {rows, columns}, ParameterGroup::sheaf_learner);
     };
     const std::string sheaf = bayesian ? "sheaf" : concat("sheaf.", index);
-    SheafLearnerShape shape;
+    SheafLearnerLayout shape;
     shape.inputs = h;
     shape.mean = Posterior::mean_size;
     shape.spread = Posterior::spread_size;
+    shape.edge_weights = *options_.edge_weights;
     if (shape.outputs() > 0) {
       Index inputs = 2 * h;
       shape.width = options_.learner_width;
+      shape.hidden_layers = options_.learner_layers;
       for (Index k = 0; k < options_.learner_layers; ++k) {
         shape.hidden.push_back(add(concat(sheaf, ".hidden.", k, ".weight"), shape.width, inputs));
         inputs = shape.width;
@@ -168,7 +158,7 @@ class SheafModel {
     const Index sheaf_inputs = p + (options_.degree_input ? 1 : 0);
     uniform(layout_.sheaf_encoder.weight, sheaf_inputs);
     uniform(layout_.sheaf_encoder.bias, sheaf_inputs);
-    for (const SheafLearnerShape& learner : layout_.learners) {
+    for (const SheafLearnerLayout& learner : layout_.learners) {
       Index inputs = 2 * h;
       for (const ParameterId id : learner.hidden) {
         uniform(id, inputs);
@@ -178,7 +168,7 @@ class SheafModel {
       uniform(learner.spread_weight, inputs);
       uniform(learner.edge_weight, 2 * h);
     }
-    for (const DiffusionLayerShape& layer : layout_.layers) {
+    for (const DiffusionLayout& layer : layout_.layers) {
       if (layer.left >= 0) {
         for (Index i = 0; i < coordinates(); ++i) parameters_.data(layer.left)[i * coordinates() + i] = S(1);
       }

@@ -9,14 +9,13 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/limits.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn {
-
-/// Most feature channels of a network.
-inline constexpr Index most_channels = 1024;
 
 /// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
 /// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
@@ -24,7 +23,7 @@ struct ModelOptions {
   Index features = 0;   ///< p, number of input features (≥ 1)
   Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
   Index layers = 4;     ///< L, diffusion layers (1 … 64)
-  Index classes = 0;    ///< C, number of classes (≥ 2)
+  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
 
   /// Scale every row of the features to absolute sum 1 (math: X).
   bool normalise_features = true;
@@ -69,9 +68,9 @@ template <RestrictionMapFamily Family>
     require(value >= least && value <= most, name, value, concat("must be between ", least, " and ", most));
   };
   in_range("features", options.features, 1, 1 << 28);
-  in_range("channels", options.channels, 1, most_channels);
+  in_range("channels", options.channels, 1, max_channels);
   in_range("layers", options.layers, 1, 64);
-  in_range("classes", options.classes, 2, 1 << 20);
+  in_range("classes", options.classes, 1, 1 << 20);
   in_range("learner_layers", options.learner_layers, 0, 8);
   in_range("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
@@ -114,12 +113,27 @@ inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical"
 
 /// How KL(posterior ‖ prior) is computed.
 enum class KlEstimator {
+  automatic,    ///< in closed form, where the posterior and its prior have one
   closed_form,  ///< exactly
   monte_carlo   ///< log q − log p of the sampled maps, averaged over layers and samples
 };
-inline constexpr std::array<std::string_view, 2> kl_estimator_names = {"closed-form", "monte-carlo"};
+inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automatic", "closed-form", "monte-carlo"};
 [[nodiscard]] constexpr std::string_view to_string(KlEstimator estimator) {
   return kl_estimator_names[static_cast<std::size_t>(estimator)];
+}
+
+/// Is the KL term of a posterior computed in closed form?
+///
+/// \throws std::invalid_argument  the closed form of a posterior that has none
+template <class Posterior>
+[[nodiscard]] bool uses_closed_form(KlEstimator estimator) {
+  if constexpr (is_point_mass<Posterior>) {
+    return true;
+  } else {
+    require(Posterior::closed_form_kl || estimator != KlEstimator::closed_form, "kl_estimator",
+            to_string(estimator), concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+    return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
+  }
 }
 
 /// \throws std::invalid_argument  unknown name

@@ -11,6 +11,7 @@
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
 
@@ -46,11 +47,12 @@ template <class Model>
                          options.threads > 0 ? options.threads : suggested_threads(model, graph));
   SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
-  network.evaluate(model.parameters(), options.seed, options.epoch, options.samples, [&](Index) {
+  network.begin({.seed = options.seed, .epoch = options.epoch});
+  network.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
+    log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     for (Index u = 0; u < n; ++u) {
       for (Index c = 0; c < classes; ++c) {
-        probabilities[static_cast<std::size_t>(u * classes + c)] =
-            std::exp(network.log_probabilities()[u * network.class_stride() + c]);
+        probabilities[static_cast<std::size_t>(u * classes + c)] = std::exp(outputs(u, c));
       }
     }
     builder.add(probabilities.data());

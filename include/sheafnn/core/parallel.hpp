@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/execution.hpp"
 
 #if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
 #include <omp.h>
@@ -40,16 +41,16 @@ SHEAFNN_NOINLINE void run_range(const Body& body, Index begin, Index end) {
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
 ///
-/// \param threads  how many threads may take part (≥ 1)
+/// \param execution  how many threads may take part
 /// \param count    number of indices
 /// \param grain    ranges start at multiples of it, and no thread gets fewer indices: with too little work
 ///                 fewer threads run, and with one thread the body is simply called
 /// \param body     must not throw
 template <class Body>
-void parallel_for(int threads, Index count, Index grain, const Body& body) {
+void parallel_for(Execution execution, Index count, Index grain, const Body& body) {
   if (count <= 0) return;
   const Index pieces = (count + grain - 1) / grain;
-  const int team = static_cast<int>(std::min<Index>(threads, pieces));
+  const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));
   if (team <= 1) {
     detail::run_range(body, Index{0}, count);
     return;
@@ -73,19 +74,19 @@ void parallel_for(int threads, Index count, Index grain, const Body& body) {
 /// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs
 /// body(), if one is free; with one thread, and with OpenMP, body() comes first.
 ///
-/// \param threads  as for parallel_for()
+/// \param execution  as for parallel_for()
 /// \param task     its loops run in its thread alone
 /// \throws         what task() or body() throws, after the other has ended; after body() threw, the task may
 ///                 never begin
 template <class Task, class Body>
-void run_beside(int threads, const Task& task, const Body& body) {
+void run_beside(Execution execution, const Task& task, const Body& body) {
 #if !(defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP))
-  if (threads > 1) {
+  if (execution.threads() > 1) {
     detail::ThreadTeam::instance().run_beside(task, body);
     return;
   }
 #else
-  static_cast<void>(threads);
+  static_cast<void>(execution);
 #endif
   body();
   task();

@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// All n nodes, or some of them in increasing order; each has a place, 0, 1, …, by which its row is found.
+/// All n nodes, or some of them in increasing order; each has an index 0, 1, …, the number of its row.
 class NodeSelection {
  public:
   /// All nodes.
@@ -24,11 +24,22 @@ class NodeSelection {
 
   [[nodiscard]] Index count() const noexcept { return count_; }
   [[nodiscard]] bool all() const noexcept { return list_ == nullptr; }
-  /// The node at a place.
-  [[nodiscard]] Index operator[](Index place) const noexcept { return all() ? place : list_[place]; }
-  /// The place of node u, or of the first selected one behind it.
-  [[nodiscard]] Index place(Index u) const noexcept {
+  /// The node of an index.
+  [[nodiscard]] Index operator[](Index index) const noexcept { return all() ? index : list_[index]; }
+  /// The index of node u, or of the first selected one after it.
+  [[nodiscard]] Index lower_bound(Index u) const noexcept {
     return all() ? u : std::lower_bound(list_, list_ + count_, u) - list_;
+  }
+  /// The index of a selected node.
+  [[nodiscard]] Index index_of(Index u) const noexcept {
+    const Index r = lower_bound(u);
+    assert(contains(u));
+    return r;
+  }
+  [[nodiscard]] bool contains(Index u) const noexcept {
+    if (all()) return 0 <= u && u < count_;
+    const Index r = lower_bound(u);
+    return r < count_ && list_[r] == u;
   }
 
  private:

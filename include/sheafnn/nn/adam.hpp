@@ -1,5 +1,5 @@
 /// \file
-/// Adam (Kingma, Ba 2015) with L2 weight decay added to the gradient, one decay for each parameter group.
+/// Adam (Kingma, Ba 2015) with weight decay, one for each parameter group.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn {
 
@@ -48,6 +49,10 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
+/// How weight decay acts: as an L2 term, λ · value added to the gradient, or decoupled from it (AdamW; Loshchilov,
+/// Hutter 2019), value −= rate · λ · value.
+enum class WeightDecay : std::uint8_t { l2, decoupled };
+
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
 
@@ -69,23 +74,45 @@ struct Adam {
     root_scale_ = static_cast<S>(AdamConstants::root_scale(t));
   }
 
-  /// Updates parameters [begin, end) of `value` by their gradient plus weight_decay · value.
+  /// One step for all parameters of a model.
+  ///
+  /// \param weight_decay, sheaf_decay  λ ≥ 0 of the sheaf learner's weights (the latter) and of all others
+  /// \returns whether the gradient is finite
+  bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
+            double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2) {
+    require(gradient.size() == parameters.size() && first_moment.size() == parameters.size(), "size of the gradient",
+            gradient.size(), concat("must be the number of parameters, ", parameters.size()));
+    begin_step();
+    bool finite = true;
+    for (const ParameterInfo& info : parameters.info()) {
+      const double decay = info.group == ParameterGroup::sheaf_learner ? sheaf_decay : weight_decay;
+      finite &= update(execution, info.offset, info.offset + info.size, decay, gradient.data(),
+                       parameters.values().data(), kind);
+    }
+    return finite;
+  }
+
+  /// Updates parameters [begin, end) of `value` with their gradient and weight decay.
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
-  bool update(int threads, Index begin, Index end, double weight_decay, const S* gradient, S* value) {
+  bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
+              WeightDecay kind = WeightDecay::l2) {
     assert(step_count > 0 && rate_ > 0);
     const S rate = rate_, root_scale = root_scale_;
-    const S decay = static_cast<S>(weight_decay);
+    const S decay = static_cast<S>(kind == WeightDecay::l2 ? weight_decay : 0.0);
+    const S shrink = static_cast<S>(kind == WeightDecay::l2 ? 1.0 : 1.0 - learning_rate * weight_decay);
     S* m = first_moment.data();
     S* v = second_moment.data();
     std::atomic<bool> finite = true;
-    parallel_for(threads, end - begin, adam_grain, [=, &finite](Index from, Index to) {
+    parallel_for(execution, end - begin, adam_grain, [=, &finite](Index from, Index to) {
       using P = Pack<S, lanes<S>>;
       P zeros = P(S(0));
       for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
         T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
         const T g = load<T>(gradient + i);
-        adam_step<T>(g + T(decay) * x, rate, root_scale, first, second, x);
+        const T g_decayed = g + T(decay) * x;
+        x = T(shrink) * x;
+        adam_step<T>(g_decayed, rate, root_scale, first, second, x);
         store(m + i, first);
         store(v + i, second);
         store(value + i, x);

@@ -72,11 +72,11 @@ SHEAFNN_NOINLINE void multiply_block(Index rows, Index columns, Index depth, con
 
 /// multiply_block() by several threads. Every element is summed in the same order for any number of them.
 template <class S>
-void multiply_dense(int threads, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
+void multiply_dense(Execution execution, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
                     Index b_stride, S* c, Index c_stride, bool accumulate) {
   const Index row_work = std::max<Index>(1, columns * depth);
   const Index grain = std::max<Index>(8, 16384 / row_work / 8 * 8);
-  parallel_for(threads, rows, grain, [&](Index begin, Index end) {
+  parallel_for(execution, rows, grain, [&](Index begin, Index end) {
     multiply_block<S>(end - begin, columns, depth, {a.data + begin * a.row_stride, a.row_stride, a.column_stride},
                       b, b_stride, c + begin * c_stride, c_stride, accumulate);
   });
@@ -107,8 +107,8 @@ void add_rows(Index rows, Index columns, const S* m, Index stride, S* out) {
 
 /// out += in, for long arrays.
 template <class S>
-void add_array(int threads, Index count, const S* in, S* out) {
-  parallel_for(threads, count, 2048, [=](Index begin, Index end) {
+void add_array(Execution execution, Index count, const S* in, S* out) {
+  parallel_for(execution, count, 2048, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) out[i] += in[i];
   });
 }

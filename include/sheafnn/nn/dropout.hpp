@@ -41,14 +41,14 @@ struct Dropout {
   [[nodiscard]] bool keeps(Index element) const;
 
   /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
-  SHEAFNN_NOINLINE void fill_mask(int threads, Index count, std::uint8_t* mask) const {
+  SHEAFNN_NOINLINE void fill_mask(Execution execution, Index count, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
     const Index blocks = (count + block - 1) / block;
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
-    parallel_for(threads, blocks, 16, [&](Index begin, Index end) {
+    parallel_for(execution, blocks, 16, [&](Index begin, Index end) {
       for (Index b = begin; b < end; ++b) {
         const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
         const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
@@ -138,10 +138,10 @@ template <class T>
 ///
 /// \param scale  Dropout::scale()
 template <bool Add = false, class S>
-SHEAFNN_NOINLINE void apply_dropout(int threads, Index count, const S* in, const std::uint8_t* mask, double scale,
+SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* in, const std::uint8_t* mask, double scale,
                                     S* out) {
   const S factor = static_cast<S>(scale);
-  parallel_for(threads, count, 2048, [=](Index begin, Index end) {
+  parallel_for(execution, count, 2048, [=](Index begin, Index end) {
     for_tiles<S>(begin, end, [=]<class T>(Index i) {
       const T value = dropped(load<T>(in + i), mask, i, factor);
       store(out + i, Add ? load<T>(out + i) + value : value);

@@ -9,6 +9,7 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/execution.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
@@ -23,10 +24,10 @@ class DropoutMask {
   [[nodiscard]] const std::uint8_t* bits() const noexcept { return bits_.data(); }
 
   /// Makes bits() those of an active dropout.
-  void draw(int threads, const Dropout& dropout) {
+  void draw(Execution execution, const Dropout& dropout) {
     if (bits_.empty()) bits_.resize(Dropout::mask_size(elements_));
     if (drawn_ == dropout) return;
-    dropout.fill_mask(threads, elements_, bits_.data());
+    dropout.fill_mask(execution, elements_, bits_.data());
     drawn_ = dropout;
   }
   /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().

@@ -43,9 +43,9 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
 
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
 template <class S>
-void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index stride) {
+void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits, Index stride) {
   constexpr Index W = lanes<S>;
-  parallel_for(threads, rows, 64, [=](Index begin, Index end) {
+  parallel_for(execution, rows, 64, [=](Index begin, Index end) {
     if (stride % 4 == 0) {
       for (Index u = begin; u < end; u += W) {
         detail::log_softmax_block(static_cast<int>(std::min(W, end - u)), classes, logits + u * stride, stride);
@@ -66,9 +66,9 @@ void log_softmax_rows(int threads, Index rows, Index classes, S* logits, Index s
 /// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per place in `nodes`, row stride `stride`,
 /// which is finite where it fills up).
 template <class S>
-void add_probabilities(int threads, const NodeSelection& nodes, Index classes, const S* log_probabilities,
+void add_probabilities(Execution execution, const NodeSelection& nodes, Index classes, const S* log_probabilities,
                        Index stride, double* sum) {
-  parallel_for(threads, nodes.count(), 64, [=](Index begin, Index end) {
+  parallel_for(execution, nodes.count(), 64, [=](Index begin, Index end) {
     for (Index place = begin; place < end; ++place) {
       double* out = sum + nodes[place] * classes;
       S value[64];

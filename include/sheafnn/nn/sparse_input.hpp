@@ -24,8 +24,8 @@ struct EntryDropout {
   explicit EntryDropout(Index entries) : mask(entries), values(entries) {}
 
   /// Decides which entries are kept; SparseInput::forward() writes their values.
-  void draw(int threads, const Dropout& dropout) {
-    mask.draw(threads, dropout);
+  void draw(Execution execution, const Dropout& dropout) {
+    mask.draw(execution, dropout);
     factor = static_cast<S>(dropout.scale());
   }
 
@@ -97,33 +97,33 @@ class SparseInput {
   /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready,
   ///                from any thread
   template <class Finish = LeaveRows>
-  void forward(int threads, const S* weight, const S* bias, Index width, S* out, S* work,
+  void forward(Execution execution, const S* weight, const S* bias, Index width, S* out, S* work,
                const Finish& finish = {}) const {
-    products<1>(threads, {value_.data()}, nullptr, weight, bias, width, {out}, work, finish);
+    products<1>(execution, {value_.data()}, nullptr, weight, bias, width, {out}, work, finish);
   }
   /// The same for dropout(X), whose mask is given.
   ///
   /// \param dropped  its values are written
   template <class Finish = LeaveRows>
-  void forward(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out, S* work,
+  void forward(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out, S* work,
                const Finish& finish = {}) const {
-    products<1>(threads, {dropped.values.data()}, &dropped, weight, bias, width, {out}, work, finish);
+    products<1>(execution, {dropped.values.data()}, &dropped, weight, bias, width, {out}, work, finish);
   }
   /// Both in one walk over X: dropped_out for dropout(X), and out.
   ///
   /// \param work  work_size(width, 2) numbers
   template <class Finish = LeaveRows>
-  void forward_both(int threads, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
+  void forward_both(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
                     S* dropped_out, S* out, S* work, const Finish& finish = {}) const {
-    products<2>(threads, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width, {dropped_out, out},
+    products<2>(execution, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width, {dropped_out, out},
                 work, finish);
   }
 
   /// weight_bar (columns() × width) = Xᵀ out_bar. Each column is summed by one thread in a fixed order.
   ///
   /// \param values  entries of X in stored order: values(), or those of an EntryDropout
-  void backward(int threads, const S* values, const S* out_bar, Index width, S* weight_bar) const {
-    parallel_for(threads, columns_, column_grain, [&](Index begin, Index end) {
+  void backward(Execution execution, const S* values, const S* out_bar, Index width, S* weight_bar) const {
+    parallel_for(execution, columns_, column_grain, [&](Index begin, Index end) {
       const std::int32_t* row = row_.data();
       const Index* entry = entry_.data();
       for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
@@ -159,10 +159,10 @@ class SparseInput {
 
   /// forward() for one or two arrays of values, one of which may be what `dropped` keeps.
   template <int Outputs, class Finish>
-  void products(int threads, const Values<Outputs>& value, EntryDropout<S>* dropped, const S* weight,
+  void products(Execution execution, const Values<Outputs>& value, EntryDropout<S>* dropped, const S* weight,
                 const S* bias, Index width, const Rows<Outputs>& out, S* work, const Finish& finish) const {
     if (parts_ == 1) {
-      parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
+      parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
         if (dropped != nullptr) drop(row_offset_[begin], row_offset_[end], *dropped);
         for (Index u = begin; u < end; ++u) {
           add_row<Outputs>(row_offset_[u], row_offset_[u + 1], value, weight, bias, width, row_of(out, u * width));
@@ -177,7 +177,7 @@ class SparseInput {
       for (int o = 0; o < Outputs; ++o) r[static_cast<std::size_t>(o)] = work + (part * Outputs + o) * size;
       return r;
     };
-    parallel_for(threads, parts_, 1, [&](Index begin, Index end) {
+    parallel_for(execution, parts_, 1, [&](Index begin, Index end) {
       for (Index part = begin; part < end; ++part) {
         for (Index u = 0; u < rows_; ++u) {
           const Index first = part_offset_[u * parts_ + part];
@@ -188,7 +188,7 @@ class SparseInput {
         }
       }
     });
-    parallel_for(threads, rows_, 16, [&](Index begin, Index end) {
+    parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
       for (int o = 0; o < Outputs; ++o) {
         for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
           T sum = load<T>(work + o * size + i);

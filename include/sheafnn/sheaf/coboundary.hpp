@@ -39,17 +39,17 @@ inline constexpr Index stalk_grain = 64;
 /// δx.
 ///
 /// \param x        (nD) × f, any f
-/// \param threads  how many may take part (≥ 1); the result does not depend on it
+/// \param execution  how many threads may take part
 /// \returns        (mD) × f
 /// \throws std::invalid_argument  wrong number of rows
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> coboundary(const CellularSheaf<Family, Scalar>& sheaf,
-                                         const std::type_identity_t<CochainRef<Scalar>>& x, int threads = 1) {
+                                         const std::type_identity_t<CochainRef<Scalar>>& x, Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
   detail::require_rows<Scalar>(x, sheaf.node_dimension(), "C0");
   const Graph& graph = sheaf.graph();
   Cochain<Scalar> y(sheaf.edge_dimension(), x.cols());
-  parallel_for(threads, graph.edge_count(), detail::stalk_grain, [&](Index begin, Index end) {
+  parallel_for(execution, graph.edge_count(), detail::stalk_grain, [&](Index begin, Index end) {
     for (Index e = begin; e < end; ++e) {
       const Index forward = graph.forward_arc(e);
       auto y_e = detail::stalk<D>(y, e);
@@ -64,12 +64,12 @@ template <class Family, class Scalar>
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> coboundary_transpose(const CellularSheaf<Family, Scalar>& sheaf,
                                                    const std::type_identity_t<CochainRef<Scalar>>& y,
-                                                   int threads = 1) {
+                                                   Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
   detail::require_rows<Scalar>(y, sheaf.edge_dimension(), "C1");
   const Graph& graph = sheaf.graph();
   Cochain<Scalar> x = Cochain<Scalar>::Zero(sheaf.node_dimension(), y.cols());
-  parallel_for(threads, graph.node_count(), detail::stalk_grain, [&](Index begin, Index end) {
+  parallel_for(execution, graph.node_count(), detail::stalk_grain, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
       auto x_u = detail::stalk<D>(x, u);
       for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {

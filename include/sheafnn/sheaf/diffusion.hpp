@@ -22,23 +22,22 @@ namespace sheafnn {
 /// \param x        X(0), (nD) × f
 /// \param step     0 < step < 2 / spectral_bound()
 /// \param steps    ≥ 0
-/// \param threads  how many may take part (≥ 1); the result does not depend on it
+/// \param execution  how many threads may take part
 /// \throws std::invalid_argument  wrong rows, entries that are not finite, steps < 0, or a step out of range
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> diffuse(const SheafLaplacian<Family, Scalar>& laplacian,
                                       const std::type_identity_t<CochainRef<Scalar>>& x,
-                                      std::type_identity_t<Scalar> step, Index steps, int threads = 1) {
+                                      std::type_identity_t<Scalar> step, Index steps, Execution execution = {}) {
   detail::require_rows<Scalar>(x, laplacian.rows(), "C0");
   require(x.allFinite(), "x", "a NaN or infinite entry", "entries must be finite");
   require(steps >= 0, "steps", steps, "must not be negative");
-  require(threads >= 1, "threads", threads, "must be at least 1");
   const Scalar bound = laplacian.spectral_bound();
   require(step > 0 && std::isfinite(step) && step * bound < 2, "step", step,
           concat("Euler steps are stable for 0 < step < 2 / spectral_bound() = ", Scalar(2) / bound));
   Cochain<Scalar> state = x;
   Cochain<Scalar> change(x.rows(), x.cols());
   for (Index i = 0; i < steps; ++i) {
-    laplacian.apply(state, change, threads);
+    laplacian.apply(state, change, execution);
     state -= step * change;
   }
   return state;

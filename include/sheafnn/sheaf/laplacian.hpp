@@ -126,9 +126,9 @@ class SheafLaplacian {
   ///
   /// \param x        (nD) × f, any f
   /// \param y        (nD) × f; must not overlap x
-  /// \param threads  how many may take part (≥ 1); the result does not depend on it
+  /// \param execution  how many threads may take part
   /// \throws std::invalid_argument  wrong number of rows, or x and y of different size
-  void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y, int threads = 1) const {
+  void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y, Execution execution = {}) const {
     detail::require_rows<Scalar>(x, rows(), "C0");
     if (y.rows() != x.rows() || y.cols() != x.cols()) {
       throw_invalid_argument("size of y", concat(y.rows(), " x ", y.cols()),
@@ -136,7 +136,7 @@ class SheafLaplacian {
     }
     assert(x.size() == 0 || x.data() != y.data());
     constexpr int D = stalk_dimension;
-    parallel_for(threads, graph_->node_count(), 64, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->node_count(), 64, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         auto y_u = y.template middleRows<D>(u * D);
         y_u.setZero();
@@ -148,9 +148,9 @@ class SheafLaplacian {
     });
   }
   /// Δx as a new matrix.
-  [[nodiscard]] Cochain<Scalar> apply(const CochainRef<Scalar>& x, int threads = 1) const {
+  [[nodiscard]] Cochain<Scalar> apply(const CochainRef<Scalar>& x, Execution execution = {}) const {
     Cochain<Scalar> y(x.rows(), x.cols());
-    apply(x, y, threads);
+    apply(x, y, execution);
     return y;
   }
 

@@ -42,12 +42,11 @@ class LaplacianOperator : public Eigen::EigenBase<LaplacianOperator<Family, Scal
   enum { ColsAtCompileTime = Eigen::Dynamic, MaxColsAtCompileTime = Eigen::Dynamic, IsRowMajor = false };
 
   /// \param shift    added on the diagonal; a positive one makes the operator positive definite
-  /// \param threads  how many a product may use (≥ 1); results do not depend on it
-  /// \throws std::invalid_argument  a shift that is not finite, or threads < 1
-  explicit LaplacianOperator(const Laplacian& laplacian, Scalar shift = 0, int threads = 1)
-      : laplacian_(&laplacian), shift_(shift), threads_(threads) {
+  /// \param execution  how many threads a product may use
+  /// \throws std::invalid_argument  a shift that is not finite
+  explicit LaplacianOperator(const Laplacian& laplacian, Scalar shift = 0, Execution execution = {})
+      : laplacian_(&laplacian), shift_(shift), execution_(execution) {
     require(std::isfinite(shift), "shift", shift, "must be finite");
-    require(threads >= 1, "threads", threads, "must be at least 1");
   }
   LaplacianOperator(Laplacian&&, Scalar = 0, int = 1) = delete;  // it would dangle
 
@@ -70,14 +69,14 @@ class LaplacianOperator : public Eigen::EigenBase<LaplacianOperator<Family, Scal
 
   /// y = (Δ + shift·I) x, x and y (nD) × f.
   void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y) const {
-    laplacian_->apply(x, y, threads_);
+    laplacian_->apply(x, y, execution_);
     if (shift_ != 0) y += shift_ * x;
   }
 
  private:
   const Laplacian* laplacian_;
   Scalar shift_;
-  int threads_;
+  Execution execution_;
 };
 
 }  // namespace sheafnn

@@ -10,34 +10,30 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
-#include "sheafnn/bsnn/edge_blocks.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
-#include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn {
 
-/// Parameters of one sheaf learner: ids into a ParameterSet, and its sizes.
-struct SheafLearnerShape {
-  Index inputs = 0;                 ///< h, width of node embeddings
-  Index mean = 0;                   ///< raw outputs for the mean
-  Index spread = 0;                 ///< raw outputs for the spread (0: deterministic)
-  std::vector<ParameterId> hidden;  ///< width × 2h, then width × width
-  Index width = 0;
-  ParameterId mean_weight = -1;    ///< mean × (2h or width)
-  ParameterId spread_weight = -1;  ///< spread × (2h or width)
-  ParameterId edge_weight = -1;    ///< 1 × 2h
+/// Sizes of a sheaf learner.
+struct SheafLearnerOptions {
+  Index inputs = 0;         ///< h, width of node embeddings
+  Index mean = 0;           ///< raw outputs for the mean
+  Index spread = 0;         ///< raw outputs for the spread (0: deterministic)
+  Index hidden_layers = 0;  ///< with ELU, 0 … 8
+  Index width = 0;          ///< of hidden layers
+  bool edge_weights = false;
 
   [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
   /// Rows of weights that read [Z_u ‖ Z_v].
   [[nodiscard]] Index first_outputs() const noexcept {
-    return (hidden.empty() ? outputs() : width) + (edge_weight >= 0 ? 1 : 0);
+    return (hidden_layers == 0 ? outputs() : width) + (edge_weights ? 1 : 0);
   }
 };
 
@@ -49,10 +45,11 @@ class SheafLearner {
   using P = Pack<S, W>;
 
   SheafLearner() = default;
-  SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, SheafLearnerShape shape)
+  /// `graph` and `blocks` must outlive the learner.
+  SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape)
       : graph_(&graph),
         blocks_(&blocks),
-        shape_(std::move(shape)),
+        shape_(shape),
         columns_(shape_.first_outputs()),
         half_((columns_ + 3) / 4 * 4),
         stride_(2 * half_),
@@ -61,16 +58,16 @@ class SheafLearner {
         projection_(graph.node_count() * stride_),
         raw_(blocks.block_count() * 2 * shape_.outputs() * W),
         raw_bar_(raw_.size()),
-        hidden_(static_cast<Index>(shape_.hidden.size()) * blocks.block_count() * 2 * shape_.width * W),
+        hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
         edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
         edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
         edge_weight_bar_(edge_weight_.size()),
         arc_bar_(graph.arc_count() * half_),
         chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
-        partial_(shape_.hidden.empty() ? 0 : chunks_ * deep_weights()),
+        partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
         scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
 
-  [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weight >= 0; }
+  [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);
@@ -81,17 +78,23 @@ class SheafLearner {
   [[nodiscard]] const S* edge_weights() const noexcept {
     return has_edge_weights() ? edge_weight_.data() : nullptr;
   }
-  [[nodiscard]] S* edge_weights_bar() noexcept { return has_edge_weights() ? edge_weight_bar_.data() : nullptr; }
+  /// Their derivatives, one per edge and lane that is none, to be set before backward().
+  void set_edge_weights_bar(const Buffer<S>& bar) {
+    if (has_edge_weights()) std::copy_n(bar.data(), edge_weight_bar_.size(), edge_weight_bar_.data());
+  }
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).
-  void forward(int threads, const ParameterSet<S>& parameters, const S* z) {
+  ///
+  /// \throws std::invalid_argument  embeddings of another shape
+  void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z) {
     if (columns_ == 0) return;
-    assemble(parameters);
-    multiply_dense<S>(threads, graph_->node_count(), stride_, shape_.inputs, {z, shape_.inputs, 1}, weight_.data(),
+    require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+    assemble(weights);
+    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1}, weight_.data(),
                       stride_, projection_.data(), stride_, false);
-    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
-        for (int side = 0; side < 2; ++side) forward_block(parameters, block, side);
+        for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
         if (has_edge_weights()) {
           const S* factor = edge_factor_.data() + block * 2 * W;
           (P::load(factor) * P::load(factor + W)).store(edge_weight_.data() + block * W);
@@ -102,25 +105,28 @@ class SheafLearner {
 
   /// Backward pass from raw_bar() and edge_weights_bar(); lanes that are no edges are ignored.
   ///
-  /// \param gradient  laid out like the parameters; added to
+  /// \param weights_bar  added to
   /// \param z_bar     n × h; overwritten, or added to when `accumulate`
-  void backward(int threads, const ParameterSet<S>& parameters, const S* z, Buffer<S>& gradient, S* z_bar,
-                bool accumulate) {
+  /// \throws std::invalid_argument  embeddings or derivatives of another shape
+  void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
+                const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate) {
+    require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+    require_shape(z_bar, graph_->node_count(), shape_.inputs, "derivative of embeddings");
     if (columns_ == 0) {
-      if (!accumulate) std::fill_n(z_bar, graph_->node_count() * shape_.inputs, S(0));
+      if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
       return;
     }
     clear_idle_lanes();
-    parallel_for(threads, chunks_, 1, [&](Index begin, Index end) {
-      for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(parameters, chunk);
+    parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
+      for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
     });
-    sum_deep_gradients(parameters, gradient);
-    gather_projection_bar(threads);
-    multiply_dense<S>(threads, shape_.inputs, stride_, graph_->node_count(), {z, 1, shape_.inputs},
+    sum_deep_gradients(weights_bar);
+    gather_projection_bar(execution);
+    multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
                       projection_.data(), stride_, weight_.data(), stride_, false);
-    distribute(parameters, gradient);
-    multiply_dense<S>(threads, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
-                      weight_back_.data(), shape_.inputs, z_bar, shape_.inputs, accumulate);
+    distribute(weights_bar);
+    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
+                      weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
   }
 
  private:
@@ -133,37 +139,40 @@ class SheafLearner {
   }
   /// Numbers in the weights behind the first layer (only with hidden layers).
   [[nodiscard]] Index deep_weights() const noexcept {
-    return (static_cast<Index>(shape_.hidden.size()) - 1) * shape_.width * shape_.width +
+    return (shape_.hidden_layers - 1) * shape_.width * shape_.width +
            shape_.outputs() * shape_.width;
   }
 
-  /// Calls body(rows, weight matrix id, first column) for the matrices that read [Z_u ‖ Z_v].
-  template <class Body>
-  void for_first_weights(const Body& body) const {
+  [[nodiscard]] std::size_t hidden_layers() const noexcept { return static_cast<std::size_t>(shape_.hidden_layers); }
+
+  /// Calls body(matrix, first column) for the matrices that read [Z_u ‖ Z_v].
+  template <class T, class Body>
+  void for_first_weights(const SheafLearnerWeights<T>& weights, const Body& body) const {
     Index column = 0;
-    const auto visit = [&](ParameterId id, Index rows) {
-      if (id >= 0 && rows > 0) body(id, rows, column);
-      column += id >= 0 ? rows : 0;
+    const auto visit = [&](const MatrixView<T>& matrix, Index rows, const char* name) {
+      if (rows == 0) return;
+      require_shape(matrix, rows, 2 * shape_.inputs, name);
+      body(matrix, column);
+      column += rows;
     };
-    if (shape_.hidden.empty()) {
-      visit(shape_.mean_weight, shape_.mean);
-      visit(shape_.spread_weight, shape_.spread);
+    if (shape_.hidden_layers == 0) {
+      visit(weights.mean, shape_.mean, "mean weights");
+      visit(weights.spread, shape_.spread, "spread weights");
     } else {
-      visit(shape_.hidden.front(), shape_.width);
+      visit(weights.hidden[0], shape_.width, "hidden weights");
     }
-    visit(shape_.edge_weight, 1);
+    visit(weights.edge, shape_.edge_weights ? 1 : 0, "edge weights");
   }
 
   /// weight_ (h × stride: source columns, then target columns, each filled up to groups of four) and its transpose
   /// without what fills up, weight_back_ (2 columns × h).
-  void assemble(const ParameterSet<S>& parameters) {
+  void assemble(const SheafLearnerWeights<const S>& weights) {
     const Index h = shape_.inputs;
     weight_.fill(S(0));
-    for_first_weights([&](ParameterId id, Index rows, Index column) {
-      const S* w = parameters.data(id);
-      for (Index r = 0; r < rows; ++r) {
+    for_first_weights(weights, [&](const MatrixView<const S>& matrix, Index column) {
+      for (Index r = 0; r < matrix.rows(); ++r) {
         for (Index half = 0; half < 2; ++half) {
-          const S* in = w + r * 2 * h + half * h;
+          const S* in = matrix.data() + r * 2 * h + half * h;
           S* out = weight_.data() + half * half_ + column + r;
           for (Index i = 0; i < h; ++i) out[i * stride_] = in[i];
           std::copy_n(in, h, weight_back_.data() + (half * columns_ + column + r) * h);
@@ -171,11 +180,11 @@ class SheafLearner {
       }
     });
   }
-  void distribute(const ParameterSet<S>& parameters, Buffer<S>& gradient) const {
+  void distribute(const SheafLearnerWeights<S>& weights_bar) const {
     const Index h = shape_.inputs;
-    for_first_weights([&](ParameterId id, Index rows, Index column) {
-      S* out = gradient.data() + parameters.info(id).offset;
-      for (Index r = 0; r < rows; ++r) {
+    for_first_weights(weights_bar, [&](const MatrixView<S>& matrix, Index column) {
+      S* out = matrix.data();
+      for (Index r = 0; r < matrix.rows(); ++r) {
         for (Index half = 0; half < 2; ++half) {
           for (Index i = 0; i < h; ++i) {
             out[r * 2 * h + half * h + i] += weight_[i * stride_ + half * columns_ + column + r];
@@ -195,11 +204,11 @@ class SheafLearner {
     SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) sum[k] += other[k];
   }
 
-  void forward_block(const ParameterSet<S>& parameters, Index block, int side) {
+  void forward_block(const SheafLearnerWeights<const S>& weights, Index block, int side) {
     const std::int32_t* from = blocks_->nodes(block, side);
     const std::int32_t* to = blocks_->nodes(block, 1 - side);
     S* raw = raw_.data() + lane_offset(block, side);
-    const bool deep = !shape_.hidden.empty();
+    const bool deep = shape_.hidden_layers > 0;
     const Index first = deep ? shape_.width : shape_.outputs();
     S* out_of_first = deep ? hidden(0, block, side) : raw;
     for (Index column = 0; column < columns_; column += 4) {
@@ -216,15 +225,15 @@ class SheafLearner {
     }
     if (deep) {
       S* in = out_of_first;
-      for (std::size_t layer = 1; layer < shape_.hidden.size(); ++layer) {
+      for (std::size_t layer = 1; layer < hidden_layers(); ++layer) {
         S* out = hidden(layer, block, side);
-        arc_dense(parameters.data(shape_.hidden[layer]), shape_.width, in, out);
+        arc_dense(weights.hidden[layer].data(), shape_.width, in, out);
         for (Index k = 0; k < shape_.width; ++k) elu(P::load(out + k * W)).store(out + k * W);
         in = out;
       }
-      if (shape_.mean > 0) arc_dense(parameters.data(shape_.mean_weight), shape_.mean, in, raw);
+      if (shape_.mean > 0) arc_dense(weights.mean.data(), shape_.mean, in, raw);
       if (shape_.spread > 0) {
-        arc_dense(parameters.data(shape_.spread_weight), shape_.spread, in, raw + shape_.mean * W);
+        arc_dense(weights.spread.data(), shape_.spread, in, raw + shape_.mean * W);
       }
     }
   }
@@ -261,19 +270,19 @@ class SheafLearner {
   }
 
   /// Derivatives of the first layer's outputs for a chunk of blocks, scattered to arcs.
-  void backward_chunk(const ParameterSet<S>& parameters, Index chunk) {
+  void backward_chunk(const SheafLearnerWeights<const S>& weights, Index chunk) {
     const Index begin = blocks_->block_count() * chunk / chunks_;
     const Index end = blocks_->block_count() * (chunk + 1) / chunks_;
     const Index room = std::max({shape_.width, shape_.outputs(), Index{1}}) * W;
     S* scratch = scratch_.data() + chunk * 4 * room;
-    S* partial = partial_.data() + chunk * (shape_.hidden.empty() ? 0 : deep_weights());
-    if (!shape_.hidden.empty()) std::fill_n(partial, deep_weights(), S(0));
+    S* partial = partial_.data() + chunk * (shape_.hidden_layers == 0 ? 0 : deep_weights());
+    if (shape_.hidden_layers > 0) std::fill_n(partial, deep_weights(), S(0));
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) {
         const S* first_bar = raw_bar(block, side);
         Index first = shape_.outputs();
-        if (!shape_.hidden.empty()) {
-          first_bar = backward_hidden(parameters, block, side, partial, scratch, scratch + room);
+        if (shape_.hidden_layers > 0) {
+          first_bar = backward_hidden(weights, block, side, partial, scratch, scratch + room);
           first = shape_.width;
         }
         const std::int32_t* arcs = blocks_->arcs(block, side);
@@ -302,18 +311,18 @@ class SheafLearner {
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
-  const S* backward_hidden(const ParameterSet<S>& parameters, Index block, int side, S* partial, S* a, S* b) {
-    std::size_t layer = shape_.hidden.size() - 1;
+  const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a, S* b) {
+    std::size_t layer = hidden_layers() - 1;
     const S* in = hidden(layer, block, side);
     S* in_bar = a;
     std::fill_n(in_bar, shape_.width * W, S(0));
     S* weight_bar = partial + static_cast<Index>(layer) * shape_.width * shape_.width;
     if (shape_.mean > 0) {
-      arc_dense_backward(parameters.data(shape_.mean_weight), shape_.mean, in, raw_bar(block, side), in_bar,
+      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar,
                          weight_bar);
     }
     if (shape_.spread > 0) {
-      arc_dense_backward(parameters.data(shape_.spread_weight), shape_.spread, in,
+      arc_dense_backward(weights.spread.data(), shape_.spread, in,
                          raw_bar(block, side) + shape_.mean * W, in_bar, weight_bar + shape_.mean * shape_.width);
     }
     while (true) {
@@ -324,7 +333,7 @@ class SheafLearner {
       S* next_bar = in_bar == a ? b : a;
       std::fill_n(next_bar, shape_.width * W, S(0));
       const S* below = hidden(layer - 1, block, side);
-      arc_dense_backward(parameters.data(shape_.hidden[layer]), shape_.width, below, in_bar, next_bar,
+      arc_dense_backward(weights.hidden[layer].data(), shape_.width, below, in_bar, next_bar,
                          partial + static_cast<Index>(layer - 1) * shape_.width * shape_.width);
       in = below;
       in_bar = next_bar;
@@ -332,26 +341,26 @@ class SheafLearner {
     }
   }
 
-  void sum_deep_gradients(const ParameterSet<S>& parameters, Buffer<S>& gradient) const {
-    if (shape_.hidden.empty()) return;
+  void sum_deep_gradients(const SheafLearnerWeights<S>& weights_bar) const {
+    if (shape_.hidden_layers == 0) return;
     for (Index chunk = 0; chunk < chunks_; ++chunk) {
       const S* partial = partial_.data() + chunk * deep_weights();
-      const auto add = [&](ParameterId id, Index size) {
-        S* out = gradient.data() + parameters.info(id).offset;
+      const auto add = [&](const MatrixView<S>& matrix, Index size) {
+        S* out = matrix.data();
         for (Index i = 0; i < size; ++i) out[i] += partial[i];
         partial += size;
       };
-      for (std::size_t layer = 1; layer < shape_.hidden.size(); ++layer) {
-        add(shape_.hidden[layer], shape_.width * shape_.width);
+      for (std::size_t layer = 1; layer < hidden_layers(); ++layer) {
+        add(weights_bar.hidden[layer], shape_.width * shape_.width);
       }
-      if (shape_.mean > 0) add(shape_.mean_weight, shape_.mean * shape_.width);
-      if (shape_.spread > 0) add(shape_.spread_weight, shape_.spread * shape_.width);
+      if (shape_.mean > 0) add(weights_bar.mean, shape_.mean * shape_.width);
+      if (shape_.spread > 0) add(weights_bar.spread, shape_.spread * shape_.width);
     }
   }
 
   /// projection_ becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
-  void gather_projection_bar(int threads) {
-    parallel_for(threads, graph_->node_count(), 16, [&](Index begin, Index end) {
+  void gather_projection_bar(Execution execution) {
+    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
         // The second half overwrites what filled up the first.
@@ -375,7 +384,7 @@ class SheafLearner {
 
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
-  SheafLearnerShape shape_;
+  SheafLearnerOptions shape_;
   Index columns_ = 0;            ///< outputs of the first layer
   Index half_ = 0, stride_ = 0;  ///< those filled up to groups of four; two such halves
   Buffer<S> weight_, weight_back_, projection_;

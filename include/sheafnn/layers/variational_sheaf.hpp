@@ -1,31 +1,23 @@
 /// \file
 /// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
-/// from the sheaf learner, reparametrised samples into a NetworkSheaf, the KL term, and the backward pass of each.
+/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-#include "sheafnn/bsnn/edge_blocks.hpp"
-#include "sheafnn/bsnn/network_sheaf.hpp"
-#include "sheafnn/bsnn/sheaf_learner.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/sheaf_source.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn {
 
-/// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
-///
-/// Explicit noise is row-major, one row per arc (sorted by source, target): N(0,1) numbers of a diagonal (D) or
-/// general map (D², row-major), or a uniform rotation (D × D, row-major).
-template <class S>
-struct SheafNoise {
-  Stream stream;
-  const S* values = nullptr;
-};
-
+/// Posterior of every incident pair of a graph.
 template <SheafPosterior Posterior, class S>
 class VariationalSheaf {
  public:
@@ -44,8 +36,8 @@ class VariationalSheaf {
         block_sum_(blocks.block_count()) {}
 
   /// Parameters of all incident pairs from the learner's raw outputs.
-  void activate(int threads, const SheafLearner<S>& learner) {
-    for_incident_pairs(threads, [&](Index block, int side) {
+  void activate(Execution execution, const SheafLearner<S>& learner) {
+    for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size];
       load_lanes<raw_size>(learner.raw(block, side), raw);
       q_.activate(raw, parameters);
@@ -53,7 +45,7 @@ class VariationalSheaf {
     });
   }
 
-  /// Draws the maps of one block of edges; for NetworkSheaf::build().
+  /// Draws the maps of one block of edges; for SheafBlocks::build().
   void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) prefetch_lanes<Q::sample_size>(parameter(block, side));
     P noise_of[2][Q::noise_size];
@@ -66,29 +58,29 @@ class VariationalSheaf {
   }
 
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
-  [[nodiscard]] double mean_kl(int threads)
+  [[nodiscard]] double mean_kl(Execution execution)
     requires Q::closed_form_kl
   {
-    return mean_over_pairs(threads, [&](Index block, int side) {
+    return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       return q_.kl(parameters);
     });
   }
   /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
-  [[nodiscard]] double monte_carlo_kl(int threads, const SheafNoise<S>& noise, const NetworkSheaf<Family, S>& sheaf) {
-    return mean_over_pairs(threads, [&](Index block, int side) {
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const SheafBlocks<Family, S>& sheaf) {
+    return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       return q_.log_ratio(parameters, draw_again(noise, block, side, draw),
-                          NetworkSheaf<Family, S>::load_map(sheaf.maps(block, side)));
+                          SheafBlocks<Family, S>::load_map(sheaf.maps(block, side)));
     });
   }
 
   /// Starts a backward pass with the derivative of weight · mean_kl (0 leaves the KL term out).
-  void begin_backward(int threads, double weight) {
+  void begin_backward(Execution execution, double weight) {
     const P share = P(static_cast<S>(per_pair(weight)));
-    for_incident_pairs(threads, [&](Index block, int side) {
+    for_incident_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], bar[Q::gradient_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
@@ -110,8 +102,8 @@ class VariationalSheaf {
   /// The weight of one incident pair in `weight` times a mean over all of them.
   [[nodiscard]] S pair_share(double weight) const noexcept { return static_cast<S>(per_pair(weight)); }
   /// Ends the backward pass: derivatives of the raw outputs, into the learner.
-  void end_backward(int threads, SheafLearner<S>& learner) const {
-    for_incident_pairs(threads, [&](Index block, int side) {
+  void end_backward(Execution execution, SheafLearner<S>& learner) const {
+    for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[raw_size];
       load_lanes<raw_size>(learner.raw(block, side), raw);
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -141,8 +133,8 @@ class VariationalSheaf {
   }
 
   template <class Body>
-  void for_incident_pairs(int threads, const Body& body) const {
-    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
+  void for_incident_pairs(Execution execution, const Body& body) const {
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         body(block, 0);
         body(block, 1);
@@ -150,8 +142,8 @@ class VariationalSheaf {
     });
   }
   template <class Body>
-  [[nodiscard]] double mean_over_pairs(int threads, const Body& body) {
-    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
+  [[nodiscard]] double mean_over_pairs(Execution execution, const Body& body) {
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         double sum = 0;
         for (int side = 0; side < 2; ++side) {

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sheafnn/bsnn/network_sheaf.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -103,7 +103,7 @@ SHEAFNN_INLINE void for_channels(const DiffusionShape<S>& shape, const Body& bod
 
 /// W = S Y for the rows y, w of `nodes` nodes from `first` on.
 template <class Family, class S>
-void scale_rows(const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf, Index first, Index nodes,
+void scale_rows(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf, Index first, Index nodes,
                 const S* y, S* w) {
   constexpr int D = Family::stalk_dimension;
   const Index channels = shape.channels, row = shape.row();
@@ -121,14 +121,14 @@ void scale_rows(const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& s
   });
 }
 
-/// W = S Y: features scaled per node, as diffuse() takes them.
+/// W = S Y: features scaled per node, as apply_laplacian() takes them.
 ///
 /// \param y, w  n × d' × f
 template <class Family, class S>
-void scale_features(int threads, const Graph& graph, const DiffusionShape<S>& shape,
-                    const NetworkSheaf<Family, S>& sheaf, const S* y, S* w) {
+void scale_features(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
+                    const SheafBlocks<Family, S>& sheaf, const S* y, S* w) {
   const Index row = shape.row();
-  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, graph.node_count(), 16, [&](Index begin, Index end) {
     scale_rows<Family>(shape, sheaf, begin, end - begin, y + begin * row, w + begin * row);
   });
 }
@@ -152,11 +152,11 @@ template <class T, class S>
 ///             every place in `nodes` and tile T of channels from c on: once with the N = D learned coordinates
 ///             (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
-void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, const NetworkSheaf<Family, S>& sheaf,
+void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf,
              const NodeSelection& nodes, const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
-  parallel_for(threads, nodes.count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
     for_channels<D>(shape, [&]<class T, Index Fixed>(Index c) {
       const Index channels = Fixed > 0 ? Fixed : shape.channels, row = Fixed > 0 ? D * Fixed : shape.row();
       const Use use_here = use;
@@ -170,7 +170,7 @@ void diffuse(int threads, const Graph& graph, const DiffusionShape<S>& shape, co
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
         detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
         // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows and
-        // blocks are scattered; those that are soon due are fetched while others are multiplied.
+        // blocks are scattered; the next ones are prefetched while others are multiplied.
         const Index first = offset[u], last = offset[u + 1];
         Index arc = first;
         const auto add_neighbour = [&]<bool Transposed>() {
@@ -235,12 +235,12 @@ SHEAFNN_INLINE void load_coordinates(const S* x, Index channels, T* out) {
 ///
 /// \param w, r_bar  n × d' × f
 template <class Family, class S>
-void add_off_diagonal_gradient(int threads, const Graph& graph, const DiffusionShape<S>& shape, const S* w,
-                               const S* r_bar, NetworkSheafGradient<Family, S>& gradient) {
+void add_off_diagonal_gradient(Execution execution, const Graph& graph, const DiffusionShape<S>& shape, const S* w,
+                               const S* r_bar, SheafBlocksGradient<Family, S>& gradient) {
   constexpr int D = Family::stalk_dimension;
   constexpr int size = BlockSizes<Family>::transport;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.edge_count(), 32, [&](Index begin, Index end) {
+  parallel_for(execution, graph.edge_count(), 32, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const Edge* edges = graph.edges().data();
       const Index last_edge = graph.edge_count() - 1;
@@ -275,14 +275,14 @@ struct DiffusionSteps {
 /// \param y_bar       n × d' × f, overwritten
 /// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
-void diffuse_backward(int threads, const Graph& graph, const DiffusionShape<S>& shape,
-                      const NetworkSheaf<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
-                      NetworkSheafGradient<Family, S>& gradient, bool accumulate) {
+void apply_laplacian_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
+                      const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
+                      SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(threads, graph.node_count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, graph.node_count(), 16, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();

@@ -1,5 +1,5 @@
 /// \file
-/// NetworkSheaf: the restriction maps of one layer and what their normalised Laplacian is made of, built W edges
+/// SheafBlocks: the restriction maps of one layer and what their normalised Laplacian is made of, built W edges
 /// at a time, and the backward pass from the derivatives of these parts to those of the maps.
 ///
 /// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev,
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "sheafnn/bsnn/edge_blocks.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -20,30 +20,27 @@
 
 namespace sheafnn {
 
-/// Derivatives that a NetworkSheaf's backward pass reads and writes; one set serves all layers in turn. map_bar
-/// has no room where its numbers are used as they come.
+/// Derivatives that a SheafBlocks's backward pass reads and writes.
 template <RestrictionMapFamily Family, class S>
-struct NetworkSheafGradient {
+struct SheafBlocksGradient {
   using Sizes = BlockSizes<Family>;
 
-  NetworkSheafGradient() = default;
-  NetworkSheafGradient(const Graph& graph, const EdgeBlocks<S>& blocks, bool keep_maps = true)
+  SheafBlocksGradient() = default;
+  SheafBlocksGradient(const Graph& graph, const EdgeBlocks<S>& blocks)
       : off_diagonal_bar(graph.edge_count() * Sizes::transport),
         degree_bar(graph.node_count() * Sizes::gram),
         scale_bar(graph.node_count() * Sizes::gram),
-        map_bar(keep_maps ? blocks.block_count() * 2 * Sizes::map * EdgeBlocks<S>::width : 0),
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
 
   Buffer<S> off_diagonal_bar;  ///< per edge {u, v}, u < v: derivative of L_uv = −Q_e (input)
   Buffer<S> degree_bar;        ///< per node: derivative of D_u (input; the total after backward)
   Buffer<S> scale_bar;         ///< per node: derivative of S_u, not symmetrised (input)
-  Buffer<S> map_bar;           ///< lanes-innermost, per incident pair (output)
   Buffer<S> weight_bar;        ///< lanes-innermost, per edge: derivative of w_e (output, added to)
 };
 
 /// Maps, node scalings and the Laplacian's blocks of one sheaf.
 template <RestrictionMapFamily Family, class S>
-class NetworkSheaf {
+class SheafBlocks {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
@@ -51,13 +48,13 @@ class NetworkSheaf {
   static constexpr int arc_room = row_room(Sizes::triangle);
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
-  using Gradient = NetworkSheafGradient<Family, S>;
+  using Gradient = SheafBlocksGradient<Family, S>;
   /// Room for the Gram matrices of all arcs, which build() needs for a moment.
   using ArcGrams = Buffer<S>;
 
-  NetworkSheaf() = default;
+  SheafBlocks() = default;
   /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
-  NetworkSheaf(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
+  SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
                std::shared_ptr<ArcGrams> arc_grams = nullptr)
       : graph_(&graph),
         blocks_(&blocks),
@@ -100,9 +97,9 @@ class NetworkSheaf {
   /// \param keep_maps      write maps(), which backward() reads
   /// \param fill           called as fill(block, map) for every block, from any thread: sets both sides' Map
   template <class Fill>
-  void build(int threads, const S* weight, bool keep_maps, const Fill& fill) {
+  void build(Execution execution, const S* weight, bool keep_maps, const Fill& fill) {
     S* arc_grams = arc_grams_->data();
-    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         Map map[2];
         fill(block, map);
@@ -121,7 +118,7 @@ class NetworkSheaf {
         store_rows<Sizes::transport>(q.data(), count, transport_.data() + block * W * Sizes::transport);
       }
     });
-    for_node_blocks(threads, [&](Index first, int count) {
+    for_node_blocks(execution, [&](Index first, int count) {
       const Gram<Family, P> degree_block = sum_arcs(first, count);
       store_rows<Sizes::gram>(degree_block.data(), count, degree_block_.data() + first * Sizes::gram);
       const NodeScaling<Family, P> scaling =
@@ -136,8 +133,8 @@ class NetworkSheaf {
   }
 
   /// The same for maps that are there.
-  void build(int threads, const S* weight) {
-    build(threads, weight, false, [this](Index block, Map (&map)[2]) {
+  void build(Execution execution, const S* weight) {
+    build(execution, weight, false, [this](Index block, Map (&map)[2]) {
       for (int side = 0; side < 2; ++side) map[side] = load_map(maps(block, side));
     });
   }
@@ -147,24 +144,17 @@ class NetworkSheaf {
   ///
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>
-  void backward(int threads, const S* weight, Gradient& gradient, const Use& use) const {
-    for_node_blocks(threads, [&](Index first, int count) { backward_scaling(first, count, gradient); });
-    parallel_for(threads, blocks_->block_count(), 2, [&](Index begin, Index end) {
+  void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+    for_node_blocks(execution, [&](Index first, int count) { backward_scaling(first, count, gradient); });
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
     });
   }
-  /// The same, to gradient.map_bar (overwritten).
-  void backward(int threads, const S* weight, Gradient& gradient) const {
-    backward(threads, weight, gradient, [&](Index block, int side, const Map&, const Map& map_bar) {
-      store_map(map_bar, gradient.map_bar.data() + (block * 2 + side) * Sizes::map * W);
-    });
-  }
-
  private:
   /// body(first node, count) for blocks of W nodes.
   template <class Body>
-  void for_node_blocks(int threads, const Body& body) const {
-    parallel_for(threads, graph_->node_count(), W, [&](Index begin, Index end) {
+  void for_node_blocks(Execution execution, const Body& body) const {
+    parallel_for(execution, graph_->node_count(), W, [&](Index begin, Index end) {
       for (Index first = begin; first < end; first += W) {
         body(first, static_cast<int>(std::min<Index>(W, end - first)));
       }

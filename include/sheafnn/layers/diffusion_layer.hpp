@@ -6,68 +6,78 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sheafnn/bsnn/diffusion.hpp"
-#include "sheafnn/bsnn/feature_mixing.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
-#include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn {
 
-/// Weights of a diffusion layer; −1 where the architecture leaves one out.
-struct DiffusionLayerShape {
-  ParameterId left = -1;     ///< A, d' × d'
-  ParameterId right = -1;    ///< B, f × f
-  ParameterId epsilon = -1;  ///< ε, d'
-  bool activation = true;
+/// Which parts a diffusion layer has.
+struct DiffusionOptions {
+  bool left = true;        ///< A, mixing stalk coordinates
+  bool right = true;       ///< B, mixing channels
+  bool activation = true;  ///< ELU
 };
+
+/// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, computes and keeps it for the next one with the same X, or takes
+/// what the last one kept.
+enum class MixedFeatures { compute, compute_and_keep, reuse };
 
 /// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
 template <RestrictionMapFamily Family, class S>
 class DiffusionLayer {
  public:
   DiffusionLayer() = default;
-  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, DiffusionLayerShape shape)
+  /// `graph` and `diffusion` must outlive the layer.
+  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options = {})
       : graph_(&graph),
         diffusion_(&diffusion),
-        shape_(shape),
-        mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, shape.left, shape.right),
+        options_(options),
+        mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
         scaled_(graph.node_count() * diffusion.row()),
         diffused_(scaled_.size()),
         output_(scaled_.size()),
-        partial_(mixing_.chunks().count * most_coordinates) {}
+        partial_(mixing_.chunks().count * max_coordinates) {}
 
-  /// Rows of d' × f, one for each place of the nodes they were asked for.
-  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
+  /// X' at the nodes of the last pass, one row of d' × f each.
+  [[nodiscard]] FeatureView<const S> output() const noexcept {
+    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
 
   /// That of the dropout of X.
   [[nodiscard]] DropoutMask& mask() noexcept { return mixing_.mask(); }
 
-  /// Computes output() at some nodes from x (n × d' × f), which has to stay in place until backward().
-  void forward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf, const S* x,
-               const Dropout& dropout, const NodeSelection& nodes) {
-    input_ = x;
+  /// Computes output() at some nodes from x (n × d' × f), which must not change until backward().
+  ///
+  /// \throws std::invalid_argument  features or weights of another shape
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes) {
+    check(weights, x);
+    input_ = x.data();
     nodes_ = nodes;
-    mix_and_scale(threads, parameters, sheaf, x, dropout, true, scaled_.data());
-    diffuse_and_activate(threads, parameters, sheaf, nodes, x, scaled_.data(), true);
+    mix_and_scale(execution, weights, sheaf, x.data(), dropout, true, scaled_.data());
+    diffuse_and_activate(execution, weights, sheaf, x.data(), scaled_.data(), true);
   }
 
   /// Computes output() without dropout, and nothing that only backward() needs.
   ///
-  /// \param mixed  what is known of Y = (I ⊗ A) X Bᵀ: nothing, nothing but it will be wanted again, or all
-  /// \param w      a buffer of the size of x to work in
-  enum class Mixed { no, wanted, known };
-  void evaluate(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf, const S* x,
-                const NodeSelection& nodes, Mixed mixed, S* w) {
-    if (mixed == Mixed::known) {
-      scale_features<Family>(threads, *graph_, *diffusion_, sheaf, mixing_.output(), w);
+  /// \param w  a buffer of the shape of x, overwritten
+  void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed,
+                const FeatureView<S>& w) {
+    check(weights, x);
+    nodes_ = nodes;
+    if (mixed == MixedFeatures::reuse) {
+      scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
     } else {
-      mix_and_scale(threads, parameters, sheaf, x, Dropout{}, mixed == Mixed::wanted, w);
+      const bool keep = mixed == MixedFeatures::compute_and_keep;
+      mix_and_scale(execution, weights, sheaf, x.data(), Dropout{}, keep, w.data());
     }
-    diffuse_and_activate(threads, parameters, sheaf, nodes, x, w, false);
+    diffuse_and_activate(execution, weights, sheaf, x.data(), w.data(), false);
   }
 
   /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
@@ -76,38 +86,56 @@ class DiffusionLayer {
   /// \param accumulate    add to sheaf_gradient instead of overwriting it
   /// \param output_bar    of the same shape as output(); where that has all nodes, may be x_bar
   /// \param x_bar         n × d' × f, overwritten
-  /// \param y_bar, r_bar  two buffers of the same size to work in; y_bar may be output_bar
-  void backward(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
-                NetworkSheafGradient<Family, S>& sheaf_gradient, bool accumulate, const S* output_bar, S* x_bar,
-                S* y_bar, S* r_bar, Buffer<S>& gradient) {
-    S gain[most_coordinates];
-    gains(parameters, gain);
-    backward_activation(threads, parameters, sheaf, gain, output_bar, x_bar, r_bar, sheaf_gradient, accumulate,
-                        gradient);
-    diffuse_backward<Family>(threads, *graph_, *diffusion_, sheaf, {mixing_.output(), scaled_.data(), r_bar},
-                             y_bar, sheaf_gradient, accumulate);
-    mixing_.backward(threads, parameters, gain, y_bar, x_bar, gradient);
+  /// \param y_bar, r_bar  two buffers of the same shape, overwritten; y_bar may be output_bar
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& y_bar,
+                const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar) {
+    require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
+    require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
+    check_weights(weights_bar);
+    S gain[max_coordinates];
+    gains(weights, gain);
+    backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
+                        accumulate, weights_bar);
+    apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
+                                     {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(), sheaf_gradient,
+                                     accumulate);
+    mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
   }
 
  private:
+  template <class T>
+  void check_weights(const DiffusionWeights<T>& weights) const {
+    const Index d = diffusion_->coordinates, f = diffusion_->channels;
+    if (options_.left) require_shape(weights.left, d, d, "left weights");
+    if (options_.right) require_shape(weights.right, f, f, "right weights");
+    require_size(weights.epsilon, d, "epsilon");
+  }
+  void check(const DiffusionWeights<const S>& weights, const FeatureView<const S>& x) const {
+    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x");
+    check_weights(weights);
+  }
+
   /// w = S (I ⊗ A) dropout(X) Bᵀ.
-  void mix_and_scale(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
+  void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                      const S* x, const Dropout& dropout, bool keep, S* w) {
     const Index row = diffusion_->row();
-    mixing_.forward(threads, parameters, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
+    mixing_.forward(execution, weights, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
       scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
     });
   }
   /// output() from X and W, and R = L W where it is to be kept.
-  void diffuse_and_activate(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
-                            const NodeSelection& nodes, const S* x, const S* w, bool keep) {
+  void diffuse_and_activate(Execution execution, const DiffusionWeights<const S>& weights,
+                            const SheafBlocks<Family, S>& sheaf, const S* x, const S* w, bool keep) {
+    const NodeSelection nodes = nodes_;
     const Index f = diffusion_->channels, row = diffusion_->row();
-    S gain[most_coordinates];
-    gains(parameters, gain);
+    S gain[max_coordinates];
+    gains(weights, gain);
     S* out = output_.data();
     S* diffused = diffused_.data();
-    const bool activation = shape_.activation;
-    diffuse<Family>(threads, *graph_, *diffusion_, sheaf, nodes, w,
+    const bool activation = options_.activation;
+    apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
                     [=, &gain]<class T, int N>(Index place, Index i, Index c, const T* r, const T* z) {
                       const Index in = nodes[place] * row + i * f + c, to = place * row + i * f + c;
                       T step[N];
@@ -125,28 +153,28 @@ class DiffusionLayer {
   }
 
   /// 1 + tanh ε_i.
-  void gains(const ParameterSet<S>& parameters, S* gain) const {
-    const S* epsilon = parameters.data(shape_.epsilon);
+  void gains(const DiffusionWeights<const S>& weights, S* gain) const {
+    const S* epsilon = weights.epsilon.data();
     for (Index i = 0; i < diffusion_->coordinates; ++i) gain[i] = S(1) + std::tanh(epsilon[i]);
   }
 
   /// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄, S̄_u = z̄_u r_uᵀ, and ε̄_i = (1 − tanh² ε_i) Σ_{u, c} x x̄, where x̄ is output_bar or,
-  /// at nodes that were not asked for, 0.
-  void backward_activation(int threads, const ParameterSet<S>& parameters, const NetworkSheaf<Family, S>& sheaf,
-                           const S* gain, const S* output_bar, S* x_bar, S* r_bar,
-                           NetworkSheafGradient<Family, S>& sheaf_gradient, bool accumulate, Buffer<S>& gradient) {
+  /// at nodes that were not computed, 0.
+  void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* gain,
+                           const S* output_bar, S* x_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient,
+                           bool accumulate, const DiffusionWeights<S>& weights_bar) {
     constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
-    const bool activation = shape_.activation;
-    mixing_.chunks().for_each(threads, [&](Index chunk, Index begin, Index end) {
-      S* sum = partial_.data() + chunk * most_coordinates;
+    const bool activation = options_.activation;
+    mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
+      S* sum = partial_.data() + chunk * max_coordinates;
       std::fill_n(sum, d, S(0));
       for_tiles<S>(0, f, [&]<class T>(Index c) {
         const bool add = accumulate || c > 0;
-        T products[most_coordinates];
+        T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
-        Index place = nodes_.place(begin);
+        Index place = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
@@ -186,18 +214,18 @@ class DiffusionLayer {
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
       });
     });
-    S* out = gradient.data() + parameters.info(shape_.epsilon).offset;
+    S* out = weights_bar.epsilon.data();
     for (Index i = 0; i < d; ++i) {
       const S tangent = gain[i] - S(1);
       S sum = S(0);
-      for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * most_coordinates + i];
+      for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * max_coordinates + i];
       out[i] += (S(1) - tangent * tangent) * sum;
     }
   }
 
   const Graph* graph_ = nullptr;
   const DiffusionShape<S>* diffusion_ = nullptr;
-  DiffusionLayerShape shape_;
+  DiffusionOptions options_;
   FeatureMixing<S> mixing_;
   Buffer<S> scaled_;    ///< W = S Y
   Buffer<S> diffused_;  ///< R = L W, before the second scaling

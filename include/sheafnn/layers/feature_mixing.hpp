@@ -9,21 +9,17 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/limits.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
-#include "sheafnn/nn/parameters.hpp"
-#include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn {
-
-/// Most stalk coordinates of a network: a learned stalk and two fixed filters.
-inline constexpr Index most_coordinates = max_stalk_dimension + 2;
 
 /// Sums over nodes in a partition of its own, so that they do not depend on the number of threads.
 struct NodeChunks {
@@ -34,8 +30,8 @@ struct NodeChunks {
   [[nodiscard]] Index end(Index chunk) const noexcept { return nodes * (chunk + 1) / count; }
   /// Calls body(chunk, first node, past the last node).
   template <class Body>
-  void for_each(int threads, const Body& body) const {
-    parallel_for(threads, count, 1, [&](Index from, Index to) {
+  void for_each(Execution execution, const Body& body) const {
+    parallel_for(execution, count, 1, [&](Index from, Index to) {
       for (Index chunk = from; chunk < to; ++chunk) body(chunk, begin(chunk), end(chunk));
     });
   }
@@ -46,8 +42,8 @@ template <class S>
 class FeatureMixing {
  public:
   FeatureMixing() = default;
-  /// \param left, right  A (d' × d') and B (f × f), −1 where the architecture leaves one out
-  FeatureMixing(Index nodes, Index coordinates, Index channels, ParameterId left, ParameterId right)
+  /// \param left, right  are there A (d' × d') and B (f × f)?
+  FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right)
       : coordinates_(coordinates),
         channels_(channels),
         left_(left),
@@ -55,7 +51,7 @@ class FeatureMixing {
         group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
         mask_(nodes * coordinates * channels),
         mixed_(nodes * coordinates * channels),
-        right_transposed_(right >= 0 ? channels * channels : 0) {
+        right_transposed_(right ? channels * channels : 0) {
     const Index partial = gradient_size();
     chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
     partial_.resize(chunks_.count * partial);
@@ -69,32 +65,32 @@ class FeatureMixing {
   /// \param keep    write output(); otherwise only `finish` sees it
   /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
   template <class Finish>
-  void forward(int threads, const ParameterSet<S>& parameters, const S* x, const Dropout& dropout, bool keep,
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout, bool keep,
                const Finish& finish) {
     const Index f = channels_, row = coordinates_ * f;
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
-    if (dropped_) mask_.draw(threads, dropout);
-    output_ = !dropped_ && left_ < 0 && right_ < 0 ? x : mixed_.data();
+    if (dropped_) mask_.draw(execution, dropout);
+    output_ = !dropped_ && !left_ && !right_ ? x : mixed_.data();
     if (output_ == x) {
-      parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
+      parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
         for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), x + u * row);
       });
       return;
     }
-    if (right_ >= 0) transpose_into(f, f, parameters.data(right_), right_transposed_.data(), f);
-    const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
-    parallel_for(threads, chunks_.nodes, 16, [&](Index begin, Index end) {
+    if (right_) transpose_into(f, f, weights.right.data(), right_transposed_.data(), f);
+    const S* left = left_ ? weights.left.data() : nullptr;
+    parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
       S source[scratch_size], product[scratch_size], near[scratch_size];
       for (Index u = begin; u < end; u += group_) {
         const Index nodes = std::min(group_, end - u), size = nodes * row;
         const S* in = dropped_rows(u * row, size, source);
         S* out = keep ? mixed_.data() + u * row : near;
-        if (right_ >= 0) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
+        if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
         if (left != nullptr) {
           multiply_coordinates<false>(left, nodes, in, out);
-        } else if (right_ < 0) {
+        } else if (!right_) {
           std::copy_n(in, size, out);
         }
         finish(u, nodes, static_cast<const S*>(out));
@@ -107,13 +103,12 @@ class FeatureMixing {
   /// \param gain      factor of each stalk coordinate, d'
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
-  /// \param gradient  laid out like the parameters
-  void backward(int threads, const ParameterSet<S>& parameters, const S* gain, const S* y_bar, S* x_bar,
-                Buffer<S>& gradient) {
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar, S* x_bar,
+                const DiffusionWeights<S>& weights_bar) {
     const Index f = channels_, d = coordinates_, row = d * f;
-    const S* left = left_ >= 0 ? parameters.data(left_) : nullptr;
-    const S* right = right_ >= 0 ? parameters.data(right_) : nullptr;
-    chunks_.for_each(threads, [&](Index chunk, Index begin, Index end) {
+    const S* left = left_ ? weights.left.data() : nullptr;
+    const S* right = right_ ? weights.right.data() : nullptr;
+    chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
       S source[scratch_size], product[scratch_size], product_bar[scratch_size];
       S* left_bar = partial_.data() + chunk * gradient_size();
       std::fill_n(left_bar, gradient_size(), S(0));
@@ -139,8 +134,8 @@ class FeatureMixing {
         add_to_input(u * row, size, gain, bar, x_bar);
       }
     });
-    add_partials(left_, d * d, 0, parameters, gradient);
-    add_partials(right_, f * f, left_ >= 0 ? d * d : 0, parameters, gradient);
+    if (left_) add_partials(d * d, 0, weights_bar.left.data());
+    if (right_) add_partials(f * f, left_ ? d * d : 0, weights_bar.right.data());
   }
 
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
@@ -148,10 +143,10 @@ class FeatureMixing {
 
  private:
   /// Numbers of one group of nodes, at most.
-  static constexpr Index scratch_size = most_coordinates * most_channels;
+  static constexpr Index scratch_size = max_coordinates * max_channels;
 
   [[nodiscard]] Index gradient_size() const noexcept {
-    return (left_ >= 0 ? coordinates_ * coordinates_ : 0) + (right_ >= 0 ? channels_ * channels_ : 0);
+    return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
 
   /// Numbers [first, first + size) of dropout(X): in place where nothing is dropped, else in `scratch`.
@@ -189,11 +184,11 @@ class FeatureMixing {
     with_coordinates([&]<int D>() {
       const Index f = channels_, d = D > 0 ? D : coordinates_;
       for_tiles<S>(0, f, [&]<class T>(Index c) {
-        S matrix[most_coordinates * most_coordinates];  // where no store to `out` can change it
+        S matrix[max_coordinates * max_coordinates];  // where no store to `out` can change it
         std::copy_n(a, d * d, matrix);
         for (Index u = 0; u < nodes; ++u) {
           const S* node = in + u * d * f + c;
-          T value[D > 0 ? D : most_coordinates];
+          T value[D > 0 ? D : max_coordinates];
           for (Index j = 0; j < d; ++j) value[j] = load<T>(node + j * f);
           for (Index i = 0; i < d; ++i) {
             T sum = T(Transposed ? matrix[i] : matrix[i * d]) * value[0];
@@ -250,10 +245,7 @@ class FeatureMixing {
     }
   }
 
-  void add_partials(ParameterId id, Index size, Index offset, const ParameterSet<S>& parameters,
-                    Buffer<S>& gradient) const {
-    if (id < 0) return;
-    S* out = gradient.data() + parameters.info(id).offset;
+  void add_partials(Index size, Index offset, S* out) const {
     for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
       const S* in = partial_.data() + chunk * gradient_size() + offset;
       for (Index k = 0; k < size; ++k) out[k] += in[k];
@@ -261,7 +253,7 @@ class FeatureMixing {
   }
 
   Index coordinates_ = 0, channels_ = 0;
-  ParameterId left_ = -1, right_ = -1;
+  bool left_ = false, right_ = false;
   Index group_ = 1;  ///< nodes treated at a time
   NodeChunks chunks_;
   DropoutMask mask_;

@@ -6,22 +6,19 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
-#include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn {
 
-/// Weights of an encoder. The weight (h × p, or h × (p + 1) with degrees) is stored transposed.
-struct EncoderShape {
-  ParameterId weight = -1;
-  ParameterId bias = -1;
+struct EncoderOptions {
   Index width = 0;         ///< h
   bool activation = true;  ///< apply ELU
-  bool degrees = false;    ///< the last input is the node's degree
+  bool degrees = false;    ///< the node's degree is one more input, the last
 };
 
 /// Buffers and passes of one encoder on one graph.
@@ -30,24 +27,24 @@ class Encoder {
  public:
   Encoder() = default;
   /// `input` must outlive the encoder.
-  Encoder(const SparseInput<S>& input, const Graph& graph, EncoderShape shape)
+  Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options)
       : input_(&input),
-        shape_(shape),
+        options_(options),
         entries_(input.entries()),
-        activated_(input.rows() * shape.width),
-        mask_(input.rows() * shape.width),
-        output_(input.rows() * shape.width) {
-    if (!shape.degrees) return;
+        activated_(input.rows() * options.width),
+        mask_(input.rows() * options.width),
+        output_(input.rows() * options.width) {
+    if (!options.degrees) return;
     degree_.resize(input.rows());
     for (Index u = 0; u < input.rows(); ++u) degree_[u] = static_cast<S>(graph.degree(u));
   }
 
   /// n × h, valid after forward().
-  [[nodiscard]] const S* output() const noexcept {
-    return output_is_activated_ ? activated_.data() : output_.data();
+  [[nodiscard]] MatrixView<const S> output() const noexcept {
+    return view(output_is_activated_ ? activated_ : output_);
   }
-  /// The same without dropouts, where the last forward() was asked for it.
-  [[nodiscard]] const S* clean() const noexcept { return entries_dropped_ ? clean_.data() : activated_.data(); }
+  /// The same without dropouts, if the last forward() computed it.
+  [[nodiscard]] MatrixView<const S> clean() const noexcept { return view(entries_dropped_ ? clean_ : activated_); }
 
   /// The masks of the two dropouts.
   [[nodiscard]] DropoutMask& entry_mask() noexcept { return entries_.mask; }
@@ -56,22 +53,24 @@ class Encoder {
   /// Computes output(); inactive dropouts are skipped.
   ///
   /// \param with_clean  compute clean() as well, in the same walk over the features
-  void forward(int threads, const ParameterSet<S>& parameters, const Dropout& input_dropout,
-               const Dropout& dropout, bool with_clean = false) {
-    const Index width = shape_.width, n = input_->rows();
-    const S* weight = parameters.data(shape_.weight);
+  /// \throws std::invalid_argument  weights of another shape
+  void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout = {},
+               const Dropout& dropout = {}, bool with_clean = false) {
+    const Index width = options_.width, n = input_->rows();
+    require_shapes(weights);
+    const S* weight = weights.weight.data();
     const S* degree_weight = weight + input_->columns() * width;
-    const S* bias = parameters.data(shape_.bias);
+    const S* bias = weights.bias.data();
     entries_dropped_ = input_dropout.active();
     const bool clean_apart = with_clean && entries_dropped_;
     output_is_activated_ = !dropout.active();
     factor_ = static_cast<S>(dropout.scale());
-    if (dropout.active()) mask_.draw(threads, dropout);
+    if (dropout.active()) mask_.draw(execution, dropout);
     const auto activate = [&](Index u, S* row) {
       for_tiles<S>(0, width, [&]<class T>(Index c) {
         T value = load<T>(row + c);
-        if (shape_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
-        store(row + c, shape_.activation ? elu(value) : value);
+        if (options_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
+        store(row + c, options_.activation ? elu(value) : value);
       });
     };
     const auto finish = [&](Index begin, Index end) {
@@ -85,45 +84,60 @@ class Encoder {
       });
     };
     if (clean_apart && clean_.empty()) clean_.resize(n * width);
-    if (const Index room = input_->work_size(width, clean_apart ? 2 : 1); work_.size() < room) work_.resize(room);
+    const Index work_size = input_->work_size(width, clean_apart ? 2 : 1);
+    if (work_.size() < work_size) work_.resize(work_size);
     if (!entries_dropped_) {
-      input_->forward(threads, weight, bias, width, activated_.data(), work_.data(), finish);
+      input_->forward(execution, weight, bias, width, activated_.data(), work_.data(), finish);
       used_values_ = input_->values();
       return;
     }
-    entries_.draw(threads, input_dropout);
+    entries_.draw(execution, input_dropout);
     used_values_ = entries_.values.data();
     if (clean_apart) {
-      input_->forward_both(threads, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
+      input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
                            finish);
     } else {
-      input_->forward(threads, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
+      input_->forward(execution, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
     }
   }
 
-  /// Writes the weight's derivatives to `gradient` and adds the bias's; `output_bar` (n × h) is overwritten.
-  void backward(int threads, const ParameterSet<S>& parameters, S* output_bar, Buffer<S>& gradient) {
-    const Index width = shape_.width, n = input_->rows();
-    parallel_for(threads, n * width, 2048, [&](Index begin, Index end) {
+  /// From the derivative of output() (n × h, overwritten) to those of the weights: writes that of W, adds that of b.
+  ///
+  /// \throws std::invalid_argument  views of another shape
+  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
+    const Index width = options_.width, n = input_->rows();
+    require_shapes(weights_bar);
+    require_shape(bar, n, width, "output_bar");
+    S* output_bar = bar.data();
+    parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         T bar = load<T>(output_bar + i);
         if (!output_is_activated_) bar = dropped(bar, mask_.bits(), i, factor_);
-        if (shape_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
+        if (options_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
         store(output_bar + i, bar);
       });
     });
-    S* weight_bar = gradient.data() + parameters.info(shape_.weight).offset;
-    input_->backward(threads, used_values_, output_bar, width, weight_bar);
-    if (shape_.degrees) {
+    S* weight_bar = weights_bar.weight.data();
+    input_->backward(execution, used_values_, output_bar, width, weight_bar);
+    if (options_.degrees) {
       multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
                         weight_bar + input_->columns() * width, width, false);
     }
-    add_column_sums(n, width, output_bar, width, gradient.data() + parameters.info(shape_.bias).offset);
+    add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
   }
 
  private:
+  [[nodiscard]] MatrixView<const S> view(const Buffer<S>& buffer) const noexcept {
+    return {buffer.data(), input_->rows(), options_.width};
+  }
+  template <class T>
+  void require_shapes(const LinearWeights<T>& weights) const {
+    require_shape(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width, "encoder weight");
+    require_size(weights.bias, options_.width, "encoder bias");
+  }
+
   const SparseInput<S>* input_ = nullptr;
-  EncoderShape shape_;
+  EncoderOptions options_;
   Buffer<S> degree_;
   EntryDropout<S> entries_;  ///< stored features after dropout
   Buffer<S> activated_;      ///< ELU output, before dropout

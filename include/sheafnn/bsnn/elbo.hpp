@@ -1,0 +1,57 @@
+/// \file
+/// The training objective: the negative evidence lower bound, per training node and incident pair,
+///
+///     L = (1/K) Σ_k loss(f(X; F_k), y) + λ · KL(q(F | X) ‖ p(F)),   F_1 … F_K ~ q(F | X)
+///
+/// and its derivative. Deterministic models have K = 1 and no second term. Source: paper, "variational inference";
+/// math: "Loss", "KL estimators".
+#pragma once
+
+#include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/network.hpp"
+
+namespace sheafnn {
+
+/// L = loss + kl_weight · kl.
+struct Elbo {
+  double objective = 0;  ///< L
+  double loss = 0;       ///< mean over samples and nodes
+  double kl = 0;         ///< per incident pair
+};
+
+/// Computes L and, in network.gradient(), its derivative with respect to every parameter.
+///
+/// \param nodes  training nodes, in increasing order; pass.nodes are these, or empty for outputs of all nodes
+/// \throws std::invalid_argument  a loss that does not fit the network or the nodes, samples < 1, or what
+///         Network::begin() throws
+template <class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar>
+Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
+          std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
+  network.begin(pass);
+  return elbo_of_begun(network, loss, nodes, options);
+}
+
+/// The same for a network whose pass has begun.
+template <class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar>
+Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
+                   const BackwardOptions& options) {
+  const NodeSelection& rows = network.nodes();
+  check_loss(loss, network.graph().node_count(), network.model().options().classes, rows, nodes);
+  const Index samples = network.sample_count(options.samples);
+  const double share = 1 / static_cast<double>(samples);
+  Elbo r;
+  network.begin_backward(options);
+  for (Index k = 0; k < samples; ++k) {
+    const auto outputs = network.draw(k);  // f(X; F_k)
+    const auto outputs_bar = network.output_bar();
+    r.loss += share * loss.value_and_derivative(network.execution(), outputs, rows, nodes, share, outputs_bar);
+    network.accumulate(outputs_bar);
+  }
+  r.kl = network.finish_backward();
+  r.objective = r.loss + options.kl_weight * r.kl;
+  return r;
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,187 @@
+/// \file
+/// EpochSchedule: in which order, and on which threads, a training evaluates the parameters of epoch t and computes
+/// the objective of epoch t + 1. Both start from the same parameters; nothing here changes a result.
+///
+///   - The embeddings of both, with and without dropout, come from one walk over the features, and a posterior that
+///     depends on no embeddings is computed once.
+///   - On small graphs the evaluation may run beside the training pass, on a network of its own, or everything on one
+///     thread: whichever was fastest in the last epochs.
+///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/fastest_variant.hpp"
+#include "sheafnn/core/parallel.hpp"
+
+namespace sheafnn::detail {
+
+template <class Model>
+class EpochSchedule {
+ public:
+  using S = typename Model::Scalar;
+
+  EpochSchedule(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution)
+      : execution_(execution),
+        variants_(variants_for(model, graph, execution)),
+        fastest_(static_cast<int>(variants_.size())),
+        network_(model, graph, features, execution) {
+    if (variants_.size() > 1) second_network_.emplace(model, graph, features);
+  }
+
+  /// The network that computes objectives.
+  [[nodiscard]] Network<Model>& network() noexcept { return network_; }
+  /// Threads of the loops of the present epoch.
+  [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
+
+  /// Runs objective(network) for the first epoch.
+  template <class Objective>
+  void first(const ForwardPass<S>& pass, const Objective& objective) {
+    share(pass);
+    begin_training(pass);
+    objective(network_);
+  }
+
+  /// To be called when a new epoch starts, before its optimiser step.
+  void begin_epoch() {
+    start_ = Clock::now();
+    variant_ = variants_[static_cast<std::size_t>(fastest_.variant())];
+    network_.set_execution(variant_.execution);
+  }
+
+  /// Runs evaluate(network) with the evaluation's pass begun, then after(), and, while after() returns true,
+  /// objective(network) with the next pass begun.
+  ///
+  /// \param next  the next training pass; null after the last epoch
+  /// \returns what after() returned
+  template <class Evaluate, class After, class Objective>
+  bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate, const After& after,
+           const Objective& objective) {
+    if (next != nullptr) share(*next);
+    if (next == nullptr || !variant_.side_by_side) {
+      begin_evaluation(network_, evaluation, next != nullptr);
+      evaluate(network_);
+      if (!paused(after) || next == nullptr) return false;
+      begin_training(*next);
+      objective(network_);
+    } else {
+      std::atomic<bool> objective_done = false;
+      run_beside(
+          execution_,
+          [&] {
+            begin_evaluation(*second_network_, evaluation, true);
+            evaluate(*second_network_);
+            ForwardPass<S> coming = *next;
+            ++coming.epoch;
+            draw_masks_ahead(coming, [&] { return !objective_done.load(std::memory_order_relaxed); });
+          },
+          [&] {
+            begin_training(*next);
+            objective(network_);
+            objective_done.store(true, std::memory_order_relaxed);
+          });
+      if (!paused(after)) return false;
+    }
+    fastest_.record(std::chrono::duration<double>(Clock::now() - start_).count());
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What after() takes is no part of an epoch's time.
+  template <class After>
+  bool paused(const After& after) {
+    const auto begin = Clock::now();
+    const bool r = after();
+    start_ += Clock::now() - begin;
+    return r;
+  }
+  struct Variant {
+    Execution execution;  ///< of the loops
+    bool side_by_side;    ///< the evaluation beside the training pass
+  };
+  [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const Graph& graph, Execution execution) {
+    constexpr Index small = 1'000'000;
+    if (execution.threads() == 1 || moved_features(model, graph) > small) return {{execution, false}};
+    return {{execution, false}, {execution, true}, {1, false}};
+  }
+
+  /// Computes what the training pass and an evaluation with the same parameters share.
+  void share(const ForwardPass<S>& pass) {
+    auto& parts = network_.parts_;
+    parts.check(pass);
+    parts.bind(true);
+    for_masks(pass, [](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active()) mask.take_ahead();
+    });
+    parts.embed(network_.execution_, pass, true);
+    if (shares_posterior()) parts.source.infer(network_.execution_, parts.source_weights(), {});
+  }
+  /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
+  [[nodiscard]] bool shares_posterior() const {
+    if constexpr (NetworkParts<Model>::is_sampled) {
+      return network_.parts_.source.has_encoder();
+    } else {
+      return false;
+    }
+  }
+  void begin_training(const ForwardPass<S>& pass) {
+    network_.set_pass(pass);
+    network_.start(network_.parts_.embedding.output());
+    if (!shares_posterior()) infer(network_);
+  }
+  /// \param shared  has share() been called with the present parameters?
+  void begin_evaluation(Network<Model>& network, const ForwardPass<S>& pass, bool shared) {
+    if (!shared) {
+      network.begin(pass);
+      return;
+    }
+    network.parts_.bind(false);
+    network.set_pass(pass);
+    network.start(network_.parts_.embedding.clean());
+    if constexpr (NetworkParts<Model>::is_sampled) {
+      if (shares_posterior()) {
+        network.parts_.source.take(network_.parts_.source);
+        return;
+      }
+    }
+    infer(network);
+  }
+  static void infer(Network<Model>& network) {
+    auto& parts = network.parts_;
+    parts.source.infer(network.execution_, parts.source_weights(), network.start_);
+  }
+
+  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
+  template <class Use>
+  void for_masks(const ForwardPass<S>& pass, const Use& use) {
+    auto& parts = network_.parts_;
+    use(parts.embedding.entry_mask(), pass.of_features());
+    use(parts.embedding.mask(), pass.of_hidden());
+    for (Index l = 0; l < parts.layer_count(); ++l) {
+      use(parts.layers[static_cast<std::size_t>(l)].mask(), pass.of_layer(l, 0));
+    }
+    parts.source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, pass.of_learner(sheaf, 0)); });
+  }
+  /// Draws masks of a pass as long as go_on() holds; those that are missing are drawn when they are needed.
+  template <class GoOn>
+  void draw_masks_ahead(const ForwardPass<S>& pass, const GoOn& go_on) {
+    for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active() && go_on()) mask.draw_ahead(dropout);
+    });
+  }
+
+  Execution execution_;
+  std::vector<Variant> variants_;
+  FastestVariant fastest_;
+  Network<Model> network_;
+  std::optional<Network<Model>> second_network_;  ///< for evaluations beside a training pass
+  Variant variant_ = variants_.front();
+  Clock::time_point start_{};
+};
+
+}  // namespace sheafnn::detail

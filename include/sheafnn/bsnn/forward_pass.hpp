@@ -1,0 +1,83 @@
+/// \file
+/// ForwardPass: what a pass of a Network through its model depends on besides weights and features.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/random/stream.hpp"
+
+namespace sheafnn {
+
+/// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
+template <class Model>
+[[nodiscard]] Index moved_features(const Model& model, const Graph& graph) {
+  return (graph.node_count() + graph.arc_count()) * model.hidden_width();
+}
+
+/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
+/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it.
+template <class Model>
+[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
+  constexpr Index worth_a_thread = 16'000;
+  return static_cast<int>(std::clamp<Index>(moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
+}
+
+/// All random numbers of a pass are functions of seed, epoch and sample.
+template <class S>
+struct ForwardPass {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  Index sample = 0;  ///< which sheaf is drawn, 0 … 32767
+  /// Apply dropout and keep what backward() reads. Evaluations draw other sheaves than training does.
+  bool training = false;
+  double input_dropout = 0;  ///< of features, in [0, 1); training only
+  double dropout = 0;        ///< of hidden features, in [0, 1); training only
+  /// Nodes whose outputs are computed, in increasing order; empty: all.
+  std::span<const std::int32_t> nodes = {};
+  /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
+  /// each (see SheafNoise). Empty: none.
+  std::vector<std::span<const S>> noise = {};
+
+  /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner
+  /// of a deterministic model reads, which drops nothing before the first layer.
+  [[nodiscard]] Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
+  [[nodiscard]] Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
+  [[nodiscard]] Dropout of_layer(Index layer, Index draw) const {
+    return dropout_of(Purpose::layer_dropout, dropout, layer, draw);
+  }
+  [[nodiscard]] Dropout of_learner(Index layer, Index draw) const {
+    return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, draw);
+  }
+  /// The stream that sheaf s of a sample is drawn from. Evaluations use the upper half of the sample numbers, so that
+  /// they share no noise with training.
+  [[nodiscard]] Stream of_sheaf(Index s, Index draw) const {
+    return stream(Purpose::sheaf_noise, s, training ? draw : 0x8000 + draw % 0x8000);
+  }
+
+ private:
+  [[nodiscard]] Stream stream(Purpose purpose, Index layer, Index draw) const {
+    return {seed, purpose, epoch, static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(draw)};
+  }
+  [[nodiscard]] Dropout dropout_of(Purpose purpose, double rate, Index layer = 0, Index draw = 0) const {
+    return {training ? rate : 0.0, stream(purpose, layer, draw)};
+  }
+};
+
+/// The KL term of a backward pass.
+struct BackwardOptions {
+  double kl_weight = 0;  ///< λ ≥ 0
+  KlEstimator kl_estimator = KlEstimator::automatic;
+  /// Samples that the loss averages over, ≥ 1: of the Monte Carlo estimate, each has this share.
+  Index samples = 1;
+};
+
+}  // namespace sheafnn

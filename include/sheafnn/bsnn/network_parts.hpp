@@ -1,0 +1,201 @@
+/// \file
+/// NetworkParts: the layers and buffers of a Network, and the checks of what its passes are given.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/node_embedding.hpp"
+#include "sheafnn/layers/output_layer.hpp"
+#include "sheafnn/layers/point_source.hpp"
+#include "sheafnn/layers/variational_source.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn::detail {
+
+template <class Model>
+class EpochSchedule;
+
+/// The sheaf source of a model.
+template <class Posterior, class S>
+struct SheafSourceOf {
+  using type = VariationalSource<Posterior, S>;
+};
+template <class Posterior, class S>
+  requires(is_point_mass<Posterior> || !is_learned<typename Posterior::family>)
+struct SheafSourceOf<Posterior, S> {
+  using type = PointSource<typename Posterior::family, S>;
+};
+
+/// Neither copied nor moved: parts refer to each other.
+template <class Model>
+struct NetworkParts {
+  using Family = typename Model::Family;
+  using Posterior = typename Model::Posterior;
+  using S = typename Model::Scalar;
+  using Source = typename SheafSourceOf<Posterior, S>::type;
+  static constexpr bool is_sampled = Model::bayesian && is_learned<Family>;
+  static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
+
+  NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
+      : model(of),
+        graph(checked(of, on, features)),
+        input(of.options().normalise_features ? normalised(features) : features),
+        blocks(on),
+        shape(on, Family::stalk_dimension, of.options().add_lp, of.options().add_hp, of.options().channels),
+        embedding(input, on, of.layout().encoder, of.layout().second_weight >= 0),
+        source(on, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        output(on.node_count(), shape.row(), of.options().classes) {
+    if constexpr (is_sampled) {
+      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, on, of.layout().sheaf_encoder);
+    }
+    layers.reserve(of.layout().layers.size());
+    for (const DiffusionLayout& layer : of.layout().layers) {
+      layers.emplace_back(on, shape, DiffusionOptions{layer.left >= 0, layer.right >= 0, layer.activation});
+    }
+    for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
+      buffer->resize(on.node_count() * shape.row());
+    }
+    gradient.resize(of.parameters().size());
+  }
+  NetworkParts(const NetworkParts&) = delete;
+  NetworkParts& operator=(const NetworkParts&) = delete;
+
+  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
+  [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
+  /// The sheaf of a layer.
+  [[nodiscard]] const SheafBlocks<Family, S>& sheaf_of(Index layer) const noexcept {
+    return source.stack()[std::min(layer, sheaf_count() - 1)];
+  }
+
+  /// n × h numbers as features.
+  [[nodiscard]] FeatureView<const S> features_of(const MatrixView<const S>& rows) const noexcept {
+    return {rows.data(), rows.rows(), shape.coordinates, shape.channels};
+  }
+  [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) noexcept {
+    return {buffer.data(), graph.node_count(), shape.coordinates, shape.channels};
+  }
+  [[nodiscard]] FeatureView<S> scratch(int i) noexcept { return view(scratch_[i]); }
+  [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
+  [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
+
+  /// Points the views at the parameters, and at the gradient before a training pass.
+  void bind(bool training) {
+    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
+    if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+  }
+  [[nodiscard]] SheafSourceWeights<const S> source_weights() const { return {weights.sheaf_encoder, weights.learners}; }
+  [[nodiscard]] SheafSourceWeights<S> source_weights_bar() const {
+    return {weights_bar.sheaf_encoder, weights_bar.learners};
+  }
+
+  /// \param with_clean  also the embeddings without dropout
+  void embed(Execution execution, const ForwardPass<S>& pass, bool with_clean) {
+    embedding.forward(execution, weights.encoder, weights.second, pass.of_features(), pass.of_hidden(), with_clean);
+  }
+
+  /// Zeros what backward passes add to: all but the encoders' weights, which they write.
+  void clear_gradient() {
+    const ModelLayout& layout = model.layout();
+    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
+      const ParameterInfo& info = model.parameters().info()[id];
+      const bool overwritten = static_cast<ParameterId>(id) == layout.encoder.weight ||
+                               static_cast<ParameterId>(id) == layout.sheaf_encoder.weight;
+      if (!overwritten) std::fill_n(gradient.data() + info.offset, info.size, S(0));
+    }
+  }
+  /// embedding_bar (+)= x_bar.
+  void add_embedding_bar(Execution execution, bool first) {
+    if (first) {
+      std::swap(x_bar, embedding_bar);
+    } else {
+      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
+    }
+  }
+
+  void require_kept() const {
+    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
+  void check(const ForwardPass<S>& pass) const {
+    const auto rate = [](std::string_view name, double value) {
+      require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
+    };
+    rate("input_dropout", pass.input_dropout);
+    rate("dropout", pass.dropout);
+    require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
+    for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
+      const Index u = pass.nodes[i];
+      require(u >= 0 && u < graph.node_count(), concat("nodes[", i, "]"), u,
+              concat("must be between 0 and ", graph.node_count() - 1));
+      require(i == 0 || pass.nodes[i - 1] < u, concat("nodes[", i, "]"), u, "node numbers must increase");
+    }
+    if constexpr (is_sampled) {
+      for (std::size_t i = 0; i < pass.noise.size(); ++i) {
+        require_size(pass.noise[i], graph.arc_count() * Posterior::noise_size, concat("noise[", i, "]"));
+      }
+      require(pass.noise.empty() || static_cast<Index>(pass.noise.size()) >= (pass.sample + 1) * sheaf_count(),
+              "noise", pass.noise.size(), concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
+    } else {
+      require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
+    }
+  }
+  void check(const BackwardOptions& options) const {
+    require(options.kl_weight >= 0 && std::isfinite(options.kl_weight), "kl_weight", options.kl_weight,
+            "must be finite and at least 0");
+    require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
+            "must be between 1 and 32768");
+  }
+
+  const Model& model;
+  const Graph& graph;
+  SparseInput<S> input;
+  EdgeBlocks<S> blocks;
+  DiffusionShape<S> shape;
+  NodeEmbedding<S> embedding;
+  Source source;
+  std::vector<DiffusionLayer<Family, S>> layers;
+  OutputLayer<S> output;
+  NetworkWeights<const S> weights;
+  NetworkWeights<S> weights_bar;
+  Buffer<S> gradient;
+  Buffer<S> x_bar, embedding_bar;
+  bool kept = false;  ///< do the layers hold what a backward pass reads?
+
+ private:
+  static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
+    require(graph.node_count() >= 1, "nodes of the graph", graph.node_count(), "a network needs at least one");
+    require(features.rows() == graph.node_count(), "features.rows", features.rows(),
+            concat("must equal the number of nodes, ", graph.node_count()));
+    require(features.columns() == model.options().features, "features.columns", features.columns(),
+            concat("the model was built for ", model.options().features));
+    return graph;
+  }
+  static NodeFeatures normalised(NodeFeatures features) {
+    features.normalise_rows();
+    return features;
+  }
+  static auto source_state(const Model& model) {
+    if constexpr (is_sampled) {
+      return model.posterior();
+    } else {
+      return PointMap<Family>{model.options().parametrisation};
+    }
+  }
+  static SheafLearnerOptions learner_options(const Model& model) {
+    return model.layout().learners.front();
+  }
+
+  Buffer<S> scratch_[2];
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,83 @@
+/// \file
+/// TrainOptions and TrainResult: what a training is given, and what became of it.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/bsnn/epoch_report.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/nn/adam.hpp"
+
+namespace sheafnn {
+
+/// What the best epoch is chosen by.
+enum class StopOn { loss, accuracy };
+inline constexpr std::array<std::string_view, 2> stop_on_names = {"loss", "accuracy"};
+[[nodiscard]] constexpr std::string_view to_string(StopOn stop_on) {
+  return stop_on_names[static_cast<std::size_t>(stop_on)];
+}
+
+struct TrainOptions {
+  Index epochs = 500;    ///< maximum, ≥ 1
+  Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1
+  StopOn stop_on = StopOn::loss;
+  double learning_rate = 0.01;  ///< > 0
+  double weight_decay = 5e-4;   ///< L2, of all weights but the sheaf learner's, ≥ 0
+  double sheaf_decay = 5e-4;    ///< L2, of the sheaf learner's weights, ≥ 0
+  WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
+  double input_dropout = 0.5;   ///< of features, in [0, 1)
+  double dropout = 0.3;         ///< of hidden features, in [0, 1)
+  KlSchedule kl_schedule = KlSchedule::cyclical;
+  double kl_maximum = 1;  ///< largest λ, ≥ 0
+  KlEstimator kl_estimator = KlEstimator::automatic;
+  Index training_samples = 1;  ///< sheaves drawn per training step, 1 … 1024
+  Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
+  std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
+  int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
+  std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch; must not change the model
+};
+
+/// \throws std::invalid_argument  naming the option, its value and its limit
+inline void validate(const TrainOptions& options) {
+  const auto at_least_one = [](std::string_view name, Index value, Index most) {
+    require(value >= 1 && value <= most, name, value, concat("must be between 1 and ", most));
+  };
+  const auto rate = [](std::string_view name, double value) {
+    require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
+  };
+  const auto not_negative = [](std::string_view name, double value) {
+    require(value >= 0 && std::isfinite(value), name, value, "must be finite and at least 0");
+  };
+  at_least_one("epochs", options.epochs, 1'000'000'000);
+  at_least_one("patience", options.patience, 1'000'000'000);
+  at_least_one("training_samples", options.training_samples, 1024);
+  at_least_one("samples", options.samples, 1024);
+  require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate",
+          options.learning_rate, "must be finite and above 0");
+  not_negative("weight_decay", options.weight_decay);
+  not_negative("sheaf_decay", options.sheaf_decay);
+  not_negative("kl_maximum", options.kl_maximum);
+  rate("input_dropout", options.input_dropout);
+  rate("dropout", options.dropout);
+  require(options.threads >= 0, "threads", options.threads,
+          "must be at least 0 (0: as many as the graph is worth)");
+}
+
+/// Outcome of training. The model ends with the parameters of the best epoch.
+struct TrainResult {
+  Index best_epoch = 0;
+  double validation_loss = 0, validation_accuracy = 0;   ///< of the best epoch
+  double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
+  std::vector<EpochReport> history;
+  double epoch_seconds = 0;     ///< per epoch, on average, without on_epoch
+  double train_seconds = 0;     ///< of that embeddings for both, forward, backward, Adam
+  double evaluate_seconds = 0;  ///< and prediction with `samples` samples; the two may overlap
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,221 @@
+/// \file
+/// TrainingRun: one training from its first epoch to the best one. Epoch t is
+///
+///     θ ← Adam(θ, ∇L_t(θ));   validation loss of θ;   L_{t+1}(θ) and its derivative,
+///
+/// the last two in whatever order EpochSchedule finds fastest.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/bsnn/elbo.hpp"
+#include "sheafnn/bsnn/epoch_schedule.hpp"
+#include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/nn/adam.hpp"
+
+namespace sheafnn::detail {
+
+[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value) {
+  throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
+                                  "; a smaller learning rate may help"));
+}
+
+/// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
+inline void check_finite(const Elbo& elbo, Index epoch) {
+  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the negative log-likelihood", elbo.loss);
+  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl);
+}
+/// … after the step, when it found a gradient that is not finite, …
+template <class S>
+void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch) {
+  for (const ParameterInfo& info : parameters.info()) {
+    for (Index i = info.offset; i < info.offset + info.size; ++i) {
+      const double value = static_cast<double>(gradient[i]);
+      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value);
+    }
+  }
+}
+/// … and after the evaluation that follows the step.
+inline void check_finite(const std::vector<double>& predictions, Index epoch) {
+  for (const double p : predictions) {
+    if (!std::isfinite(p)) throw_diverged(epoch, "a predicted probability", p);
+  }
+}
+
+/// See the file comment. \tparam LossType  a Loss over the model's scalars
+template <class Model, class LossType>
+class TrainingRun {
+ public:
+  using S = typename Model::Scalar;
+
+  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss, const Split& split,
+              const TrainOptions& options)
+      : parameters_(model.parameters()),
+        loss_(loss),
+        split_(split),
+        options_(options),
+        outputs_(model.options().classes),
+        schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
+        adam_(parameters_.size(), options.learning_rate),
+        first_values_(parameters_.values()),
+        best_values_(parameters_.values()),
+        predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
+        best_predictions_(predictions_) {
+    constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
+    result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
+    std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
+               std::back_inserter(evaluated_));
+  }
+
+  /// Whatever goes wrong, the model is left as it was.
+  TrainResult run() {
+    try {
+      return trained();
+    } catch (...) {
+      std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
+      throw;
+    }
+  }
+  /// Mean predictions of the best epoch, n × C; of validation and test nodes.
+  [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using View = MatrixView<const double>;
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  [[nodiscard]] View view(const std::vector<double>& predictions) const {
+    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
+  }
+
+  TrainResult trained() {
+    const auto begin = Clock::now();
+    const auto objective = [&](Network<Model>& network) { compute_objective(network); };
+    prepare(0);
+    schedule_.first(pass_, objective);
+    bool go_on = true;
+    for (Index epoch = 0; go_on; ++epoch) {
+      schedule_.begin_epoch();
+      step(epoch);
+      const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = evaluated_};
+      const bool last = epoch + 1 == options_.epochs;
+      if (!last) prepare(epoch + 1);
+      go_on = schedule_.run(
+          evaluation, last ? nullptr : &pass_, [&](Network<Model>& network) { evaluate(network); },
+          [&] { return finish_epoch(epoch); }, objective);
+    }
+    std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
+    const double count = static_cast<double>(result_.history.size());
+    result_.epoch_seconds = (seconds_since(begin) - callback_seconds_) / count;
+    result_.train_seconds /= count;
+    result_.evaluate_seconds /= count;
+    return std::move(result_);
+  }
+
+  /// The pass and λ of an epoch.
+  void prepare(Index epoch) {
+    pass_.seed = options_.seed;
+    pass_.epoch = static_cast<std::uint32_t>(epoch);
+    pass_.training = true;
+    pass_.input_dropout = options_.input_dropout;
+    pass_.dropout = options_.dropout;
+    pass_.nodes = split_.train;
+    kl_weight_ = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
+  }
+
+  /// L and its derivative.
+  void compute_objective(Network<Model>& network) {
+    const auto start = Clock::now();
+    elbo_ = elbo_of_begun(network, loss_, split_.train, {kl_weight_, options_.kl_estimator, options_.training_samples});
+    result_.train_seconds += seconds_since(start);
+  }
+
+  /// θ ← Adam(θ, ∇L); begins the epoch's report.
+  void step(Index epoch) {
+    const auto start = Clock::now();
+    check_finite(elbo_, epoch);
+    const Buffer<S>& gradient = schedule_.network().gradient();
+    const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
+                                   options_.sheaf_decay, options_.decay);
+    if (!finite) check_finite(parameters_, gradient, epoch);
+    report_ = {epoch, elbo_.objective, elbo_.loss, elbo_.kl, kl_weight_};
+    result_.train_seconds += seconds_since(start);
+  }
+
+  /// Mean predictions over posterior samples with the present parameters, for the report.
+  void evaluate(Network<Model>& network) {
+    const auto start = Clock::now();
+    const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
+    std::fill(predictions_.begin(), predictions_.end(), 0.0);
+    network.draw_samples(options_.samples, [&](const MatrixView<S>& outputs) {
+      loss_.predict(network.execution(), outputs, network.nodes(), sums);
+    });
+    const double count = static_cast<double>(network.sample_count(options_.samples));
+    for (double& p : predictions_) p /= count;
+    check_finite(predictions_, report_.epoch);
+    const Score validation = loss_.score(view(predictions_), split_.validation);
+    report_.validation_loss = validation.loss;
+    report_.validation_accuracy = validation.score;
+    report_.test_accuracy = loss_.score(view(predictions_), split_.test).score;
+    result_.evaluate_seconds += seconds_since(start);
+  }
+
+  /// \returns whether training goes on
+  bool finish_epoch(Index epoch) {
+    result_.history.push_back(report_);
+    keep_if_best();
+    const auto start = Clock::now();
+    if (options_.on_epoch) options_.on_epoch(report_);
+    callback_seconds_ += seconds_since(start);
+    return epoch - result_.best_epoch < options_.patience;
+  }
+
+  void keep_if_best() {
+    const double score = options_.stop_on == StopOn::loss ? report_.validation_loss : -report_.validation_accuracy;
+    const bool better =
+        score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
+    if (!better) return;
+    best_score_ = score;
+    result_.best_epoch = report_.epoch;
+    result_.validation_loss = report_.validation_loss;
+    result_.validation_accuracy = report_.validation_accuracy;
+    result_.test_accuracy = report_.test_accuracy;
+    std::copy(predictions_.begin(), predictions_.end(), best_predictions_.begin());
+    const S* values = parameters_.values().data();
+    S* best = best_values_.data();
+    for (const ParameterInfo& info : parameters_.info()) {  // cut among threads as Adam cuts them
+      parallel_for(schedule_.execution(), info.size, adam_grain, [&](Index begin, Index end) {
+        std::copy(values + info.offset + begin, values + info.offset + end, best + info.offset + begin);
+      });
+    }
+  }
+
+  ParameterSet<S>& parameters_;
+  const LossType& loss_;
+  const Split& split_;
+  const TrainOptions& options_;
+  Index outputs_;  ///< C
+  EpochSchedule<Model> schedule_;
+  Adam<S> adam_;
+  Buffer<S> first_values_, best_values_;
+  std::vector<std::int32_t> evaluated_;  ///< validation and test nodes
+  std::vector<double> predictions_, best_predictions_;
+  ForwardPass<S> pass_;
+  double kl_weight_ = 0;
+  Elbo elbo_;
+  EpochReport report_;
+  TrainResult result_;
+  double best_score_ = std::numeric_limits<double>::infinity();
+  double callback_seconds_ = 0;
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,52 @@
+/// \file
+/// DropoutLayer: dropout(X) of dense features, with its backward pass.
+#pragma once
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
+
+namespace sheafnn {
+
+/// Buffers are allocated when something is dropped for the first time.
+template <class S>
+class DropoutLayer {
+ public:
+  /// \param rows, columns  of X
+  DropoutLayer(Index rows, Index columns) : rows_(rows), columns_(columns), mask_(rows * columns) {}
+
+  /// Computes output() from x, which must not change until backward().
+  ///
+  /// \throws std::invalid_argument  x of another shape
+  void forward(Execution execution, const MatrixView<const S>& x, const Dropout& dropout) {
+    require_shape(x, rows_, columns_, "x");
+    dropped_ = dropout.active();
+    output_ = x;
+    if (!dropped_) return;
+    if (kept_.empty()) kept_.resize(rows_ * columns_);
+    scale_ = dropout.scale();
+    mask_.draw(execution, dropout);
+    apply_dropout(execution, kept_.size(), x.data(), mask_.bits(), scale_, kept_.data());
+    output_ = {kept_.data(), rows_, columns_};
+  }
+  /// x itself while nothing is dropped.
+  [[nodiscard]] const MatrixView<const S>& output() const noexcept { return output_; }
+  [[nodiscard]] bool dropped() const noexcept { return dropped_; }
+
+  /// x_bar += the derivative of x, from that of output(), where they differ.
+  void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const {
+    apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
+  }
+  [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
+
+ private:
+  Index rows_, columns_;
+  Buffer<S> kept_;
+  DropoutMask mask_;
+  MatrixView<const S> output_;
+  double scale_ = 1;
+  bool dropped_ = false;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,94 @@
+/// \file
+/// NodeEmbedding: what the diffusion layers start from, the encoder's output H or, with a second linear layer, H W₂ᵀ + 1 b₂ᵀ
+/// (math: "The model").
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/dense.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn {
+
+/// Buffers and passes of the embeddings of one graph, n × h.
+template <class S>
+class NodeEmbedding {
+ public:
+  /// `input` must outlive the embedding.
+  ///
+  /// \param second_layer  is there a second layer?
+  NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options, bool second_layer)
+      : encoder_(input, graph, options),
+        nodes_(graph.node_count()),
+        width_(options.width),
+        second_(second_layer),
+        transposed_(second_layer ? width_ * width_ : 0) {}
+
+  /// Valid after forward().
+  [[nodiscard]] MatrixView<const S> output() const noexcept { return output_; }
+  /// The same without dropouts, if the last forward() computed it.
+  [[nodiscard]] MatrixView<const S> clean() const noexcept { return clean_; }
+
+  /// The masks of the two dropouts.
+  [[nodiscard]] DropoutMask& entry_mask() noexcept { return encoder_.entry_mask(); }
+  [[nodiscard]] DropoutMask& mask() noexcept { return encoder_.mask(); }
+
+  /// Computes output().
+  ///
+  /// \param second      ignored without a second layer
+  /// \param with_clean  compute clean() as well
+  void forward(Execution execution, const LinearWeights<const S>& first, const LinearWeights<const S>& second,
+               const Dropout& features, const Dropout& hidden, bool with_clean) {
+    encoder_.forward(execution, first, features, hidden, with_clean);
+    output_ = second_layer(execution, second, encoder_.output(), product_);
+    if (!with_clean) return;
+    const bool same = encoder_.clean().data() == encoder_.output().data();
+    clean_ = same ? output_ : second_layer(execution, second, encoder_.clean(), clean_product_);
+  }
+
+  /// From the derivative of output() to those of the weights: writes that of W₁, adds the others.
+  ///
+  /// \param bar   n × h, may be overwritten
+  /// \param work  n × h, overwritten
+  void backward(Execution execution, const LinearWeights<const S>& second, const MatrixView<S>& bar,
+                const MatrixView<S>& work, const LinearWeights<S>& first_bar, const LinearWeights<S>& second_bar) {
+    if (!second_) {
+      encoder_.backward(execution, bar, first_bar);
+      return;
+    }
+    const Index n = nodes_, h = width_;
+    multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h,
+                      second_bar.weight.data(), h, true);
+    add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
+    transpose_into(h, h, second.weight.data(), transposed_.data(), h);
+    multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
+    encoder_.backward(execution, work, first_bar);
+  }
+
+ private:
+  /// \returns x without a second layer, otherwise its product, in `out`, which is allocated when first needed
+  [[nodiscard]] MatrixView<const S> second_layer(Execution execution, const LinearWeights<const S>& weights,
+                                                 const MatrixView<const S>& x, Buffer<S>& out) {
+    if (!second_) return x;
+    const Index n = nodes_, h = width_;
+    require_shape(weights.weight, h, h, "second weight");
+    require_size(weights.bias, h, "second bias");
+    if (out.empty()) out.resize(n * h);
+    for (Index u = 0; u < n; ++u) std::copy_n(weights.bias.data(), h, out.data() + u * h);
+    multiply_dense<S>(execution, n, h, h, {x.data(), h, 1}, weights.weight.data(), h, out.data(), h, true);
+    return {out.data(), n, h};
+  }
+
+  Encoder<S> encoder_;
+  Index nodes_, width_;
+  bool second_;
+  Buffer<S> product_, clean_product_, transposed_;
+  MatrixView<const S> output_, clean_;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,99 @@
+/// \file
+/// OutputLayer: raw outputs of the nodes, Y = X W + 1 bᵀ, with its backward pass (math: "The model"). What they mean,
+/// logits of classes or a prediction, is the loss's business.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/weights.hpp"
+#include "sheafnn/nn/dense.hpp"
+
+namespace sheafnn {
+
+/// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight numbers.
+template <class S>
+class OutputLayer {
+ public:
+  /// \param nodes, inputs, outputs  most rows of X, its width, and C
+  OutputLayer(Index nodes, Index inputs, Index outputs)
+      : inputs_(inputs),
+        outputs_(outputs),
+        stride_((outputs + 7) / 8 * 8),
+        weight_(inputs * stride_),
+        weight_bar_(inputs * stride_),
+        weight_transposed_(outputs * inputs),
+        output_(nodes * stride_),
+        output_bar_(nodes * stride_) {}
+
+  /// Y of the last forward(), rows × C. A loss may work in it.
+  [[nodiscard]] MatrixView<S> output() noexcept { return {output_.data(), rows_, outputs_, stride_}; }
+  [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, outputs_, stride_}; }
+  /// For the derivative of output(), of the same shape.
+  [[nodiscard]] MatrixView<S> output_bar() noexcept { return {output_bar_.data(), rows_, outputs_, stride_}; }
+
+  /// Computes output().
+  ///
+  /// \throws std::invalid_argument  x or weights of another shape
+  void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x) {
+    check(weights);
+    require_shape(x, std::min(x.rows(), output_.size() / stride_), inputs_, "x");
+    rows_ = x.rows();
+    const S* bias = weights.bias.data();
+    for (Index i = 0; i < inputs_; ++i) {
+      std::copy_n(weights.weight.data() + i * outputs_, outputs_, weight_.data() + i * stride_);
+    }
+    parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) std::copy_n(bias, outputs_, output_.data() + u * stride_);
+    });
+    multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
+                      output_.data(), stride_, true);
+  }
+
+  /// From the derivative of output() to that of x (overwritten) and to those of W and b (added to).
+  ///
+  /// \param bar  rows × C: output_bar(), or another view with rows padded alike
+  /// \throws std::invalid_argument  views of another shape
+  void backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
+                const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar) {
+    check(weights_bar);
+    require_shape(x, rows_, inputs_, "x");
+    require_shape(x_bar, rows_, inputs_, "x_bar");
+    const MatrixView<const S> padded = padded_bar(execution, bar);
+    multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
+                      weight_bar_.data(), stride_, false);
+    add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
+    add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
+    transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
+    multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
+                      inputs_, x_bar.data(), x_bar.stride(), false);
+  }
+
+ private:
+  template <class T>
+  void check(const LinearWeights<T>& weights) const {
+    require_shape(weights.weight, inputs_, outputs_, "output weight");
+    require_size(weights.bias, outputs_, "output bias");
+  }
+  /// The derivative of output() in rows of stride_ numbers; a copy of a user's matrix that has others.
+  [[nodiscard]] MatrixView<const S> padded_bar(Execution execution, const MatrixView<const S>& bar) {
+    require_shape(bar, rows_, outputs_, "output_bar");
+    if (bar.data() == output_bar_.data()) return bar;
+    parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        std::copy_n(bar.row(u).data(), outputs_, output_bar_.data() + u * stride_);
+      }
+    });
+    return output_bar();
+  }
+
+  Index inputs_, outputs_, stride_;
+  Index rows_ = 0;                   ///< of the last forward()
+  Buffer<S> weight_, weight_bar_;    ///< inputs × stride
+  Buffer<S> weight_transposed_;      ///< C × inputs
+  Buffer<S> output_, output_bar_;    ///< rows of stride numbers; what pads them in output_bar stays 0
+};
+
+}  // namespace sheafnn

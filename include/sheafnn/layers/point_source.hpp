@@ -1,0 +1,104 @@
+/// \file
+/// PointSource: the sheaves of a deterministic model, F^l = chart(range · tanh(learner_l(dropout(X_l)))), one learner
+/// per sheaf, with the backward pass (math: "The model"). Families without parameters have their fixed maps.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sheafnn/layers/dropout_layer.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/sheaf_source.hpp"
+#include "sheafnn/posterior/point_map.hpp"
+
+namespace sheafnn {
+
+/// Buffers and passes on one graph; see sheaf_source.hpp.
+template <RestrictionMapFamily Family, class S>
+class PointSource {
+ public:
+  using Map = typename SheafBlocks<Family, S>::Map;
+  using P = typename SheafBlocks<Family, S>::P;
+
+  /// `graph` and `blocks` must outlive the source.
+  PointSource(const Graph& graph, const EdgeBlocks<S>& blocks, const PointMap<Family>& point, Index sheaves,
+              Normalisation normalisation, const SheafLearnerOptions& learner)
+      : point_(point), stack_(graph, blocks, sheaves, normalisation) {
+    if constexpr (is_learned<Family>) {
+      learners_.reserve(static_cast<std::size_t>(sheaves));
+      for (Index s = 0; s < sheaves; ++s) {
+        learners_.emplace_back(graph, blocks, learner);
+        inputs_.emplace_back(graph.node_count(), learner.inputs);
+      }
+    }
+  }
+
+  [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
+  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
+  /// Edge weights w_e of a sheaf, lanes-innermost, or null where all are 1.
+  [[nodiscard]] const S* edge_weights(Index sheaf) const noexcept {
+    return learners_.empty() ? nullptr : learners_[static_cast<std::size_t>(sheaf)].edge_weights();
+  }
+  /// Calls use(sheaf, mask) for the masks of the learners' inputs.
+  template <class Use>
+  void for_masks(const Use& use) {
+    for (std::size_t s = 0; s < inputs_.size(); ++s) use(static_cast<Index>(s), inputs_[s].mask());
+  }
+
+  void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&) {}
+
+  /// Builds the sheaf input.sheaf from input.x.
+  void build(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input) {
+    const std::size_t s = static_cast<std::size_t>(input.sheaf);
+    if constexpr (is_learned<Family>) {
+      inputs_[s].forward(execution, input.x, input.dropout);
+      learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
+    }
+    stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep, [&](Index block, Map (&map)[2]) {
+      for (int side = 0; side < 2; ++side) {
+        P raw[detail::array_size(PointMap<Family>::size)];
+        if constexpr (is_learned<Family>) load_lanes<PointMap<Family>::size>(learners_[s].raw(block, side), raw);
+        point_.map(raw, map[side]);
+      }
+    });
+  }
+
+  void begin_backward(Execution, double) {}
+
+  /// From gradient() to the learner's weights and x_bar (n × h, added to).
+  ///
+  /// \param work  n × h, overwritten
+  void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input, double,
+                const MatrixView<S>& x_bar, const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
+    if constexpr (is_learned<Family>) {
+      constexpr int size = PointMap<Family>::size;
+      const std::size_t s = static_cast<std::size_t>(input.sheaf);
+      SheafLearner<S>& learner = learners_[s];
+      gradient().weight_bar.fill(S(0));
+      stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
+                                   [&](Index block, int side, const Map&, const Map& map_bar) {
+                                     P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
+                                     load_lanes<size>(learner.raw(block, side), raw);
+                                     point_.backward(raw, map_bar, raw_bar);
+                                     store_lanes<size>(raw_bar, learner.raw_bar(block, side));
+                                   });
+      learner.set_edge_weights_bar(gradient().weight_bar);
+      const DropoutLayer<S>& layer = inputs_[s];
+      const bool dropped = layer.dropped();
+      learner.backward(execution, weights.learners[s], layer.output(), weights_bar.learners[s],
+                       dropped ? work : x_bar, !dropped);
+      if (dropped) layer.backward(execution, work, x_bar);
+    }
+  }
+
+  void finish_backward(Execution, const SheafSourceWeights<const S>&, const MatrixView<S>&, const MatrixView<S>&,
+                       const SheafSourceWeights<S>&) {}
+
+ private:
+  PointMap<Family> point_;
+  SheafStack<Family, S> stack_;
+  std::vector<SheafLearner<S>> learners_;
+  std::vector<DropoutLayer<S>> inputs_;
+};
+
+}  // namespace sheafnn

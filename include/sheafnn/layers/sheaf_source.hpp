@@ -1,0 +1,63 @@
+/// \file
+/// What the two sheaf sources of a network share: VariationalSource (a posterior over sheaves, for Bayesian models)
+/// and PointSource (a sheaf computed from each layer's features).
+///
+/// A source has infer(), build(), and backwards begin_backward(), backward(), finish_backward(): infer() and
+/// finish_backward() once per pass, the others for every sheaf.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/weights.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/random/stream.hpp"
+
+namespace sheafnn {
+
+/// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
+///
+/// Explicit noise is row-major, one row per arc (sorted by source, target), e.g. N(0, 1) numbers of a diagonal (D) or
+/// general map (D², row-major), or a uniform rotation (D × D, row-major).
+template <class S>
+struct SheafNoise {
+  Stream stream;
+  const S* values = nullptr;
+};
+
+/// What the maps of one sheaf of a pass are made of; a source reads what concerns it.
+template <class S>
+struct SheafInput {
+  Index sheaf = 0;          ///< number of the sheaf, from 0
+  MatrixView<const S> x;    ///< PointSource: features of the layer, n × h
+  Dropout dropout;          ///< PointSource: of x
+  SheafNoise<S> noise;      ///< VariationalSource
+  bool keep = false;        ///< keep what backward() reads
+};
+
+/// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
+template <RestrictionMapFamily Family, class S>
+class SheafStack {
+ public:
+  /// \param count  number of sheaves
+  SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation)
+      : gradient_(graph, blocks) {
+    const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
+    for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
+  }
+  [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
+  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept { return sheaves_[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept {
+    return sheaves_[static_cast<std::size_t>(s)];
+  }
+  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
+
+ private:
+  std::vector<SheafBlocks<Family, S>> sheaves_;
+  SheafBlocksGradient<Family, S> gradient_;
+};
+
+}  // namespace sheafnn

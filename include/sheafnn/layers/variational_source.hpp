@@ -1,0 +1,122 @@
+/// \file
+/// VariationalSource: the sheaves of a Bayesian model. One posterior Q(F | Z) for all sheaves, whose parameters a
+/// sheaf learner predicts from embeddings Z, and a fresh sample F^l ~ Q for every sheaf, with the backward pass.
+///
+///     Z = H, or ELU(X W_mᵀ + b_m) from an encoder of its own;  Q_a = activate(learner(Z)_a) for every arc a
+///
+/// Source: paper, "variational sheaf learner"; math: "The model".
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/sheaf_source.hpp"
+#include "sheafnn/layers/variational_sheaf.hpp"
+
+namespace sheafnn {
+
+/// Buffers and passes on one graph; see sheaf_source.hpp.
+template <SheafPosterior Posterior, class S>
+class VariationalSource {
+ public:
+  using Family = typename Posterior::family;
+  using Map = typename SheafBlocks<Family, S>::Map;
+
+  /// `graph` and `blocks` must outlive the source.
+  VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks, const Posterior& posterior, Index sheaves,
+                    Normalisation normalisation, const SheafLearnerOptions& learner)
+      : stack_(graph, blocks, sheaves, normalisation), learner_(graph, blocks, learner), posterior_(blocks, posterior) {}
+
+  VariationalSource(const VariationalSource&) = delete;
+  VariationalSource& operator=(const VariationalSource&) = delete;
+
+  /// Gives the source an encoder of its own; `features` must outlive it.
+  void add_encoder(const SparseInput<S>& features, const Graph& graph, const EncoderOptions& options) {
+    encoder_.emplace(features, graph, options);
+  }
+  /// Whether Q depends on the embeddings given to infer().
+  [[nodiscard]] bool has_encoder() const noexcept { return encoder_.has_value(); }
+
+  [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
+  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
+  [[nodiscard]] const VariationalSheaf<Posterior, S>& posterior() const noexcept { return inferred_->posterior_; }
+  /// Edge weights w_e, lanes-innermost, or null where all are 1.
+  [[nodiscard]] const S* edge_weights(Index = 0) const noexcept { return inferred_->learner_.edge_weights(); }
+  template <class Use>
+  void for_masks(const Use&) {}
+
+  /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
+  void infer(Execution execution, const SheafSourceWeights<const S>& weights, const MatrixView<const S>& embedding) {
+    z_ = embedding;
+    if (encoder_) {
+      encoder_->forward(execution, weights.encoder);
+      z_ = encoder_->output();
+    }
+    learner_.forward(execution, weights.learners[0], z_);
+    posterior_.activate(execution, learner_);
+    inferred_ = this;
+  }
+  /// Takes Q(F | Z) that another source has computed with the same weights; it must stay as it is.
+  void take(const VariationalSource& other) noexcept { inferred_ = &other; }
+
+  /// Draws the sheaf input.sheaf.
+  void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input) {
+    const VariationalSheaf<Posterior, S>& q = posterior();
+    stack_[input.sheaf].build(execution, edge_weights(), input.keep, [&](Index block, Map (&map)[2]) {
+      q.sample_block(input.noise, block, map);
+    });
+  }
+
+  /// KL(Q ‖ prior), averaged over the incident pairs.
+  [[nodiscard]] double kl(Execution execution)
+    requires Posterior::closed_form_kl
+  {
+    return posterior_.mean_kl(execution);
+  }
+  /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs.
+  [[nodiscard]] double log_ratio(Execution execution, const SheafInput<S>& input) {
+    return posterior_.monte_carlo_kl(execution, input.noise, stack_[input.sheaf]);
+  }
+
+  /// \param kl_weight  factor of kl() in the loss, 0 to leave it out
+  void begin_backward(Execution execution, double kl_weight) {
+    posterior_.begin_backward(execution, kl_weight);
+    gradient().weight_bar.fill(S(0));
+  }
+  /// From gradient() to the derivatives in Q's parameters, which add up.
+  ///
+  /// \param log_ratio_weight  factor of log_ratio(input) in the loss
+  void backward(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input,
+                double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&, const SheafSourceWeights<S>&) {
+    const S share = posterior_.pair_share(log_ratio_weight);
+    stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
+                                 [&](Index block, int side, const Map& map, const Map& map_bar) {
+                                   posterior_.sample_backward(input.noise, block, side, map, map_bar, share);
+                                 });
+  }
+  /// From the derivatives in Q's parameters to those of the weights and, without an encoder of its own, to those of
+  /// the embeddings (n × h, added to).
+  ///
+  /// \param work  n × h, overwritten
+  void finish_backward(Execution execution, const SheafSourceWeights<const S>& weights,
+                       const MatrixView<S>& embedding_bar, const MatrixView<S>& work,
+                       const SheafSourceWeights<S>& weights_bar) {
+    posterior_.end_backward(execution, learner_);
+    learner_.set_edge_weights_bar(gradient().weight_bar);
+    learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
+                      !encoder_);
+    if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
+  }
+
+ private:
+  SheafStack<Family, S> stack_;
+  std::optional<Encoder<S>> encoder_;
+  SheafLearner<S> learner_;
+  VariationalSheaf<Posterior, S> posterior_;
+  MatrixView<const S> z_;
+  const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
+};
+
+}  // namespace sheafnn
