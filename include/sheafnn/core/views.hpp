@@ -32,16 +32,16 @@ class MatrixView {
   }
   /// A view for writing, read.
   template <class U>
-    requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
-  MatrixView(const MatrixView<U>& other) noexcept
-      : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
+    requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  MatrixView(const MatrixView<U>& other)
+  noexcept : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
   /// An Eigen matrix with contiguous rows, or a map of one.
   template <class Derived>
-    requires(Derived::IsRowMajor && std::is_same_v<typename Derived::Scalar, Scalar>)
+    requires(Derived::IsRowMajor&& std::is_same_v<typename Derived::Scalar, Scalar>)
   explicit MatrixView(Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
   template <class Derived>
-    requires(std::is_const_v<T> && Derived::IsRowMajor && std::is_same_v<typename Derived::Scalar, Scalar>)
+    requires(std::is_const_v<T>&& Derived::IsRowMajor&& std::is_same_v<typename Derived::Scalar, Scalar>)
   explicit MatrixView(const Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
 
@@ -79,9 +79,9 @@ class FeatureView {
   }
   /// A view for writing, read.
   template <class U>
-    requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
-  FeatureView(const FeatureView<U>& other) noexcept
-      : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
+    requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  FeatureView(const FeatureView<U>& other)
+  noexcept : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
 
   [[nodiscard]] T* data() const noexcept { return data_; }
   [[nodiscard]] Index nodes() const noexcept { return nodes_; }
@@ -123,10 +123,9 @@ template <class T>
 void require_shape(const FeatureView<T>& features, Index nodes, Index coordinates, Index channels,
                    std::string_view name) {
   if (features.nodes() != nodes || features.coordinates() != coordinates || features.channels() != channels) {
-    throw_invalid_argument(
-        concat("shape of ", name),
-        concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
-        concat("must be ", nodes, " x ", coordinates, " x ", channels));
+    throw_invalid_argument(concat("shape of ", name),
+                           concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
+                           concat("must be ", nodes, " x ", coordinates, " x ", channels));
   }
 }
 /// \throws std::invalid_argument  unless the span has this size
