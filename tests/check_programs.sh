@@ -76,6 +76,12 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
 "$bin/predict" --model model-0.safetensors --dataset unlabelled --output unlabelled.csv > /dev/null
 [ "$(wc -l < unlabelled.csv)" -eq 4 ] || fail "unlabelled.csv has not 3 nodes"
 "$bin/separation" > separation.txt || fail "separation"
+# Each class has half of the members: what is learned is well above 50%.
+for program in own_family own_posterior; do
+  "$bin/$program" > "$program.txt" || fail "$program"
+  awk '/test accuracy/ {n++; if ($NF + 0 < 60) bad = 1} END {exit bad || n == 0}' "$program.txt" \
+    || fail "$program: $(cat "$program.txt")"
+done
 "$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
 [ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
 # No estimate is further than 5 standard errors from the truth (last column; turns of M are never negative).
