@@ -136,8 +136,8 @@ class DiffusionLayer {
     S* diffused = diffused_.data();
     const bool activation = options_.activation;
     apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
-                            [=, &gain]<class T, int N>(Index place, Index i, Index c, const T* r, const T* z) {
-                              const Index in = nodes[place] * row + i * f + c, to = place * row + i * f + c;
+                            [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+                              const Index in = nodes[index] * row + i * f + c, to = index * row + i * f + c;
                               T step[N];
                               SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
                               if (activation) {
@@ -174,11 +174,11 @@ class DiffusionLayer {
         const bool add = accumulate || c > 0;
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
-        Index place = nodes_.lower_bound(begin);
+        Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
-          if (place == nodes_.count() || nodes_[place] != u) {
+          if (index == nodes_.count() || nodes_[index] != u) {
             for (Index i = 0; i < d; ++i) {
               store(x_bar + at + i * f, T(S(0)));
               store(r_bar + at + i * f, T(S(0)));
@@ -186,7 +186,7 @@ class DiffusionLayer {
             if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
             continue;
           }
-          const Index from = place++ * row + c;
+          const Index from = index++ * row + c;
           T r[D], z[D], bar[D], scaled[D];
           load_coordinates<D>(diffused_.data() + from, f, r);
           load_coordinates<D>(output_bar + from, f, bar);

@@ -18,7 +18,7 @@
 namespace sheafnn {
 
 /// Node and arc numbers of every lane. The last block is filled up with copies of the last edge; lane_count()
-/// tells how many lanes of a block are edges.
+/// is the number of lanes of a block that are edges.
 template <class S>
 class EdgeBlocks {
  public:

@@ -142,7 +142,7 @@ class Encoder {
   Buffer<S> degree_;
   EntryDropout<S> entries_;  ///< stored features after dropout
   Buffer<S> activated_;      ///< ELU output, before dropout
-  Buffer<S> clean_;          ///< the same for features without dropout, once it was asked for
+  Buffer<S> clean_;          ///< the same for features without dropout, allocated when first needed
   Buffer<S> work_;           ///< of the input layer
   DropoutMask mask_;
   Buffer<S> output_;

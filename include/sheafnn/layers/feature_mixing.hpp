@@ -60,7 +60,7 @@ class FeatureMixing {
   /// Y of the last forward pass, n × d' × f.
   [[nodiscard]] const S* output() const noexcept { return output_; }
 
-  /// Computes output() from x, which has to stay in place until backward().
+  /// Computes output() from x, which must not change until backward().
   ///
   /// \param keep    write output(); otherwise only `finish` sees it
   /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
@@ -149,7 +149,7 @@ class FeatureMixing {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
 
-  /// Numbers [first, first + size) of dropout(X): in place where nothing is dropped, else in `scratch`.
+  /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const {
     if (!dropped_) return input_ + first;
     for_tiles<S>(0, size, [&]<class T>(Index i) {

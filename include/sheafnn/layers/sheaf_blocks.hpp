@@ -49,7 +49,7 @@ class SheafBlocks {
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = SheafBlocksGradient<Family, S>;
-  /// Room for the Gram matrices of all arcs, which build() needs for a moment.
+  /// A buffer for the Gram matrices of all arcs, used within build() only.
   using ArcGrams = Buffer<S>;
 
   SheafBlocks() = default;

@@ -30,7 +30,7 @@ struct NormalPosterior {
   static constexpr int gradient_size = 2 * size;  ///< μ̄, derivative in log σ
   static constexpr int noise_size = size;         ///< ε
   static constexpr bool closed_form_kl = true;
-  /// Where the chart has an inverse, the map tells z.
+  /// Where the chart has an inverse, z is computed from the map.
   static constexpr bool needs_noise = !requires(const typename Family::template Map<double>& map, double* z) {
     Family::to_coordinates(map, z);
   };
