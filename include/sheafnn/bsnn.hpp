@@ -12,6 +12,7 @@
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph.hpp"
+#include "sheafnn/layers.hpp"
 #include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
