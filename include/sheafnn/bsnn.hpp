@@ -7,6 +7,7 @@
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 
+#include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
