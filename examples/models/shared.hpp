@@ -1,6 +1,6 @@
 /// \file
 /// The parts of the networks that do not depend on the family of maps, compiled once for all models (in
-/// registry.cpp).
+/// shared.cpp).
 #pragma once
 
 #include <sheafnn/layers/encoder.hpp>

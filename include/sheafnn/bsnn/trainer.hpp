@@ -21,22 +21,24 @@ namespace sheafnn {
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
 /// \throws what options.on_epoch throws; after any of these the model is as it was
 template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
-TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
-                  const Split& split, const TrainOptions& options = {}) {
-  validate(options);
-  validate(split, graph.node_count(), "split");
-  static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
-  const NodeSelection all(graph.node_count());
-  for (const auto* nodes : {&split.train, &split.validation, &split.test}) {
-    check_loss(loss, graph.node_count(), model.options().classes, all, *nodes);
+  requires Loss<LossType, typename Model::Scalar> TrainResult train(Model& model, const Graph& graph,
+                                                                    const NodeFeatures& features,
+                                                                    const LossType& loss, const Split& split,
+                                                                    const TrainOptions& options = {}) {
+    validate(options);
+    validate(split, graph.node_count(), "split");
+    static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
+    const NodeSelection all(graph.node_count());
+    for (const auto* nodes : {&split.train, &split.validation, &split.test}) {
+      check_loss(loss, graph.node_count(), model.options().classes, all, *nodes);
+    }
+    detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
+    TrainResult result = run.run();
+    const MatrixView<const double> best(run.best_predictions().data(), graph.node_count(),
+                                        model.options().classes);
+    result.test_nll = loss.score(best, split.test).loss;
+    return result;
   }
-  detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
-  TrainResult result = run.run();
-  const MatrixView<const double> best(run.best_predictions().data(), graph.node_count(), model.options().classes);
-  result.test_nll = loss.score(best, split.test).loss;
-  return result;
-}
 
 /// Trains `model` to classify the nodes of a dataset.
 ///

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn {
@@ -152,8 +152,8 @@ template <class T, class S>
 ///             every place in `nodes` and tile T of channels from c on: once with the N = D learned coordinates
 ///             (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
-void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf,
-             const NodeSelection& nodes, const S* w, const Use& use) {
+void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
+                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
@@ -178,8 +178,9 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
           const S* ahead = x + target[soon] * row;
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
           SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
-          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(
-              sheaf.transport_block(graph.edge_of(arc)), x + target[arc] * row, channels, r);
+          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(
+                                                                                graph.edge_of(arc)),
+                                                                            x + target[arc] * row, channels, r);
         };
         if constexpr (Sizes::transport == D * D && D > 1) {
           for (; arc < last && target[arc] < u; ++arc) add_neighbour.template operator()<true>();
@@ -276,8 +277,8 @@ struct DiffusionSteps {
 /// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
 void apply_laplacian_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                      const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
-                      SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
+                              const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
+                              SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;

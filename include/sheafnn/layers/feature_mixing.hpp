@@ -65,8 +65,8 @@ class FeatureMixing {
   /// \param keep    write output(); otherwise only `finish` sees it
   /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
   template <class Finish>
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout, bool keep,
-               const Finish& finish) {
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
+               bool keep, const Finish& finish) {
     const Index f = channels_, row = coordinates_ * f;
     input_ = x;
     dropped_ = dropout.active();
@@ -103,8 +103,8 @@ class FeatureMixing {
   /// \param gain      factor of each stalk coordinate, d'
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar, S* x_bar,
-                const DiffusionWeights<S>& weights_bar) {
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
+                S* x_bar, const DiffusionWeights<S>& weights_bar) {
     const Index f = channels_, d = coordinates_, row = d * f;
     const S* left = left_ ? weights.left.data() : nullptr;
     const S* right = right_ ? weights.right.data() : nullptr;

@@ -73,8 +73,9 @@ class PointSource {
   /// From gradient() to the learner's weights and x_bar (n × h, added to).
   ///
   /// \param work  n × h, overwritten
-  void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input, double,
-                const MatrixView<S>& x_bar, const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
+  void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input,
+                double, const MatrixView<S>& x_bar, const MatrixView<S>& work,
+                const SheafSourceWeights<S>& weights_bar) {
     if constexpr (is_learned<Family>) {
       constexpr int size = PointMap<Family>::size;
       const std::size_t s = static_cast<std::size_t>(input.sheaf);

@@ -7,12 +7,12 @@
 #include <array>
 #include <cstdint>
 
-#include "sheafnn/layers/edge_blocks.hpp"
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/layers/sheaf_source.hpp"
-#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn {
@@ -71,9 +71,7 @@ class VariationalSheaf {
   }
 
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
-  [[nodiscard]] double mean_kl(Execution execution)
-    requires Q::closed_form_kl
-  {
+  [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -81,7 +79,8 @@ class VariationalSheaf {
     });
   }
   /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const SheafBlocks<Family, S>& sheaf) {
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise,
+                                      const SheafBlocks<Family, S>& sheaf) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -105,7 +104,8 @@ class VariationalSheaf {
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
   /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
-  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
+  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar,
+                       S share) {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
     load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     load_lanes<Q::gradient_size>(gradient(block, side), bar);

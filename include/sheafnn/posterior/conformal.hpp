@@ -27,7 +27,7 @@ struct ConformalPosterior {
   static constexpr int mu = Rotations::parameter_size, sigma = mu + 1, log_sigma = mu + 2;
   static constexpr int parameter_size = mu + 3;  ///< M, κ, μ, σ, log σ
   static constexpr int sample_size = mu + 2;
-  static constexpr int gradient_size = mu + 2;                ///< M̄, κ̄, μ̄, derivative in log σ
+  static constexpr int gradient_size = mu + 2;                  ///< M̄, κ̄, μ̄, derivative in log σ
   static constexpr int noise_size = Rotations::noise_size + 1;  ///< U column by column, ε
   static constexpr bool closed_form_kl = true;
   /// σ is that of log c.

@@ -2,7 +2,7 @@
 /// Priors over coordinates of restriction maps: independent normal distributions.
 ///
 /// A prior of NormalPosterior has mean(k) and deviation(k) of coordinate k. Priors over rotations:
-/// posterior/rotation_priors.hpp.
+/// posterior/rotation_priors.hpp. Source: math: "Priors".
 #pragma once
 
 #include <array>

@@ -49,36 +49,36 @@ namespace sheafnn {
 namespace detail {
 
 template <class Q, class T>
-concept PosteriorOver =
-    requires(const Q& q, const T* in, T* out, const typename Q::family::template Map<T>& map,
-             typename Q::family::template Map<T>& drawn, const Stream& stream, const word_of_t<T>& arc, const T& c) {
-      q.activate(in, out);
-      q.activate_backward(in, in, in, out);
-      q.draw_noise(stream, arc, out);
-      q.sample(in, in, drawn);
-      q.sample_backward(in, in, map, map, c, out);
-      { q.log_ratio(in, in, map) } -> std::convertible_to<T>;
-      q.mean(in, drawn);
-    } && (!Q::closed_form_kl || requires(const Q& q, const T* in, T* out, const T& c) {
-      { q.kl(in) } -> std::convertible_to<T>;
-      q.kl_backward(in, c, out);
-    });
+concept PosteriorOver = requires(const Q& q, const T* in, T* out, const typename Q::family::template Map<T>& map,
+                                 typename Q::family::template Map<T>& drawn, const Stream& stream,
+                                 const word_of_t<T>& arc, const T& c) {
+  q.activate(in, out);
+  q.activate_backward(in, in, in, out);
+  q.draw_noise(stream, arc, out);
+  q.sample(in, in, drawn);
+  q.sample_backward(in, in, map, map, c, out);
+  { q.log_ratio(in, in, map) } -> std::convertible_to<T>;
+  q.mean(in, drawn);
+}
+&&(!Q::closed_form_kl || requires(const Q& q, const T* in, T* out, const T& c) {
+  { q.kl(in) } -> std::convertible_to<T>;
+  q.kl_backward(in, c, out);
+});
 
 }  // namespace detail
 
 /// See the file comment.
 template <class Q>
-concept SheafPosterior =
-    RestrictionMapFamily<typename Q::family> && std::is_trivially_copyable_v<Q> && requires {
-      { Q::name } -> std::convertible_to<std::string_view>;
-      { Q::mean_size } -> std::convertible_to<int>;
-      { Q::spread_size } -> std::convertible_to<int>;
-      { Q::parameter_size } -> std::convertible_to<int>;
-      { Q::sample_size } -> std::convertible_to<int>;
-      { Q::gradient_size } -> std::convertible_to<int>;
-      { Q::noise_size } -> std::convertible_to<int>;
-      { Q::closed_form_kl } -> std::convertible_to<bool>;
-    } && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, Pack<float, 16>>;
+concept SheafPosterior = RestrictionMapFamily<typename Q::family> && std::is_trivially_copyable_v<Q> && requires {
+  { Q::name } -> std::convertible_to<std::string_view>;
+  { Q::mean_size } -> std::convertible_to<int>;
+  { Q::spread_size } -> std::convertible_to<int>;
+  { Q::parameter_size } -> std::convertible_to<int>;
+  { Q::sample_size } -> std::convertible_to<int>;
+  { Q::gradient_size } -> std::convertible_to<int>;
+  { Q::noise_size } -> std::convertible_to<int>;
+  { Q::closed_form_kl } -> std::convertible_to<bool>;
+} && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, Pack<float, 16>>;
 
 /// Numbers first … first + count − 1 of what a posterior's activate() writes, with a name.
 struct ParameterRange {

@@ -35,7 +35,8 @@ struct Conformal : DenseMaps<D> {
     for (int k = 0; k < D * D; ++k) map_bar(k % D, k / D) += factor * map(k % D, k / D);
   }
 
-  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int k) {
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation,
+                                                                    int k) {
     return k < Rotation::coordinate_count ? Rotation::coordinate_range(parametrisation, k) : 1.0;
   }
   template <class T>
