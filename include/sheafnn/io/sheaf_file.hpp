@@ -11,7 +11,8 @@
 /// | maps            | 2m × D × D, 2m × D, 2m × 0 | matrix, diagonal or nothing (F = I) per arc, without edge weight  |
 /// | edge_weights    | m                          | w_e; the restriction map of an arc is w_e times its map           |
 ///
-/// (maps are 2m × 1 where D = 1) and, of a posterior, its spread: 2m × columns under the name of each (NamedMatrix), one column as a vector 2m.
+/// (maps are 2m × 1 where D = 1) and, of a posterior, its spread: 2m × columns under the name of each (NamedMatrix),
+/// one column as a vector 2m.
 #pragma once
 
 #include <cstdint>
