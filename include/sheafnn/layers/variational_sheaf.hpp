@@ -57,6 +57,19 @@ class VariationalSheaf {
     }
   }
 
+  /// The posterior's means of one block of edges.
+  void mean_block(Index block, Map (&map)[2]) const {
+    for (int side = 0; side < 2; ++side) {
+      P parameters[Q::parameter_size];
+      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      q_.mean(parameters, map[side]);
+    }
+  }
+  /// Parameters of a block of edges, lanes-innermost: parameter_size numbers per incident pair.
+  [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
+    return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
+  }
+
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
@@ -117,9 +130,6 @@ class VariationalSheaf {
   static constexpr int raw_size = Q::mean_size + Q::spread_size;
 
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
-    return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
-  }
-  [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
   [[nodiscard]] S* gradient(Index block, int side) noexcept {

@@ -8,6 +8,8 @@
 /// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "The model".
 #pragma once
 
+#include <array>
+
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/posterior/point_map.hpp"
@@ -63,6 +65,7 @@ struct CayleyPosterior {
   static constexpr int gradient_size = D * D + 1;  ///< M̄, κ̄
   static constexpr int noise_size = D * D;         ///< U column by column
   static constexpr bool closed_form_kl = Prior::closed_form;
+  static constexpr std::array spread_parameters = {ParameterRange{"kappa", D * D, 1}};
   template <class T>
   using Map = SquareMatrix<T, D>;
 

@@ -58,6 +58,7 @@ concept FamilyOver = requires(const typename F::template Map<T>& map, typename F
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
+///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
 ///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates).
 template <class F>
 concept RestrictionMapFamily = StalkDimension<F::stalk_dimension> && requires {

@@ -71,6 +71,13 @@ struct Conformal : DenseMaps<D> {
     Rotation::validate(index, Eigen::Matrix<Scalar, D, D>(map / scale));
   }
 
+  /// The same scale times the nearest rotation.
+  template <class Scalar>
+  [[nodiscard]] static SquareMatrix<Scalar, D> nearest(const Eigen::Matrix<Scalar, D, D>& map) {
+    const Scalar scale = std::sqrt(gram(map)(0));
+    return scale * Rotation::template nearest<Scalar>(map / scale);
+  }
+
   /// A uniform rotation times e^x, x ~ N(0, 1).
   template <class Scalar>
   [[nodiscard]] static SquareMatrix<Scalar, D> random_map(const Stream& stream, std::uint32_t id) {
