@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
 # and bad input (one line that names the culprit, exit code 2, nothing written).
-# usage: check_programs.sh FOLDER_OF_PROGRAMS
+# usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
+# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2, SpecialOrthogonal_2 to 4.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
+shift
+models=" $* "
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -91,6 +94,11 @@ refuse 'unlabelled: has no file .*_split_' "${quick[@]}" --dataset unlabelled
 refuse 'channels: 0' "${quick[@]}" --channels 0
 refuse 'stalk-dim' "${quick[@]}" --stalk-dim 6
 refuse 'maps' "${quick[@]}" --maps triangular
+# A program names a model that it was built without, and the option that adds it.
+case $models in
+  '  ' | *' Identity_5 '*) ;;
+  *) refuse 'identity, 5 .*Identity_5.*SHEAFNN_MODELS' "${quick[@]}" --maps identity --stalk-dim 5 ;;
+esac
 refuse 'dropout: 1' "${quick[@]}" --dropout 1
 refuse 'learning_rate: 0' "${quick[@]}" --lr 0
 refuse 'samples: 0' "${quick[@]}" --samples 0
@@ -98,7 +106,7 @@ refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
 refuse 'seeds: 3-1' "${quick[@]}" --seeds 3-1
 refuse 'device: gpu' "${quick[@]}" --device gpu
 refuse 'device: cuda:' "${quick[@]}" --device cuda:
-refuse 'edge_weights' "${quick[@]}" --maps diagonal --edge-weights on
+refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
 refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors

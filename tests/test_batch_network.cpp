@@ -6,8 +6,8 @@
 #include "batch_checks.hpp"
 #include "heavy_tailed_posterior.hpp"
 #include "network_passes.hpp"
-#include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/bsnn/network.hpp"
 
 namespace {
 
@@ -177,7 +177,8 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: a posterior with
   compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
   // The posterior of the family by default, with both estimators.
   compare<Bsnn<Conformal<3>, double>>(small_options(), {.estimator = KlEstimator::automatic}, bound);
-  compare<Bsnn<Conformal<2>, double>>(small_options(), {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
+  compare<Bsnn<Conformal<2>, double>>(small_options(), {.estimator = KlEstimator::monte_carlo, .samples = 2},
+                                      bound);
 }
 
 TEST_CASE("the order of items and groups does not matter to the device's kernels") {

@@ -5,46 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "sheafnn/bsnn/prediction.hpp"
-#include "sheafnn/bsnn/trainer.hpp"
-#include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/batch/prediction.hpp"
-#include "sheafnn/batch/trainer.hpp"
-#include "sheafnn/graph/karate.hpp"
 #include "heavy_tailed_posterior.hpp"
-#include "worst.hpp"
+#include "training_comparison.hpp"
+
+using namespace training_comparison;
 
 namespace {
 
-using namespace sheafnn;
-using batch::HostExecutor;
-
-template <class Model>
-Model karate_model(const Dataset& data, std::uint64_t seed) {
-  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count},
-               seed);
-}
-
-/// Largest relative difference of all numbers of two histories.
-double difference(const std::vector<EpochReport>& a, const std::vector<EpochReport>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    CHECK(a[i].epoch == b[i].epoch);
-    for (const double EpochReport::* field :
-         {&EpochReport::loss, &EpochReport::nll, &EpochReport::kl, &EpochReport::kl_weight,
-          &EpochReport::validation_loss, &EpochReport::validation_accuracy, &EpochReport::test_accuracy}) {
-      worst = test::worse(worst, std::abs(a[i].*field - b[i].*field) / (1e-3 + std::abs(b[i].*field)));
-    }
-  }
-  return worst;
-}
-
-/// The karate club without the labels of some nodes: the first of each set of the first split, and the last one's.
+/// The karate club without the labels of some nodes: the first of each set of the first split, and one more.
 Dataset partly_labelled() {
   Dataset data = karate_club();
   const Split& split = data.splits.at(0);
@@ -53,43 +26,6 @@ Dataset partly_labelled() {
   }
   data.labels[static_cast<std::size_t>(split.train.back())] = -1;
   return data;
-}
-
-/// \param class_weights  of the loss; empty: the dataset is trained as it is
-template <class Model>
-void compare_training(const TrainOptions& options, double bound, const Dataset& data = karate_club(),
-                      const std::vector<double>& class_weights = {}) {
-  Model expected = karate_model<Model>(data, 3), model = karate_model<Model>(data, 3);
-  HostExecutor executor;
-  const Split& split = data.splits.at(0);
-  TrainResult right, result;
-  if (class_weights.empty()) {
-    right = train(expected, data, split, options);
-    result = batch::train(executor, model, data, split, options);
-  } else {
-    const Classification loss(data.labels, class_weights);
-    right = train(expected, data.graph, data.features, loss, split, options);
-    result = batch::train(executor, model, data.graph, data.features, loss, split, options);
-  }
-  CHECK(difference(result.history, right.history) <= bound);
-  CHECK(result.best_epoch == right.best_epoch);
-  CHECK(result.test_accuracy == right.test_accuracy);
-  CHECK(std::abs(result.test_nll - right.test_nll) <= bound * right.test_nll);
-  CHECK(std::abs(result.test_ece - right.test_ece) <= bound);
-  double worst = 0;
-  for (Index i = 0; i < model.parameters().size(); ++i) {
-    worst = test::worse(worst, std::abs(static_cast<double>(model.parameters().values()[i]) -
-                                        static_cast<double>(expected.parameters().values()[i])));
-  }
-  CHECK(worst <= bound);
-
-  const Prediction own = batch::predict(executor, model, data.graph, data.features, {.samples = 5, .seed = 8});
-  const Prediction other = predict(expected, data, {.samples = 5, .seed = 8});
-  CHECK(own.label == other.label);
-  for (std::size_t i = 0; i < own.probabilities.size(); ++i) {
-    worst = test::worse(worst, std::abs(own.probabilities[i] - other.probabilities[i]));
-  }
-  CHECK(worst <= bound);
 }
 
 }  // namespace
@@ -114,10 +50,10 @@ TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") 
 TEST_CASE("training on the device's kernels follows the CPU: unknown labels, class weights") {
   TrainOptions options;
   options.epochs = 20;
-  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, partly_labelled());
-  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, karate_club(), {1, 2.5});
+  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, partly_labelled());
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {1, 2.5});
   options.training_samples = 2;
-  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-11, partly_labelled(), {0.3, 2});
+  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-11, {}, partly_labelled(), {0.3, 2});
 }
 
 TEST_CASE("unknown labels count nowhere, as if their nodes were in no set") {
@@ -255,6 +191,14 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
   CHECK_THROWS_WITH_AS(run({&b, nullptr, {}}), doctest::Contains("trainings[1]"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.dropout = 1}}), doctest::Contains("dropout"),
                        std::invalid_argument);
+  using Prior = NormalPrior<2>;
+  using WithPrior = SheafModel<Diagonal<2>, NormalPosterior<Diagonal<2>, Prior>>;
+  WithPrior one = karate_model<WithPrior>(data, 1, {Prior(0, 1)}),
+            two = karate_model<WithPrior>(data, 1, {Prior(0, 2)});
+  const batch::Training<WithPrior> priors[] = {{&one, &data.splits[0], {.epochs = 2}},
+                                               {&two, &data.splits[0], {.epochs = 2}}};
+  CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, WithPrior>(executor, data, priors)),
+                       doctest::Contains("another posterior"), std::invalid_argument);
   Model other({.features = data.features.columns(), .channels = 4, .layers = 3, .classes = data.class_count}, 1);
   CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"),
                        std::invalid_argument);

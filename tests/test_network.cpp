@@ -147,7 +147,7 @@ void check_schedule(const ModelOptions& options, double input_dropout, double dr
   sheafnn::detail::EpochSchedule<Model> schedule(model, task.graph, task.sparse, 2);
   std::vector<Doubles> gradients;
   const auto objective = [&](Network<Model>& network) {
-    sheafnn::elbo_of_begun(network, loss, task.train, {.samples = 2});
+    sheafnn::detail::elbo_of_begun(network, loss, task.train, {.samples = 2});
     gradients.emplace_back(network.gradient().begin(), network.gradient().end());
   };
   schedule.first(pass_of_epoch(0).forward(), objective);

@@ -57,12 +57,15 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
   bool known = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
-    require(u >= 0 && u < node_count, concat("nodes[", i, "]"), u, concat("must be between 0 and ", node_count - 1));
-    require(i == 0 || nodes[i - 1] < u, concat("nodes[", i, "]"), u, "node numbers must increase");
-    require(rows.contains(u), concat("nodes[", i, "]"), u, "the pass computes no output of this node");
+    const auto refuse = [&](const std::string& reason) {
+      throw_invalid_argument(concat("nodes[", i, "]"), u, reason);
+    };
+    if (u < 0 || u >= node_count) refuse(concat("must be between 0 and ", node_count - 1));
+    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
+    if (!rows.contains(u)) refuse("the pass computes no output of this node");
     known = known || loss.known(u);
   }
-  require(known, "nodes", concat(nodes.size(), " nodes"), "none of them has a known target");
+  if (!known) throw_invalid_argument("nodes", concat(nodes.size(), " nodes"), "none of them has a known target");
 }
 
 namespace detail {
@@ -113,8 +116,9 @@ class Classification {
     if (class_weights_.empty()) return;
     require_size(class_weights_, outputs, "class_weights");
     for (std::size_t c = 0; c < class_weights_.size(); ++c) {
-      require(class_weights_[c] > 0 && std::isfinite(class_weights_[c]), concat("class_weights[", c, "]"),
-              class_weights_[c], "must be positive and finite");
+      if (!(class_weights_[c] > 0) || !std::isfinite(class_weights_[c])) {
+        throw_invalid_argument(concat("class_weights[", c, "]"), class_weights_[c], "must be positive and finite");
+      }
     }
   }
   [[nodiscard]] bool known(Index u) const noexcept { return label(u) >= 0; }
@@ -271,10 +275,13 @@ class Regression {
 
   void validate(Index nodes, Index outputs) const {
     const Index k = targets_.columns();
-    require(targets_.rows() == nodes, "rows of targets", targets_.rows(),
-            concat("must equal the number of nodes, ", nodes));
-    require(outputs == k || outputs == 2 * k, "outputs", outputs,
-            concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
+    if (targets_.rows() != nodes) {
+      throw_invalid_argument("rows of targets", targets_.rows(), concat("must equal the number of nodes, ", nodes));
+    }
+    if (outputs != k && outputs != 2 * k) {
+      throw_invalid_argument("outputs", outputs,
+                             concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
+    }
     for (Index u = 0; u < nodes; ++u) {
       for (Index c = 0; c < k; ++c) {
         if (std::isinf(targets_(u, c))) {

@@ -135,16 +135,21 @@ struct NetworkParts {
     require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
     for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
       const Index u = pass.nodes[i];
-      require(u >= 0 && u < graph.node_count(), concat("nodes[", i, "]"), u,
-              concat("must be between 0 and ", graph.node_count() - 1));
-      require(i == 0 || pass.nodes[i - 1] < u, concat("nodes[", i, "]"), u, "node numbers must increase");
+      if (u < 0 || u >= graph.node_count()) {
+        throw_invalid_argument(concat("nodes[", i, "]"), u, concat("must be between 0 and ", graph.node_count() - 1));
+      }
+      if (i > 0 && pass.nodes[i - 1] >= u) {
+        throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
+      }
     }
     if constexpr (is_sampled) {
       for (std::size_t i = 0; i < pass.noise.size(); ++i) {
         require_size(pass.noise[i], graph.arc_count() * Posterior::noise_size, concat("noise[", i, "]"));
       }
-      require(pass.noise.empty() || static_cast<Index>(pass.noise.size()) >= (pass.sample + 1) * sheaf_count(),
-              "noise", pass.noise.size(), concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
+      if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (pass.sample + 1) * sheaf_count()) {
+        throw_invalid_argument("noise", pass.noise.size(),
+                               concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
+      }
     } else {
       require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
     }

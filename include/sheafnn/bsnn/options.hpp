@@ -130,8 +130,10 @@ template <class Posterior>
   if constexpr (is_point_mass<Posterior>) {
     return true;
   } else {
-    require(Posterior::closed_form_kl || estimator != KlEstimator::closed_form, "kl_estimator",
-            to_string(estimator), concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+    if (!Posterior::closed_form_kl && estimator == KlEstimator::closed_form) {
+      throw_invalid_argument("kl_estimator", to_string(estimator),
+                             concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+    }
     return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
   }
 }

@@ -40,8 +40,10 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   loss.validate(n, outputs);
   validate(split, n, name);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
-    require(std::any_of(nodes.begin(), nodes.end(), [&](std::int32_t u) { return loss.known(u); }),
-            concat(name, ".", part), concat(nodes.size(), " nodes"), "none of them has a known target");
+    if (std::none_of(nodes.begin(), nodes.end(), [&](std::int32_t u) { return loss.known(u); })) {
+      throw_invalid_argument(concat(name, ".", part), concat(nodes.size(), " nodes"),
+                             "none of them has a known target");
+    }
   };
   check(split.train, "train");
   check(split.validation, "validation");

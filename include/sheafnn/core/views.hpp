@@ -113,23 +113,28 @@ class FeatureView {
 /// \throws std::invalid_argument  unless the matrix has this shape; `name` is what messages call it
 template <class T>
 void require_shape(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
-  require(matrix.rows() == rows && matrix.columns() == columns, concat("shape of ", name),
-          concat(matrix.rows(), " x ", matrix.columns()), concat("must be ", rows, " x ", columns));
+  if (matrix.rows() != rows || matrix.columns() != columns) {
+    throw_invalid_argument(concat("shape of ", name), concat(matrix.rows(), " x ", matrix.columns()),
+                           concat("must be ", rows, " x ", columns));
+  }
 }
 /// \throws std::invalid_argument  as above
 template <class T>
 void require_shape(const FeatureView<T>& features, Index nodes, Index coordinates, Index channels,
                    std::string_view name) {
-  require(features.nodes() == nodes && features.coordinates() == coordinates && features.channels() == channels,
-          concat("shape of ", name),
-          concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
-          concat("must be ", nodes, " x ", coordinates, " x ", channels));
+  if (features.nodes() != nodes || features.coordinates() != coordinates || features.channels() != channels) {
+    throw_invalid_argument(
+        concat("shape of ", name),
+        concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
+        concat("must be ", nodes, " x ", coordinates, " x ", channels));
+  }
 }
 /// \throws std::invalid_argument  unless the span has this size
 template <class T>
 void require_size(std::span<T> values, Index size, std::string_view name) {
-  require(static_cast<Index>(values.size()) == size, concat("size of ", name), values.size(),
-          concat("must be ", size));
+  if (static_cast<Index>(values.size()) != size) {
+    throw_invalid_argument(concat("size of ", name), values.size(), concat("must be ", size));
+  }
 }
 
 }  // namespace sheafnn
