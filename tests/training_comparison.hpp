@@ -43,15 +43,25 @@ inline double difference(const std::vector<EpochReport>& a, const std::vector<Ep
 }
 
 /// Both from the same initial parameters: histories, results, parameters and predictions within `bound`.
+///
+/// \param class_weights  of the loss; empty: the dataset is trained as it is
 template <class Model>
-void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {}) {
+void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {},
+                      const Dataset& data = karate_club(), const std::vector<double>& class_weights = {}) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::Posterior::name);
-  const Dataset data = karate_club();
   Model expected = karate_model<Model>(data, 3, posterior), model = karate_model<Model>(data, 3, posterior);
-  const TrainResult right = train(expected, data, data.splits.at(0), options);
   HostExecutor executor;
-  const TrainResult result = batch::train(executor, model, data, data.splits.at(0), options);
+  const Split& split = data.splits.at(0);
+  TrainResult right, result;
+  if (class_weights.empty()) {
+    right = train(expected, data, split, options);
+    result = batch::train(executor, model, data, split, options);
+  } else {
+    const Classification loss(data.labels, class_weights);
+    right = train(expected, data.graph, data.features, loss, split, options);
+    result = batch::train(executor, model, data.graph, data.features, loss, split, options);
+  }
   CHECK(difference(result.history, right.history) <= bound);
   CHECK(result.best_epoch == right.best_epoch);
   CHECK(result.test_accuracy == right.test_accuracy);

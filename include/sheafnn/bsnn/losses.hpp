@@ -173,6 +173,7 @@ class Classification {
   }
 
   [[nodiscard]] std::span<const std::int32_t> labels() const noexcept { return labels_; }
+  [[nodiscard]] std::span<const double> class_weights() const noexcept { return class_weights_; }
   [[nodiscard]] bool weighted() const noexcept { return !class_weights_.empty(); }
 
  private:

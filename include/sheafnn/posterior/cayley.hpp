@@ -135,6 +135,8 @@ struct CayleyPosterior {
     map = detail::matrix_of<D>(parameters);
   }
 
+  friend bool operator==(const CayleyPosterior&, const CayleyPosterior&) = default;
+
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PointMap<SpecialOrthogonal<D>> location_map() const {
     return {parametrisation};

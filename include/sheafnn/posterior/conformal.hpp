@@ -114,6 +114,8 @@ struct ConformalPosterior {
     for (int k = 0; k < D * D; ++k) map(k % D, k / D) = scale * parameters[k];
   }
 
+  friend bool operator==(const ConformalPosterior&, const ConformalPosterior&) = default;
+
  private:
   /// c, log c and R of F = c R.
   template <class T>

@@ -122,6 +122,8 @@ struct NormalPosterior {
     Family::from_coordinates(parameters, map);
   }
 
+  friend bool operator==(const NormalPosterior&, const NormalPosterior&) = default;
+
  private:
   /// z = μ + σ ∘ ε, of the map where the chart can be inverted.
   template <class T>

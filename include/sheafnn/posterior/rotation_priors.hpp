@@ -38,6 +38,7 @@ struct HaarPrior {
   }
   template <class T>
   SHEAFNN_HD void log_density_backward(const SquareMatrix<T, N>&, const T&, SquareMatrix<T, N>&) const {}
+  friend bool operator==(const HaarPrior&, const HaarPrior&) = default;
 };
 
 /// C(M₀, κ₀) for all incident pairs; κ₀ = 0 is the uniform distribution. KL from a Cayley distribution is elementary
@@ -91,6 +92,8 @@ class CayleyPrior {
     const SquareMatrix<T, N> slope = cayley_logpdf_gradient<T, N>(y, location<T>(), concentration<T>()).argument;
     for (int k = 0; k < N * N; ++k) y_bar(k % N, k / N) += weight * slope(k % N, k / N);
   }
+
+  friend bool operator==(const CayleyPrior&, const CayleyPrior&) = default;
 
  private:
   double location_[N * N];  ///< column by column

@@ -106,6 +106,8 @@ struct TangentNormalPosterior {
     map = detail::matrix_of<D>(parameters);
   }
 
+  friend bool operator==(const TangentNormalPosterior&, const TangentNormalPosterior&) = default;
+
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PointMap<SpecialOrthogonal<D>> location_map() const {
     return {parametrisation};
