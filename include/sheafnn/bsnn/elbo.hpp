@@ -49,15 +49,12 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 /// \param nodes  training nodes, in increasing order, among those of the pass
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar> Elbo elbo(Network<Model>& network,
-                                                            const ForwardPass<typename Model::Scalar>& pass,
-                                                            const LossType& loss,
-                                                            std::span<const std::int32_t> nodes,
-                                                            const BackwardOptions& options = {}) {
-    network.begin(pass);
-    check_loss(loss, network.graph().node_count(), network.model().options().classes, network.nodes(), nodes);
-    return detail::elbo_of_begun(network, loss, nodes, options);
-  }
+template <class Model, Loss<typename Model::Scalar> LossType>
+Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
+          std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
+  network.begin(pass);
+  check_loss(loss, network.graph().node_count(), network.model().options().classes, network.nodes(), nodes);
+  return detail::elbo_of_begun(network, loss, nodes, options);
+}
 
 }  // namespace sheafnn
