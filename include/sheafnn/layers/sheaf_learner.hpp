@@ -11,31 +11,16 @@
 
 #include <algorithm>
 
-#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 
 namespace sheafnn {
-
-/// Sizes of a sheaf learner.
-struct SheafLearnerOptions {
-  Index inputs = 0;         ///< h, width of node embeddings
-  Index mean = 0;           ///< raw outputs for the mean
-  Index spread = 0;         ///< raw outputs for the spread (0: deterministic)
-  Index hidden_layers = 0;  ///< with ELU, 0 … 8
-  Index width = 0;          ///< of hidden layers
-  bool edge_weights = false;
-
-  [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
-  /// Rows of weights that read [Z_u ‖ Z_v].
-  [[nodiscard]] Index first_outputs() const noexcept {
-    return (hidden_layers == 0 ? outputs() : width) + (edge_weights ? 1 : 0);
-  }
-};
 
 /// Buffers and passes of one sheaf learner on one graph.
 template <class S>
@@ -85,13 +70,14 @@ class SheafLearner {
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).
   ///
-  /// \throws std::invalid_argument  embeddings of another shape
+  /// \throws std::invalid_argument  embeddings or weights of another shape
   void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z) {
     if (columns_ == 0) return;
     require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+    require_deep(weights);
     assemble(weights);
-    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1}, weight_.data(),
-                      stride_, projection_.data(), stride_, false);
+    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
+                      weight_.data(), stride_, projection_.data(), stride_, false);
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -107,7 +93,7 @@ class SheafLearner {
   ///
   /// \param weights_bar  added to
   /// \param z_bar     n × h; overwritten, or added to when `accumulate`
-  /// \throws std::invalid_argument  embeddings or derivatives of another shape
+  /// \throws std::invalid_argument  embeddings, weights or derivatives of another shape
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate) {
     require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
@@ -116,6 +102,8 @@ class SheafLearner {
       if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
       return;
     }
+    require_deep(weights);
+    require_deep(weights_bar);
     clear_idle_lanes();
     parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
       for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
@@ -125,8 +113,9 @@ class SheafLearner {
     multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
                       projection_.data(), stride_, weight_.data(), stride_, false);
     distribute(weights_bar);
-    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
-                      weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
+    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_,
+                      {projection_.data(), stride_, 1}, weight_back_.data(), shape_.inputs, z_bar.data(),
+                      z_bar.stride(), accumulate);
   }
 
  private:
@@ -139,11 +128,12 @@ class SheafLearner {
   }
   /// Numbers in the weights behind the first layer (only with hidden layers).
   [[nodiscard]] Index deep_weights() const noexcept {
-    return (shape_.hidden_layers - 1) * shape_.width * shape_.width +
-           shape_.outputs() * shape_.width;
+    return (shape_.hidden_layers - 1) * shape_.width * shape_.width + shape_.outputs() * shape_.width;
   }
 
-  [[nodiscard]] std::size_t hidden_layers() const noexcept { return static_cast<std::size_t>(shape_.hidden_layers); }
+  [[nodiscard]] std::size_t hidden_layers() const noexcept {
+    return static_cast<std::size_t>(shape_.hidden_layers);
+  }
 
   /// Calls body(matrix, first column) for the matrices that read [Z_u ‖ Z_v].
   template <class T, class Body>
@@ -151,7 +141,7 @@ class SheafLearner {
     Index column = 0;
     const auto visit = [&](const MatrixView<T>& matrix, Index rows, const char* name) {
       if (rows == 0) return;
-      require_shape(matrix, rows, 2 * shape_.inputs, name);
+      require_array(matrix, rows, 2 * shape_.inputs, name);
       body(matrix, column);
       column += rows;
     };
@@ -162,6 +152,16 @@ class SheafLearner {
       visit(weights.hidden[0], shape_.width, "hidden weights");
     }
     visit(weights.edge, shape_.edge_weights ? 1 : 0, "edge weights");
+  }
+
+  /// Checks the weights behind the first layer.
+  template <class T>
+  void require_deep(const SheafLearnerWeights<T>& weights) const {
+    const Index width = shape_.width, mean = shape_.mean, spread = shape_.spread;
+    for (std::size_t k = 1; k < hidden_layers(); ++k)
+      require_array(weights.hidden[k], width, width, "hidden weights");
+    if (hidden_layers() > 0 && mean > 0) require_array(weights.mean, mean, width, "mean weights");
+    if (hidden_layers() > 0 && spread > 0) require_array(weights.spread, spread, width, "spread weights");
   }
 
   /// weight_ (h × stride: source columns, then target columns, each filled up to groups of four) and its transpose
@@ -199,8 +199,10 @@ class SheafLearner {
     const S* source = projection_.data() + column;
     const S* target = source + half_;
     P other[4];
-    rows_to_lanes<4>(W, [&](int lane) { return source + from[lane] * stride_; }, sum);
-    rows_to_lanes<4>(W, [&](int lane) { return target + to[lane] * stride_; }, other);
+    rows_to_lanes<4>(
+        W, [&](int lane) { return source + from[lane] * stride_; }, sum);
+    rows_to_lanes<4>(
+        W, [&](int lane) { return target + to[lane] * stride_; }, other);
     SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) sum[k] += other[k];
   }
 
@@ -311,19 +313,19 @@ class SheafLearner {
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
-  const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a, S* b) {
+  const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a,
+                           S* b) {
     std::size_t layer = hidden_layers() - 1;
     const S* in = hidden(layer, block, side);
     S* in_bar = a;
     std::fill_n(in_bar, shape_.width * W, S(0));
     S* weight_bar = partial + static_cast<Index>(layer) * shape_.width * shape_.width;
     if (shape_.mean > 0) {
-      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar,
-                         weight_bar);
+      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar, weight_bar);
     }
     if (shape_.spread > 0) {
-      arc_dense_backward(weights.spread.data(), shape_.spread, in,
-                         raw_bar(block, side) + shape_.mean * W, in_bar, weight_bar + shape_.mean * shape_.width);
+      arc_dense_backward(weights.spread.data(), shape_.spread, in, raw_bar(block, side) + shape_.mean * W, in_bar,
+                         weight_bar + shape_.mean * shape_.width);
     }
     while (true) {
       for (Index k = 0; k < shape_.width; ++k) {
