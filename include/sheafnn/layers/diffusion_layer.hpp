@@ -108,8 +108,8 @@ class DiffusionLayer {
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {
     const Index d = diffusion_->coordinates, f = diffusion_->channels;
-    if (options_.left) require_shape(weights.left, d, d, "left weights");
-    if (options_.right) require_shape(weights.right, f, f, "right weights");
+    if (options_.left) require_array(weights.left, d, d, "left weights");
+    if (options_.right) require_array(weights.right, f, f, "right weights");
     require_size(weights.epsilon, d, "epsilon");
   }
   void check(const DiffusionWeights<const S>& weights, const FeatureView<const S>& x) const {

@@ -20,7 +20,7 @@ class DropoutLayer {
   ///
   /// \throws std::invalid_argument  x of another shape
   void forward(Execution execution, const MatrixView<const S>& x, const Dropout& dropout) {
-    require_shape(x, rows_, columns_, "x");
+    require_array(x, rows_, columns_, "x");
     dropped_ = dropout.active();
     output_ = x;
     if (!dropped_) return;
@@ -35,7 +35,11 @@ class DropoutLayer {
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
 
   /// x_bar += the derivative of x, from that of output(), where they differ.
+  ///
+  /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const {
+    require_array(bar, rows_, columns_, "output_bar");
+    require_array(x_bar, rows_, columns_, "x_bar");
     apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
   }
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }

@@ -107,7 +107,7 @@ class Encoder {
   void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
     const Index width = options_.width, n = input_->rows();
     require_shapes(weights_bar);
-    require_shape(bar, n, width, "output_bar");
+    require_array(bar, n, width, "output_bar");
     S* output_bar = bar.data();
     parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
@@ -132,8 +132,7 @@ class Encoder {
   }
   template <class T>
   void require_shapes(const LinearWeights<T>& weights) const {
-    require_shape(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width,
-                  "encoder weight");
+    require_array(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width, "encoder weight");
     require_size(weights.bias, options_.width, "encoder bias");
   }
 

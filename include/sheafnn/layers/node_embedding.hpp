@@ -42,6 +42,7 @@ class NodeEmbedding {
   ///
   /// \param second      ignored without a second layer
   /// \param with_clean  compute clean() as well
+  /// \throws std::invalid_argument  weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& first, const LinearWeights<const S>& second,
                const Dropout& features, const Dropout& hidden, bool with_clean) {
     encoder_.forward(execution, first, features, hidden, with_clean);
@@ -55,6 +56,7 @@ class NodeEmbedding {
   ///
   /// \param bar   n × h, may be overwritten
   /// \param work  n × h, overwritten
+  /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const LinearWeights<const S>& second, const MatrixView<S>& bar,
                 const MatrixView<S>& work, const LinearWeights<S>& first_bar, const LinearWeights<S>& second_bar) {
     if (!second_) {
@@ -62,6 +64,10 @@ class NodeEmbedding {
       return;
     }
     const Index n = nodes_, h = width_;
+    require_array(bar, n, h, "output_bar");
+    require_array(work, n, h, "work");
+    require_second(second);
+    require_second(second_bar);
     multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h,
                       second_bar.weight.data(), h, true);
     add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
@@ -71,13 +77,17 @@ class NodeEmbedding {
   }
 
  private:
+  template <class T>
+  void require_second(const LinearWeights<T>& weights) const {
+    require_array(weights.weight, width_, width_, "second weight");
+    require_size(weights.bias, width_, "second bias");
+  }
   /// \returns x without a second layer, otherwise its product, in `out`, which is allocated when first needed
   [[nodiscard]] MatrixView<const S> second_layer(Execution execution, const LinearWeights<const S>& weights,
                                                  const MatrixView<const S>& x, Buffer<S>& out) {
     if (!second_) return x;
     const Index n = nodes_, h = width_;
-    require_shape(weights.weight, h, h, "second weight");
-    require_size(weights.bias, h, "second bias");
+    require_second(weights);
     if (out.empty()) out.resize(n * h);
     for (Index u = 0; u < n; ++u) std::copy_n(weights.bias.data(), h, out.data() + u * h);
     multiply_dense<S>(execution, n, h, h, {x.data(), h, 1}, weights.weight.data(), h, out.data(), h, true);

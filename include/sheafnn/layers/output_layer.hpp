@@ -58,6 +58,7 @@ class OutputLayer {
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
                 const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar) {
+    check(weights);
     check(weights_bar);
     require_shape(x, rows_, inputs_, "x");
     require_shape(x_bar, rows_, inputs_, "x_bar");
@@ -74,7 +75,7 @@ class OutputLayer {
  private:
   template <class T>
   void check(const LinearWeights<T>& weights) const {
-    require_shape(weights.weight, inputs_, outputs_, "output weight");
+    require_array(weights.weight, inputs_, outputs_, "output weight");
     require_size(weights.bias, outputs_, "output bias");
   }
   /// The derivative of output() in rows of stride_ numbers; a copy of a user's matrix that has others.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -141,7 +142,7 @@ class SheafDiffusionLayer {
                 const DiffusionWeights<S>& weights_bar, std::span<S> edge_weights_bar = {}) {
     if (!kept_) throw std::logic_error("backward: a forward pass has to come before it");
     if (!maps_bar.empty()) require_shape(maps_bar, graph_->arc_count(), Family::map_size, "maps_bar");
-    check(weights_bar, !weights_bar.left.empty(), !weights_bar.right.empty(), !weights_bar.epsilon.empty());
+    check(weights_bar, !weights_bar.left.empty(), !weights_bar.right.empty(), !weights_bar.epsilon.empty(), "_bar");
     if (!edge_weights_bar.empty()) {
       require_size(edge_weights_bar, graph_->edge_count(), "edge_weights_bar");
       require(weighted_, "edge_weights_bar", "a derivative", "the forward pass had no edge weights");
@@ -177,15 +178,15 @@ class SheafDiffusionLayer {
     return options;
   }
   template <class T>
-  void check(const DiffusionWeights<T>& weights, bool left, bool right, bool epsilon) const {
+  void check(const DiffusionWeights<T>& weights, bool left, bool right, bool epsilon, const char* suffix) const {
     const Index d = coordinates(), a = options_.left ? d : 0, b = options_.right ? options_.channels : 0;
-    if (left) require_shape(weights.left, a, a, "left weights");
-    if (right) require_shape(weights.right, b, b, "right weights");
-    if (epsilon) require_size(weights.epsilon, d, "epsilon");
+    if (left) require_shape(weights.left, a, a, std::string("left weights") + suffix);
+    if (right) require_shape(weights.right, b, b, std::string("right weights") + suffix);
+    if (epsilon) require_size(weights.epsilon, d, std::string("epsilon") + suffix);
   }
   /// Copies the weights, which backward() reads.
   void keep(const DiffusionWeights<const S>& weights) {
-    check(weights, options_.left, options_.right, true);
+    check(weights, options_.left, options_.right, true, "");
     if (options_.left) weights_.left = weights.left.eigen();
     if (options_.right) weights_.right = weights.right.eigen();
     weights_.epsilon =

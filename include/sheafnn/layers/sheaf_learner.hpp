@@ -15,27 +15,12 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 
 namespace sheafnn {
-
-/// Sizes of a sheaf learner.
-struct SheafLearnerOptions {
-  Index inputs = 0;         ///< h, width of node embeddings
-  Index mean = 0;           ///< raw outputs for the mean
-  Index spread = 0;         ///< raw outputs for the spread (0: deterministic)
-  Index hidden_layers = 0;  ///< with ELU, 0 … 8
-  Index width = 0;          ///< of hidden layers
-  bool edge_weights = false;
-
-  [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
-  /// Rows of weights that read [Z_u ‖ Z_v].
-  [[nodiscard]] Index first_outputs() const noexcept {
-    return (hidden_layers == 0 ? outputs() : width) + (edge_weights ? 1 : 0);
-  }
-};
 
 /// Buffers and passes of one sheaf learner on one graph.
 template <class S>
@@ -85,10 +70,11 @@ class SheafLearner {
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).
   ///
-  /// \throws std::invalid_argument  embeddings of another shape
+  /// \throws std::invalid_argument  embeddings or weights of another shape
   void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z) {
     if (columns_ == 0) return;
     require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+    require_deep(weights);
     assemble(weights);
     multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
                       weight_.data(), stride_, projection_.data(), stride_, false);
@@ -107,7 +93,7 @@ class SheafLearner {
   ///
   /// \param weights_bar  added to
   /// \param z_bar     n × h; overwritten, or added to when `accumulate`
-  /// \throws std::invalid_argument  embeddings or derivatives of another shape
+  /// \throws std::invalid_argument  embeddings, weights or derivatives of another shape
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate) {
     require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
@@ -116,6 +102,8 @@ class SheafLearner {
       if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
       return;
     }
+    require_deep(weights);
+    require_deep(weights_bar);
     clear_idle_lanes();
     parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
       for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
@@ -153,7 +141,7 @@ class SheafLearner {
     Index column = 0;
     const auto visit = [&](const MatrixView<T>& matrix, Index rows, const char* name) {
       if (rows == 0) return;
-      require_shape(matrix, rows, 2 * shape_.inputs, name);
+      require_array(matrix, rows, 2 * shape_.inputs, name);
       body(matrix, column);
       column += rows;
     };
@@ -164,6 +152,16 @@ class SheafLearner {
       visit(weights.hidden[0], shape_.width, "hidden weights");
     }
     visit(weights.edge, shape_.edge_weights ? 1 : 0, "edge weights");
+  }
+
+  /// Checks the weights behind the first layer.
+  template <class T>
+  void require_deep(const SheafLearnerWeights<T>& weights) const {
+    const Index width = shape_.width, mean = shape_.mean, spread = shape_.spread;
+    for (std::size_t k = 1; k < hidden_layers(); ++k)
+      require_array(weights.hidden[k], width, width, "hidden weights");
+    if (hidden_layers() > 0 && mean > 0) require_array(weights.mean, mean, width, "mean weights");
+    if (hidden_layers() > 0 && spread > 0) require_array(weights.spread, spread, width, "spread weights");
   }
 
   /// weight_ (h × stride: source columns, then target columns, each filled up to groups of four) and its transpose

@@ -1,0 +1,432 @@
+/// \file
+/// Losses by themselves: values against direct formulas, derivatives against central differences, predictions, scores,
+/// refused inputs. Then through elbo() of whole networks, and through train().
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <vector>
+
+#include "model_gradient.hpp"
+#include "sheafnn/bsnn/elbo.hpp"
+#include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "tiny_task.hpp"
+#include "worst.hpp"
+
+namespace {
+
+using sheafnn::Index;
+using sheafnn::MatrixView;
+using sheafnn::NodeSelection;
+using sheafnn::Score;
+using Real = long double;
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double nan_number = std::numeric_limits<double>::quiet_NaN();
+constexpr Index n = 7;
+constexpr double sentinel = -77.25;
+
+/// Raw outputs of some nodes, in rows with a gap, between −2 and 2.
+template <class S = double>
+struct Outputs {
+  Index rows, columns, stride = columns + 3;
+  std::vector<S> values;
+
+  Outputs(Index row_count, Index column_count) : rows(row_count), columns(column_count) {
+    for (Index i = 0; i < rows * stride; ++i) values.push_back(static_cast<S>(2 * tiny::number(11, i)));
+  }
+  [[nodiscard]] MatrixView<S> view() { return {values.data(), rows, columns, stride}; }
+  [[nodiscard]] Real at(Index i, Index j) const {
+    return static_cast<Real>(values[static_cast<std::size_t>(i * stride + j)]);
+  }
+};
+
+/// The rows that a pass computes and the nodes that a loss averages over.
+struct Case {
+  std::vector<std::int32_t> rows;  ///< empty: all
+  std::vector<std::int32_t> nodes;
+
+  [[nodiscard]] NodeSelection selection() const { return rows.empty() ? NodeSelection(n) : NodeSelection(rows); }
+};
+const std::vector<Case> cases = {{{}, {0, 1, 2, 3, 4, 5, 6}},
+                                 {{}, {1, 2, 5}},
+                                 {{1, 2, 4, 5}, {1, 2, 4, 5}},
+                                 {{0, 1, 2, 4, 5}, {1, 5}},
+                                 {{5}, {5}}};
+
+/// The sum of a direct formula over the nodes with a target, and of its weights: mean = value / weight.
+struct Sum {
+  Real value = 0, weight = 0;
+};
+using Direct = std::function<Sum(Index u, Index row, const Outputs<>&)>;
+
+/// Value and derivative of a loss in every case.
+template <class L>
+void check_loss_function(const L& loss, Index columns, const Direct& direct) {
+  static_assert(sheafnn::Loss<L, double> && sheafnn::Loss<L, float>);
+  constexpr double share = 0.7;
+  const double step = std::cbrt(epsilon);
+  for (const Case& c : cases) {
+    CAPTURE(c.rows.size());
+    CAPTURE(c.nodes.size());
+    const NodeSelection rows = c.selection();
+    sheafnn::check_loss(loss, n, columns, rows, c.nodes);
+    const Outputs<> given(rows.count(), columns);
+    const auto evaluate = [&](Outputs<> outputs, Outputs<>& bar) {
+      return loss.value_and_derivative(2, outputs.view(), rows, c.nodes, share, bar.view());
+    };
+    Outputs<> bar(rows.count(), columns), unused = bar;
+    bar.values.assign(bar.values.size(), sentinel);
+    const double value = evaluate(given, bar);
+    Sum sum;
+    for (const std::int32_t u : c.nodes) {
+      if (!loss.known(u)) continue;
+      const Sum term = direct(u, rows.index_of(u), given);
+      sum.value += term.value;
+      sum.weight += term.weight;
+    }
+    // A dozen operations per output.
+    const double size = std::max(1.0, std::abs(value));
+    CHECK(std::abs(value - static_cast<double>(sum.value / sum.weight)) <= 64 * epsilon * size);
+
+    double worst = 0;
+    for (Index i = 0; i < rows.count(); ++i) {
+      for (Index j = 0; j < columns; ++j) {
+        Outputs<> above = given, below = given;
+        above.view()(i, j) += step;
+        below.view()(i, j) -= step;
+        const double difference = (evaluate(above, unused) - evaluate(below, unused)) / (2 * step);
+        const double error = std::abs(bar.view()(i, j) - share * difference);
+        // Truncation h²/6 times the third derivative, rounding ε/h times the value: both ε^{2/3} times a size.
+        worst = test::worse(worst, error / (64 * step * step * size));
+      }
+    }
+    CHECK(worst <= 1);
+    for (Index k = (rows.count() - 1) * bar.stride + columns; k < rows.count() * bar.stride; ++k) {
+      CHECK(bar.values[static_cast<std::size_t>(k)] == sentinel);
+    }
+
+    // The same in single precision, from outputs rounded to it.
+    Outputs<float> narrow(rows.count(), columns), narrow_bar = narrow;
+    const double narrow_value =
+        loss.value_and_derivative(1, narrow.view(), rows, c.nodes, share, narrow_bar.view());
+    const double bound = 64 * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
+    CHECK(std::abs(narrow_value - value) <= bound);
+    for (Index i = 0; i < rows.count(); ++i) {
+      for (Index j = 0; j < columns; ++j) {
+        CHECK(std::abs(static_cast<double>(narrow_bar.view()(i, j)) - bar.view()(i, j)) <= bound);
+      }
+    }
+  }
+}
+
+/// predict() adds to the rows of its nodes and to nothing else; `expected` is what it adds.
+template <class L>
+void check_predictions(const L& loss, Index columns,
+                       const std::function<Real(Index row, Index c, const Outputs<>&)>& expected) {
+  for (const Case& c : cases) {
+    const NodeSelection rows = c.selection();
+    const Outputs<> given(rows.count(), columns);
+    std::vector<double> sums(static_cast<std::size_t>(n * columns), 0.25);
+    for (int times = 0; times < 2; ++times) {
+      Outputs<> outputs = given;
+      loss.predict(2, outputs.view(), rows, MatrixView<double>(sums.data(), n, columns));
+    }
+    double worst = 0;
+    for (Index u = 0; u < n; ++u) {
+      for (Index j = 0; j < columns; ++j) {
+        const Real added = rows.contains(u) ? 2 * expected(rows.index_of(u), j, given) : 0.0L;
+        const double difference =
+            sums[static_cast<std::size_t>(u * columns + j)] - static_cast<double>(0.25L + added);
+        worst = test::worse(worst, std::abs(difference));
+      }
+    }
+    CHECK(worst <= 64 * epsilon);
+  }
+}
+
+Real softmax(Index row, Index c, const Outputs<>& outputs) {
+  Real sum = 0;
+  for (Index j = 0; j < outputs.columns; ++j) sum += std::exp(outputs.at(row, j));
+  return std::exp(outputs.at(row, c)) / sum;
+}
+Real logistic(Real z) { return 1 / (1 + std::exp(-z)); }
+
+const std::vector<std::int32_t> labels = {0, 2, -1, 1, 0, 2, -1};
+const std::vector<double> class_weights = {0.5, 2, 3};
+const std::vector<std::int8_t> marks = {1, 0, 0, 1,  -1, 1, -1, -1, -1, 0, 0,
+                                        0, 1, 1, -1, 0,  1, 1,  -1, 0,  -1};  // 7 × 3
+const std::vector<double> reals = {0.5, -1,         1.5, nan_number, nan_number, nan_number, 0.25,
+                                   1,   nan_number, -2,  0.75,       3,          -1,         0};  // 7 × 2
+
+const MatrixView<const std::int8_t> mark_view(marks.data(), n, 3);
+const MatrixView<const double> real_view(reals.data(), n, 2);
+
+double real(Index u, Index c) { return reals[static_cast<std::size_t>(u * 2 + c)]; }
+
+void near(const Score& score, double loss, double value) {
+  CHECK(std::abs(score.loss - loss) <= 16 * epsilon * std::max(1.0, std::abs(loss)));
+  CHECK(std::abs(score.score - value) <= 16 * epsilon);
+}
+
+}  // namespace
+
+TEST_CASE("classification: value, derivative, predictions") {
+  for (const bool weighted : {false, true}) {
+    CAPTURE(weighted);
+    const sheafnn::Classification loss(labels, weighted ? std::span<const double>(class_weights)
+                                                        : std::span<const double>());
+    check_loss_function(loss, 3, [&](Index u, Index row, const Outputs<>& outputs) -> Sum {
+      const Index label = labels[static_cast<std::size_t>(u)];
+      const Real weight = weighted ? class_weights[static_cast<std::size_t>(label)] : 1;
+      return {-weight * std::log(softmax(row, label, outputs)), weight};
+    });
+    check_predictions(loss, 3, softmax);
+    CHECK(loss.weighted() == weighted);
+    CHECK(loss.known(0));
+    CHECK_FALSE(loss.known(2));
+  }
+}
+
+TEST_CASE("multilabel: value, derivative, predictions") {
+  const sheafnn::Multilabel loss(mark_view);
+  check_loss_function(loss, 3, [&](Index u, Index row, const Outputs<>& outputs) {
+    Sum sum;
+    for (Index c = 0; c < 3; ++c) {
+      if (mark_view(u, c) < 0) continue;
+      const Real p = logistic(outputs.at(row, c));
+      sum.value -= std::log(mark_view(u, c) == 1 ? p : 1 - p);
+      sum.weight += 1;
+    }
+    return sum;
+  });
+  check_predictions(loss, 3,
+                    [](Index row, Index c, const Outputs<>& outputs) { return logistic(outputs.at(row, c)); });
+  CHECK(loss.known(1));
+  CHECK_FALSE(loss.known(2));
+  // Where the likelihood of an entry underflows.
+  const std::vector<std::int8_t> one = {1, 0};
+  std::vector<double> outputs = {-800, 900}, bar(2);
+  const double value =
+      sheafnn::Multilabel(MatrixView<const std::int8_t>(one.data(), 1, 2))
+          .value_and_derivative(1, MatrixView<double>(outputs.data(), 1, 2), NodeSelection(1),
+                                std::vector<std::int32_t>{0}, 1, MatrixView<double>(bar.data(), 1, 2));
+  CHECK(value == 850);
+  CHECK(bar == std::vector<double>{-0.5, 0.5});
+}
+
+TEST_CASE("regression: value, derivative, predictions, fixed and learned deviations") {
+  const Real half_log_two_pi = std::log(2 * std::numbers::pi_v<Real>) / 2;
+  for (const double deviation : {1.0, 0.3}) {
+    for (const bool learned : {false, true}) {
+      CAPTURE(deviation);
+      CAPTURE(learned);
+      const sheafnn::Regression loss(real_view, deviation);
+      check_loss_function(loss, learned ? 4 : 2, [&](Index u, Index row, const Outputs<>& outputs) {
+        Sum sum;
+        for (Index c = 0; c < 2; ++c) {
+          if (std::isnan(real(u, c))) continue;
+          const Real sigma = learned ? std::exp(outputs.at(row, 2 + c)) : static_cast<Real>(deviation);
+          const Real z = (static_cast<Real>(real(u, c)) - outputs.at(row, c)) / sigma;
+          sum.value += z * z / 2 + std::log(sigma) + half_log_two_pi;
+          sum.weight += 1;
+        }
+        return sum;
+      });
+      check_predictions(loss, learned ? 4 : 2,
+                        [](Index row, Index c, const Outputs<>& outputs) { return outputs.at(row, c); });
+    }
+  }
+  CHECK(sheafnn::Regression(real_view).known(1));  // one number of two
+  CHECK_FALSE(sheafnn::Regression(real_view).known(2));
+}
+
+TEST_CASE("scores of mean predictions") {
+  const std::vector<std::int32_t> nodes = {0, 1, 2, 3};
+  const std::vector<double> p = {0.7, 0.2, 0.1, 0.5, 0.3, 0.2, 0, 0, 1, 0.1, 0.8, 0.1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  const MatrixView<const double> view(p.data(), n, 3);
+  // Nodes 0, 1 and 3, labels 0, 2, 1.
+  near(sheafnn::Classification(labels).score(view, nodes), -(std::log(0.7) + std::log(0.2) + std::log(0.8)) / 3,
+       2.0 / 3);
+  near(sheafnn::Classification(labels, class_weights).score(view, nodes),
+       -(0.5 * std::log(0.7) + 3 * std::log(0.2) + 2 * std::log(0.8)) / 5.5, 2.0 / 3);
+  CHECK(sheafnn::Classification(labels).score(view, std::vector<std::int32_t>{4}).loss ==
+        -std::log(std::numeric_limits<double>::min()));  // a probability of 0 is no infinite loss
+  // Marks 1, 0, 0; 1, -, 1; -; 0, 0, 0.
+  near(sheafnn::Multilabel(mark_view).score(view, nodes),
+       -(std::log(0.7) + std::log(0.8) + std::log(0.9) + std::log(0.5) + std::log(0.2) + std::log(0.9) +
+         std::log(0.2) + std::log(0.9)) /
+           8,
+       5.0 / 8);
+  // Numbers 0.5, -1; 1.5; -; 0.25, 1, and the mean 0.45 of the five.
+  const std::vector<double> means = {0.5, 0, 1, 9, 9, 9, 0.25, 1.5, 0, 0, 0, 0, 0, 0};
+  const double spread = 0.05 * 0.05 + 1.45 * 1.45 + 1.05 * 1.05 + 0.2 * 0.2 + 0.55 * 0.55,
+               constant = std::log(2.0 * std::numbers::pi) / 2;
+  near(sheafnn::Regression(real_view).score(MatrixView<const double>(means.data(), n, 2), nodes),
+       (1 + 0.25 + 0.25) / 2 / 5 + constant, 1 - 1.5 / spread);
+  near(sheafnn::Regression(real_view, 0.5).score(MatrixView<const double>(means.data(), n, 2), nodes),
+       4 * (1 + 0.25 + 0.25) / 2 / 5 + std::log(0.5) + constant, 1 - 1.5 / spread);
+  std::vector<double> learned;
+  for (Index u = 0; u < n; ++u) {
+    learned.insert(learned.end(), means.begin() + 2 * u, means.begin() + 2 * u + 2);
+    learned.insert(learned.end(), {0.1, -0.2});
+  }
+  near(sheafnn::Regression(real_view).score(MatrixView<const double>(learned.data(), n, 4), nodes),
+       (((1 + 0.25) * std::exp(0.4) + 0.25 * std::exp(-0.2)) / 2 + 3 * 0.1 - 2 * 0.2) / 5 + constant,
+       1 - 1.5 / spread);
+  // Without spread there is nothing to explain.
+  CHECK(sheafnn::Regression(real_view)
+            .score(MatrixView<const double>(means.data(), n, 2), std::vector<std::int32_t>{1})
+            .score == 0);
+}
+
+TEST_CASE("losses refuse targets that do not fit, and nodes without rows or targets") {
+  using sheafnn::Classification;
+  using sheafnn::Multilabel;
+  using sheafnn::Regression;
+  const auto refused = [](const auto& loss, Index nodes, Index outputs, const char* message) {
+    CHECK_THROWS_WITH_AS(loss.validate(nodes, outputs), message, std::invalid_argument);
+  };
+  refused(Classification(labels), 6, 3, "size of labels: 7 is not allowed; must be 6");
+  refused(Classification(labels), n, 1, "classes: 1 is not allowed; classification needs at least two");
+  refused(Classification(labels), n, 2,
+          "labels[1]: 2 is not allowed; must be between 0 and 1, or -1 where unknown");
+  const std::vector<std::int32_t> below = {0, -2};
+  refused(Classification(below), 2, 2,
+          "labels[1]: -2 is not allowed; must be between 0 and 1, or -1 where unknown");
+  refused(Classification(labels, class_weights), n, 4, "size of class_weights: 3 is not allowed; must be 4");
+  std::vector<double> weights = {1, 0, 1};
+  refused(Classification(labels, weights), n, 3,
+          "class_weights[1]: 0 is not allowed; must be positive and finite");
+  weights[1] = std::numeric_limits<double>::infinity();
+  refused(Classification(labels, weights), n, 3,
+          "class_weights[1]: inf is not allowed; must be positive and finite");
+  weights[1] = nan_number;
+  CHECK_THROWS_AS(Classification(labels, weights).validate(n, 3), std::invalid_argument);
+
+  refused(Multilabel(mark_view), n, 4, "shape of targets: 7 x 3 is not allowed; must be 7 x 4");
+  refused(Multilabel(mark_view), 8, 3, "shape of targets: 7 x 3 is not allowed; must be 8 x 3");
+  const std::vector<std::int8_t> two = {0, 2};
+  refused(Multilabel(MatrixView<const std::int8_t>(two.data(), 1, 2)), 1, 2,
+          "targets(0, 1): 2 is not allowed; must be 0 or 1, or -1 where unknown");
+
+  refused(Regression(real_view), 8, 2, "rows of targets: 7 is not allowed; must equal the number of nodes, 8");
+  refused(Regression(real_view), n, 3,
+          "outputs: 3 is not allowed; must be 2 (means), or 4 (means and log deviations)");
+  const std::vector<double> infinite = {0, -std::numeric_limits<double>::infinity()};
+  refused(Regression(MatrixView<const double>(infinite.data(), 2, 1)), 2, 1,
+          "targets(1, 0): -inf is not allowed; must be finite, or NaN where unknown");
+  CHECK_THROWS_WITH_AS(Regression(real_view, 0), "deviation: 0 is not allowed; must be positive and finite",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(Regression(real_view, nan_number), std::invalid_argument);
+
+  const std::vector<std::int32_t> some = {1, 2, 5};
+  const auto refused_nodes = [&](const NodeSelection& rows, const std::vector<std::int32_t>& nodes,
+                                 const char* message) {
+    CHECK_THROWS_WITH_AS(sheafnn::check_loss(Classification(labels), n, 3, rows, nodes), message,
+                         std::invalid_argument);
+  };
+  refused_nodes(NodeSelection(n), {}, "nodes: an empty set is not allowed; a loss needs at least one node");
+  refused_nodes(NodeSelection(n), {0, 7}, "nodes[1]: 7 is not allowed; must be between 0 and 6");
+  refused_nodes(NodeSelection(n), {-1}, "nodes[0]: -1 is not allowed; must be between 0 and 6");
+  refused_nodes(NodeSelection(n), {3, 3}, "nodes[1]: 3 is not allowed; node numbers must increase");
+  refused_nodes(NodeSelection(some), {1, 3},
+                "nodes[1]: 3 is not allowed; the pass computes no output of this node");
+  refused_nodes(NodeSelection(n), {2, 6}, "nodes: 2 nodes is not allowed; none of them has a known target");
+}
+
+namespace {
+
+/// The gradient of elbo() in every parameter of a model, by central differences.
+template <class Model, class L>
+void check_elbo(const L& loss, Index outputs) {
+  CAPTURE(Model::Family::name);
+  CAPTURE(L::name);
+  const tiny::Task task;
+  sheafnn::ModelOptions options = tiny::options();
+  options.classes = outputs;
+  for (const bool only_nodes : {false, true}) {
+    Model model(options, 7);
+    tiny::disturb(model.parameters(), 8, 0.3);
+    sheafnn::Network<Model> network(model, task.graph, task.sparse);
+    sheafnn::ForwardPass<double> pass{.seed = 9, .epoch = 10, .training = true, .dropout = 0.2};
+    if (only_nodes) pass.nodes = task.train;
+    const auto objective = [&] {
+      const sheafnn::Elbo r = sheafnn::elbo(network, pass, loss, task.train, {.kl_weight = 0.3, .samples = 2});
+      CHECK(r.objective == r.loss + 0.3 * r.kl);
+      return r.objective;
+    };
+    objective();
+    const sheafnn::Buffer<double> gradient = network.gradient();
+    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, objective);
+    INFO(comparison.where);
+    CHECK(comparison.worst <= 1);
+    CHECK(std::any_of(gradient.begin(), gradient.end(), [](double g) { return std::abs(g) > 1e-3; }));
+  }
+}
+
+template <class Model>
+void check_elbo_losses() {
+  check_elbo<Model>(sheafnn::Regression(real_view, 0.5), 2);
+  check_elbo<Model>(sheafnn::Regression(real_view), 4);
+  check_elbo<Model>(sheafnn::Multilabel(mark_view), 3);
+  check_elbo<Model>(sheafnn::Classification(labels, class_weights), 3);
+}
+
+}  // namespace
+
+TEST_CASE("elbo of other losses: gradient of a Bayesian network by central differences") {
+  check_elbo_losses<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>>();
+}
+TEST_CASE("elbo of other losses: gradient of a deterministic network by central differences") {
+  check_elbo_losses<sheafnn::Nsd<sheafnn::Diagonal<2>, double>>();
+}
+
+TEST_CASE("training with regression explains a signal, the same on any number of threads") {
+  // Two waves around a ring of 90 nodes; features see the first through noise, and nothing of the second.
+  constexpr Index nodes = 90;
+  std::vector<sheafnn::Edge> edges;
+  std::vector<double> signal, features;
+  sheafnn::Split split;
+  for (std::int32_t u = 0; u < nodes; ++u) {
+    edges.push_back({u, static_cast<std::int32_t>((u + 1) % nodes)});
+    edges.push_back({u, static_cast<std::int32_t>((u + 2) % nodes)});
+    const double angle = 2 * std::numbers::pi * u / static_cast<double>(nodes);
+    signal.insert(signal.end(), {std::sin(2 * angle), std::cos(2 * angle)});
+    for (int k = 0; k < 4; ++k) {
+      features.push_back(signal[static_cast<std::size_t>(2 * u + k % 2)] + tiny::number(21, u * 4 + k));
+    }
+    (u % 3 == 0 ? split.train : u % 3 == 1 ? split.validation : split.test).push_back(u);
+  }
+  const sheafnn::Graph graph(nodes, edges);
+  const auto inputs = sheafnn::NodeFeatures::from_dense(std::span<const double>(features), nodes, 4);
+  const MatrixView<const double> targets(signal.data(), nodes, 2);
+  const sheafnn::Regression loss(targets, 0.3);
+  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>>;
+  const auto trained = [&](int threads) {
+    Model model({.features = 4, .channels = 4, .layers = 2, .classes = 2, .normalise_features = false}, 3);
+    sheafnn::TrainOptions options{.epochs = 150, .input_dropout = 0, .dropout = 0, .kl_maximum = 0.1, .seed = 5};
+    options.threads = threads;
+    return std::pair(sheafnn::train(model, graph, inputs, loss, split, options), model.parameters().values());
+  };
+  const auto [result, values] = trained(1);
+  // The mean predictor has R² = 0, the features' noise a variance of 1/3 beside the signal's 1/2.
+  CHECK(result.test_accuracy > 0.5);
+  CHECK(result.validation_accuracy > 0.5);
+  CHECK(result.history.front().validation_accuracy < result.validation_accuracy);
+  CHECK(result.test_nll < std::log(0.3) + 0.92 + 0.5 * 0.5 / (0.3 * 0.3));  // that of the mean predictor
+  const auto [again, values_again] = trained(2);
+  CHECK(again.test_accuracy == result.test_accuracy);
+  CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));
+
+  Model model({.features = 4, .channels = 4, .layers = 2, .classes = 3, .normalise_features = false}, 3);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, graph, inputs, loss, split)),
+                       "outputs: 3 is not allowed; must be 2 (means), or 4 (means and log deviations)",
+                       std::invalid_argument);
+}
