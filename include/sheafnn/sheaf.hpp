@@ -8,6 +8,7 @@
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/coboundary.hpp"
 #include "sheafnn/sheaf/diffusion.hpp"
+#include "sheafnn/sheaf/eigenpairs.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/harmonic.hpp"

@@ -1,0 +1,147 @@
+/// \file
+/// The smallest eigenpairs of sheaf Laplacians: the iteration against dense decompositions and a known spectrum.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sheafnn/sheaf/eigenpairs.hpp"
+#include "sheafnn/sheaf/random_sheaf.hpp"
+
+namespace {
+
+using sheafnn::CellularSheaf;
+using sheafnn::EigenpairOptions;
+using sheafnn::Graph;
+using sheafnn::Index;
+using sheafnn::SheafLaplacian;
+using Matrix = Eigen::MatrixXd;
+
+const EigenpairOptions iteration{.dense_rows = 0};
+
+Graph ring(Index n) {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t u = 0; u < n; ++u) edges.push_back({u, static_cast<std::int32_t>((u + 1) % n)});
+  return Graph(n, edges);
+}
+/// Equal components, and lonely nodes.
+Graph components(std::int32_t count, std::int32_t size, std::int32_t lonely) {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t first = 0; first < count * size; first += size) {
+    for (std::int32_t u = 0; u < size; ++u) {
+      edges.push_back({first + u, first + (u + 1) % size});
+      edges.push_back({first + u, first + (u * u + 3) % size});
+    }
+  }
+  return Graph(count * size + lonely, edges);
+}
+Graph two_components() { return components(2, 60, 3); }
+
+/// Values against a dense decomposition, residuals, orthonormality.
+template <class Family, class Scalar = double>
+void check(const CellularSheaf<Family, Scalar>& sheaf, sheafnn::Normalisation normalisation, Index count) {
+  CAPTURE(Family::name);
+  CAPTURE(to_string(normalisation));
+  const double epsilon = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  const SheafLaplacian<Family, Scalar> laplacian(sheaf, normalisation);
+  const Matrix dense = Matrix(laplacian.matrix().template cast<double>());
+  const Eigen::SelfAdjointEigenSolver<Matrix> solver(dense);
+  const double bound = static_cast<double>(laplacian.spectral_bound());
+  for (const EigenpairOptions& options : {iteration, EigenpairOptions{}}) {
+    CAPTURE(options.dense_rows);
+    const auto pairs = sheafnn::smallest_eigenpairs(laplacian, count, options);
+    REQUIRE(pairs.values.size() == count);
+    REQUIRE(pairs.vectors.rows() == laplacian.rows());
+    REQUIRE(pairs.vectors.cols() == count);
+    const Matrix x = pairs.vectors.template cast<double>();
+    const Eigen::VectorXd values = pairs.values.template cast<double>();
+    // An eigenvalue is as close as the residual is large; the values of both come in increasing order.
+    const double tolerance = 4096 * epsilon * bound;
+    CHECK((values - solver.eigenvalues().head(count)).cwiseAbs().maxCoeff() <= 1.01 * tolerance);
+    CHECK((dense * x - x * values.asDiagonal()).colwise().norm().maxCoeff() <= 1.01 * tolerance);
+    CHECK((x.transpose() * x - Matrix::Identity(count, count)).cwiseAbs().maxCoeff() <=
+          4 * static_cast<double>(count) * std::sqrt(static_cast<double>(x.rows())) * epsilon);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("smallest eigenpairs of random sheaves") {
+  using sheafnn::Normalisation;
+  const Graph graph = two_components();
+  for (const Normalisation normalisation : {Normalisation::none, Normalisation::augmented}) {
+    check(sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<3>>(graph, {.seed = 1}), normalisation, 15);
+    check(sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(graph, {.seed = 2}), normalisation, 7);
+    check(sheafnn::random_sheaf<sheafnn::Diagonal<2>>(graph, {.seed = 3}), normalisation, 1);
+  }
+  check(sheafnn::random_sheaf<sheafnn::Conformal<2>>(graph, {.seed = 4}), Normalisation::block, 12);
+  check(sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<2>, float>(graph, {.seed = 5}), Normalisation::degree, 9);
+}
+
+TEST_CASE("repeated eigenvalues are all found") {
+  // Five components with four-dimensional stalks: the eigenvalue 0 twenty times, the next ones eight times each.
+  const CellularSheaf<sheafnn::Identity<4>> sheaf(two_components());
+  check(sheaf, sheafnn::Normalisation::none, 26);
+  const SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::none);
+  const auto pairs = sheafnn::smallest_eigenpairs(laplacian, 28, iteration);
+  const double tolerance = 4096 * std::numeric_limits<double>::epsilon() * laplacian.spectral_bound();
+  CHECK(std::abs(pairs.values(19)) <= tolerance);
+  CHECK(pairs.values(20) > 0.01);
+  CHECK(pairs.values(27) - pairs.values(20) <= 2 * tolerance);
+  // Values with more vectors than the block has columns: 0, and one between others.
+  for (const Index count : {1, 3, 11}) check(sheaf, sheafnn::Normalisation::none, count);
+  const CellularSheaf<sheafnn::Identity<8>> wide(components(3, 20, 0));
+  for (const Index count : {25, 27}) check(wide, sheafnn::Normalisation::augmented, count);
+}
+
+TEST_CASE("eigenvalues that lie close together: a ring") {
+  // 2 − 2 cos(2πj/n): the smallest is a 1e-6 part of the largest.
+  const Index n = 3000;
+  const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(n)), sheafnn::Normalisation::none);
+  const auto pairs = sheafnn::smallest_eigenpairs(laplacian, 7);
+  for (Index k = 0; k < 7; ++k) {
+    const double half = std::sin(std::acos(-1.0) * static_cast<double>((k + 1) / 2) / static_cast<double>(n));
+    CHECK(std::abs(pairs.values(k) - 4 * half * half) <= 4096 * std::numeric_limits<double>::epsilon() * 4);
+  }
+}
+
+TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
+  const SheafLaplacian laplacian(
+      sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<2>>(two_components(), {.seed = 7}));
+  EigenpairOptions options = iteration;
+  const auto one = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  options.execution = 2;
+  const auto two = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  CHECK(one.values == two.values);
+  CHECK(one.vectors == two.vectors);
+  options.seed = 1;
+  const auto other = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  CHECK(one.vectors != other.vectors);
+  CHECK((one.values - other.values).cwiseAbs().maxCoeff() <=
+        2 * 4096 * std::numeric_limits<double>::epsilon() * laplacian.spectral_bound());
+
+  const SheafLaplacian lonely(CellularSheaf<sheafnn::Identity<2>>(Graph(100, {})));
+  const auto zero = sheafnn::smallest_eigenpairs(lonely, 3, iteration);
+  CHECK(zero.values == Eigen::VectorXd::Zero(3));
+  CHECK(zero.vectors.transpose() * zero.vectors == Matrix::Identity(3, 3));
+
+  const auto message = [&](Index count, const EigenpairOptions& o) -> std::string {
+    try {
+      (void)sheafnn::smallest_eigenpairs(laplacian, count, o);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK(message(0, {}) == "count: 0 is not allowed; must be between 1 and the number of rows, 246");
+  CHECK(message(247, {}).starts_with("count: 247"));
+  CHECK(message(246, iteration) == "no error");
+  CHECK(message(1, {.tolerance = 1}).starts_with("tolerance: 1"));
+  CHECK(message(1, {.tolerance = std::numeric_limits<double>::quiet_NaN()}).starts_with("tolerance: nan"));
+  CHECK(message(1, {.most_iterations = 0}).starts_with("most_iterations: 0"));
+  CHECK(message(5, {.dense_rows = 0, .most_iterations = 1}).find("after 1 iterations") != std::string::npos);
+}
