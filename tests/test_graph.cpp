@@ -254,7 +254,7 @@ TEST_CASE("synthetic: same seed, same dataset; another seed, another") {
   validate(a);
 }
 
-TEST_CASE("synthetic: edges, homophily and classes as asked for") {
+TEST_CASE("synthetic: edges, homophily and classes as requested") {
   for (const double homophily : {0.0, 0.1, 0.5, 0.9, 1.0}) {
     for (const double degree_noise : {0.0, 1.0}) {
       const Dataset data = synthetic({.nodes = 5000,

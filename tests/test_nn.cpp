@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -359,23 +360,23 @@ void check_softmax() {
 
   // Mean over the nodes, each counted once; the derivative is weight / |nodes| (softmax − one-hot), 0 elsewhere.
   const std::vector<std::int32_t> labels = {3, 0, 0, 2, 1}, nodes = {0, 1, 4};
+  std::vector<S> bar(rows * stride, sentinel<S>);
+  const double nll = sheafnn::Classification(labels).value_and_derivative<S>(
+      1, {logits.data(), rows, classes, stride}, sheafnn::NodeSelection(rows), nodes, 0.5,
+      {bar.data(), rows, classes, stride});
   double expected = 0;
   for (const std::int32_t u : nodes) {
     expected -= static_cast<double>(at(logits, u * stride + labels[static_cast<std::size_t>(u)])) / 3;
   }
-  const double nll = sheafnn::mean_negative_log_likelihood<S>(logits.data(), stride, labels, nodes);
   CHECK(std::abs(nll - expected) <= 4 * epsilon<double> * expected);
   CHECK(std::abs(std::exp(static_cast<double>(logits[0])) - 0.25) <= 4 * epsilon<S>);
-  std::vector<S> bar(rows * stride, sentinel<S>);
-  sheafnn::negative_log_likelihood_backward<S>(rows, classes, logits.data(), stride, labels, nodes, S(0.5),
-                                               bar.data());
   for (Index u = 0; u < rows; ++u) {
     const bool counts = u == 0 || u == 1 || u == 4;
-    for (Index c = 0; c < stride; ++c) {
+    for (Index c = 0; c < classes; ++c) {
       CAPTURE(u);
       CAPTURE(c);
       double derivative = 0;
-      if (counts && c < classes) {
+      if (counts) {
         derivative = std::exp(static_cast<double>(at(logits, u * stride + c)));
         if (c == labels[static_cast<std::size_t>(u)]) derivative -= 1;
         derivative *= 0.5 / 3;

@@ -32,7 +32,8 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
   for (Index k = 0; k < options.samples; ++k) {
     const auto outputs = network.draw(k);  // f(X; F_k)
     const auto outputs_bar = network.output_bar();
-    r.loss += share * loss.value_and_derivative(network.execution(), outputs, network.nodes(), nodes, share, outputs_bar);
+    r.loss += share *
+              loss.value_and_derivative(network.execution(), outputs, network.nodes(), nodes, share, outputs_bar);
     network.accumulate(outputs_bar);
   }
   r.kl = network.finish_backward();
@@ -48,8 +49,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 /// \param nodes  training nodes, in increasing order, among those of the pass
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
+template <class Model, Loss<typename Model::Scalar> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
   network.begin(pass);

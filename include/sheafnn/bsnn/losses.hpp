@@ -37,8 +37,9 @@ struct Score {
 ///     outputs predict; `outputs` may be overwritten;
 ///   - score(predictions, nodes): of mean predictions.
 template <class L, class S>
-concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                        std::span<const std::int32_t> nodes, const MatrixView<double>& predictions) {
+concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
+                        const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                        const MatrixView<double>& predictions) {
   { L::name } -> std::convertible_to<std::string_view>;
   loss.validate(Index{}, Index{});
   { loss.known(Index{}) } -> std::same_as<bool>;
@@ -87,7 +88,8 @@ void for_known(const L& loss, const NodeSelection& rows, std::span<const std::in
 }
 template <class S>
 void fill_zero(const MatrixView<S>& matrix) {
-  if (matrix.rows() > 0) std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
+  if (matrix.rows() > 0)
+    std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
 }
 
 }  // namespace detail
@@ -154,7 +156,8 @@ class Classification {
     add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
   }
   /// Mean negative log-likelihood and accuracy.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     Score r;
     double total = 0, count = 0;
     for (const std::int32_t u : nodes) {
@@ -239,7 +242,8 @@ class Multilabel {
     }
   }
   /// Mean binary cross-entropy, and the share of entries on the right side of ½.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     Score r;
     double count = 0;
     for (const std::int32_t u : nodes) {
@@ -276,7 +280,8 @@ class Regression {
   void validate(Index nodes, Index outputs) const {
     const Index k = targets_.columns();
     if (targets_.rows() != nodes) {
-      throw_invalid_argument("rows of targets", targets_.rows(), concat("must equal the number of nodes, ", nodes));
+      throw_invalid_argument("rows of targets", targets_.rows(),
+                             concat("must equal the number of nodes, ", nodes));
     }
     if (outputs != k && outputs != 2 * k) {
       throw_invalid_argument("outputs", outputs,
@@ -333,7 +338,8 @@ class Regression {
     }
   }
   /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     double loss = 0, count = 0, mean = 0, residual = 0, spread = 0;
     const auto for_entries = [&](const auto& body) {
       for (const std::int32_t u : nodes) {

@@ -94,14 +94,11 @@ struct NetworkParts {
     weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
     if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
   }
-  [[nodiscard]] SheafSourceWeights<const S> source_weights() const { return {weights.sheaf_encoder, weights.learners}; }
+  [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
+    return {weights.sheaf_encoder, weights.learners};
+  }
   [[nodiscard]] SheafSourceWeights<S> source_weights_bar() const {
     return {weights_bar.sheaf_encoder, weights_bar.learners};
-  }
-
-  /// \param with_clean  also the embeddings without dropout
-  void embed(Execution execution, const ForwardPass<S>& pass, bool with_clean) {
-    embedding.forward(execution, weights.encoder, weights.second, pass.of_features(), pass.of_hidden(), with_clean);
   }
 
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
@@ -136,7 +133,8 @@ struct NetworkParts {
     for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
       const Index u = pass.nodes[i];
       if (u < 0 || u >= graph.node_count()) {
-        throw_invalid_argument(concat("nodes[", i, "]"), u, concat("must be between 0 and ", graph.node_count() - 1));
+        throw_invalid_argument(concat("nodes[", i, "]"), u,
+                               concat("must be between 0 and ", graph.node_count() - 1));
       }
       if (i > 0 && pass.nodes[i - 1] >= u) {
         throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
@@ -196,9 +194,7 @@ struct NetworkParts {
       return PointMap<Family>{model.options().parametrisation};
     }
   }
-  static SheafLearnerOptions learner_options(const Model& model) {
-    return model.layout().learners.front();
-  }
+  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }
 
   Buffer<S> scratch_[2];
 };

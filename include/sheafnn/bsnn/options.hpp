@@ -54,8 +54,9 @@ struct ModelOptions {
 
 /// Does a family's chart have a rotation parametrisation?
 template <class Family>
-inline constexpr bool has_rotation_coordinates =
-    requires(RotationParametrisation parametrisation) { Family::coordinate_range(parametrisation, 0); };
+inline constexpr bool has_rotation_coordinates = requires(RotationParametrisation parametrisation) {
+  Family::coordinate_range(parametrisation, 0);
+};
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///

@@ -60,25 +60,23 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
 /// \throws what options.on_epoch throws; after any of these the model is as it was
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar> TrainResult train(Model& model, const Graph& graph,
-                                                                    const NodeFeatures& features,
-                                                                    const LossType& loss, const Split& split,
-                                                                    const TrainOptions& options = {}) {
-    const Index n = graph.node_count(), outputs = model.options().classes;
-    validate(options);
-    detail::check_targets(loss, n, outputs, split, "split");
-    static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
-    detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
-    TrainResult result = run.run();
-    const std::vector<double>& best = run.best_predictions();
-    result.test_nll = loss.score(MatrixView<const double>(best.data(), n, outputs), split.test).loss;
-    if constexpr (std::is_same_v<LossType, Classification>) {
-      const std::vector<std::int32_t> test = detail::known_nodes(loss, split.test);
-      result.test_ece = expected_calibration_error(best, outputs, loss.labels(), test);
-    }
-    return result;
+template <class Model, Loss<typename Model::Scalar> LossType>
+TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+                  const Split& split, const TrainOptions& options = {}) {
+  const Index n = graph.node_count(), outputs = model.options().classes;
+  validate(options);
+  detail::check_targets(loss, n, outputs, split, "split");
+  static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
+  detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
+  TrainResult result = run.run();
+  const std::vector<double>& best = run.best_predictions();
+  result.test_nll = loss.score(MatrixView<const double>(best.data(), n, outputs), split.test).loss;
+  if constexpr (std::is_same_v<LossType, Classification>) {
+    const std::vector<std::int32_t> test = detail::known_nodes(loss, split.test);
+    result.test_ece = expected_calibration_error(best, outputs, loss.labels(), test);
   }
+  return result;
+}
 
 /// Trains `model` to classify the nodes of a dataset, those with a label.
 ///

@@ -15,6 +15,10 @@
 
 namespace sheafnn {
 
+/// A row-major Eigen matrix of these scalars.
+template <class Derived, class Scalar>
+concept RowMajor = static_cast<bool>(Derived::IsRowMajor) && std::is_same_v<typename Derived::Scalar, Scalar>;
+
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 template <class T>
 class MatrixView {
@@ -35,13 +39,13 @@ class MatrixView {
     requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
   MatrixView(const MatrixView<U>& other) noexcept
       : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
-  /// An Eigen matrix with contiguous rows, or a map of one.
+  /// A row-major Eigen matrix.
   template <class Derived>
-    requires(Derived::IsRowMajor && std::is_same_v<typename Derived::Scalar, Scalar>)
+    requires RowMajor<Derived, Scalar>
   explicit MatrixView(Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
   template <class Derived>
-    requires(std::is_const_v<T> && Derived::IsRowMajor && std::is_same_v<typename Derived::Scalar, Scalar>)
+    requires(std::is_const_v<T> && RowMajor<Derived, Scalar>)
   explicit MatrixView(const Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
 
@@ -82,6 +86,17 @@ class FeatureView {
     requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
   FeatureView(const FeatureView<U>& other) noexcept
       : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
+  /// A cochain as a row-major Eigen matrix, (n d') × f: one row of channels per stalk coordinate.
+  ///
+  /// \throws std::invalid_argument  a number of rows that is no multiple of the number of coordinates
+  template <class Derived>
+    requires RowMajor<Derived, Scalar>
+  FeatureView(Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
+      : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
+  template <class Derived>
+    requires(std::is_const_v<T> && RowMajor<Derived, Scalar>)
+  FeatureView(const Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
+      : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
 
   [[nodiscard]] T* data() const noexcept { return data_; }
   [[nodiscard]] Index nodes() const noexcept { return nodes_; }
@@ -104,37 +119,59 @@ class FeatureView {
   [[nodiscard]] MatrixView<T> rows() const noexcept { return {data_, nodes_, row_size()}; }
   /// As a cochain: a row of f channels per stalk coordinate, (n d') × f.
   [[nodiscard]] MatrixView<T> cochain() const noexcept { return {data_, nodes_ * coordinates_, channels_}; }
+  /// The cochain as an Eigen matrix.
+  [[nodiscard]] auto eigen() const { return cochain().eigen(); }
 
  private:
+  [[nodiscard]] static Index nodes_of(Index rows, Index coordinates) {
+    if (coordinates < 1 || rows % coordinates != 0) {
+      throw_invalid_argument("coordinates", coordinates, concat("must divide the number of rows, ", rows));
+    }
+    return rows / coordinates;
+  }
+
   T* data_ = nullptr;
   Index nodes_ = 0, coordinates_ = 0, channels_ = 0;
 };
 
+template <class Derived>
+MatrixView(Eigen::PlainObjectBase<Derived>&) -> MatrixView<typename Derived::Scalar>;
+template <class Derived>
+MatrixView(const Eigen::PlainObjectBase<Derived>&) -> MatrixView<const typename Derived::Scalar>;
+template <class Derived>
+FeatureView(Eigen::PlainObjectBase<Derived>&, Index) -> FeatureView<typename Derived::Scalar>;
+template <class Derived>
+FeatureView(const Eigen::PlainObjectBase<Derived>&, Index) -> FeatureView<const typename Derived::Scalar>;
+
 /// \throws std::invalid_argument  unless the matrix has this shape; `name` is what messages call it
 template <class T>
 void require_shape(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
-  if (matrix.rows() != rows || matrix.columns() != columns) {
-    throw_invalid_argument(concat("shape of ", name), concat(matrix.rows(), " x ", matrix.columns()),
-                           concat("must be ", rows, " x ", columns));
-  }
+  if (matrix.rows() == rows && matrix.columns() == columns) return;
+  throw_invalid_argument(concat("shape of ", name), concat(matrix.rows(), " x ", matrix.columns()),
+                         concat("must be ", rows, " x ", columns));
 }
 /// \throws std::invalid_argument  as above
 template <class T>
 void require_shape(const FeatureView<T>& features, Index nodes, Index coordinates, Index channels,
                    std::string_view name) {
-  if (features.nodes() != nodes || features.coordinates() != coordinates || features.channels() != channels) {
-    throw_invalid_argument(
-        concat("shape of ", name),
-        concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
-        concat("must be ", nodes, " x ", coordinates, " x ", channels));
-  }
+  if (features.nodes() == nodes && features.coordinates() == coordinates && features.channels() == channels) return;
+  throw_invalid_argument(concat("shape of ", name),
+                         concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
+                         concat("must be ", nodes, " x ", coordinates, " x ", channels));
+}
+/// The same for a matrix that is read as an array: rows must follow each other without gaps.
+template <class T>
+void require_array(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
+  require_shape(matrix, rows, columns, name);
+  if (rows <= 1 || matrix.stride() == columns) return;
+  throw_invalid_argument(concat("stride of ", name), matrix.stride(),
+                         concat("must be ", columns, ": rows without gaps"));
 }
 /// \throws std::invalid_argument  unless the span has this size
 template <class T>
 void require_size(std::span<T> values, Index size, std::string_view name) {
-  if (static_cast<Index>(values.size()) != size) {
-    throw_invalid_argument(concat("size of ", name), values.size(), concat("must be ", size));
-  }
+  if (static_cast<Index>(values.size()) == size) return;
+  throw_invalid_argument(concat("size of ", name), values.size(), concat("must be ", size));
 }
 
 }  // namespace sheafnn

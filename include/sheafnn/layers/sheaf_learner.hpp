@@ -11,10 +11,10 @@
 
 #include <algorithm>
 
-#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -90,8 +90,8 @@ class SheafLearner {
     if (columns_ == 0) return;
     require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
     assemble(weights);
-    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1}, weight_.data(),
-                      stride_, projection_.data(), stride_, false);
+    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
+                      weight_.data(), stride_, projection_.data(), stride_, false);
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -125,8 +125,9 @@ class SheafLearner {
     multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
                       projection_.data(), stride_, weight_.data(), stride_, false);
     distribute(weights_bar);
-    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
-                      weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
+    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_,
+                      {projection_.data(), stride_, 1}, weight_back_.data(), shape_.inputs, z_bar.data(),
+                      z_bar.stride(), accumulate);
   }
 
  private:
@@ -139,11 +140,12 @@ class SheafLearner {
   }
   /// Numbers in the weights behind the first layer (only with hidden layers).
   [[nodiscard]] Index deep_weights() const noexcept {
-    return (shape_.hidden_layers - 1) * shape_.width * shape_.width +
-           shape_.outputs() * shape_.width;
+    return (shape_.hidden_layers - 1) * shape_.width * shape_.width + shape_.outputs() * shape_.width;
   }
 
-  [[nodiscard]] std::size_t hidden_layers() const noexcept { return static_cast<std::size_t>(shape_.hidden_layers); }
+  [[nodiscard]] std::size_t hidden_layers() const noexcept {
+    return static_cast<std::size_t>(shape_.hidden_layers);
+  }
 
   /// Calls body(matrix, first column) for the matrices that read [Z_u ‖ Z_v].
   template <class T, class Body>
@@ -199,8 +201,10 @@ class SheafLearner {
     const S* source = projection_.data() + column;
     const S* target = source + half_;
     P other[4];
-    rows_to_lanes<4>(W, [&](int lane) { return source + from[lane] * stride_; }, sum);
-    rows_to_lanes<4>(W, [&](int lane) { return target + to[lane] * stride_; }, other);
+    rows_to_lanes<4>(
+        W, [&](int lane) { return source + from[lane] * stride_; }, sum);
+    rows_to_lanes<4>(
+        W, [&](int lane) { return target + to[lane] * stride_; }, other);
     SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) sum[k] += other[k];
   }
 
@@ -311,19 +315,19 @@ class SheafLearner {
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
-  const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a, S* b) {
+  const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a,
+                           S* b) {
     std::size_t layer = hidden_layers() - 1;
     const S* in = hidden(layer, block, side);
     S* in_bar = a;
     std::fill_n(in_bar, shape_.width * W, S(0));
     S* weight_bar = partial + static_cast<Index>(layer) * shape_.width * shape_.width;
     if (shape_.mean > 0) {
-      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar,
-                         weight_bar);
+      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar, weight_bar);
     }
     if (shape_.spread > 0) {
-      arc_dense_backward(weights.spread.data(), shape_.spread, in,
-                         raw_bar(block, side) + shape_.mean * W, in_bar, weight_bar + shape_.mean * shape_.width);
+      arc_dense_backward(weights.spread.data(), shape_.spread, in, raw_bar(block, side) + shape_.mean * W, in_bar,
+                         weight_bar + shape_.mean * shape_.width);
     }
     while (true) {
       for (Index k = 0; k < shape_.width; ++k) {

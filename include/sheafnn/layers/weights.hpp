@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
 
 #include "sheafnn/core/views.hpp"
@@ -42,6 +43,20 @@ struct DiffusionWeights {
   MatrixView<T> left;    ///< A, d' × d'
   MatrixView<T> right;   ///< B, f × f
   std::span<T> epsilon;  ///< ε, d'
+};
+/// The same as matrices of its own, or their derivatives; converts to views.
+template <class S>
+struct DiffusionParameters {
+  Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> left;   ///< A, d' × d'; 0 × 0 without
+  Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> right;  ///< B, f × f; 0 × 0 without
+  Eigen::Matrix<S, Eigen::Dynamic, 1> epsilon;                              ///< ε, d'
+
+  operator DiffusionWeights<const S>() const {  // NOLINT: a view of these weights is these weights
+    return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
+  }
+  operator DiffusionWeights<S>() {  // NOLINT
+    return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
+  }
 };
 
 }  // namespace sheafnn

@@ -15,6 +15,7 @@
 /// Source: math: "Tangent normal posterior", "Normal in the tangent space".
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "sheafnn/nn/activation.hpp"
@@ -43,6 +44,7 @@ struct TangentNormalPosterior {
   static constexpr int noise_size = spread_size;   ///< ε
   static constexpr bool closed_form_kl = false;
   static constexpr bool needs_noise = true;
+  static constexpr std::array spread_parameters = {ParameterRange{"sigma", sigma, spread_size}};
   template <class T>
   using Map = SquareMatrix<T, D>;
 

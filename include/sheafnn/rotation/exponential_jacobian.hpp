@@ -276,7 +276,7 @@ template <bool With, class T, int N>
     SquareMatrix<T, N> r = exponential_rotation<T, N>(scaled);
     T scale = halving.scale;
     for (int level = 0; level < levels; ++level) {
-      const auto wanted = T(level) < halving.count;
+      const auto active = T(level) < halving.count;
       SquareMatrix<T, N> cosine, sine;
       for (int j = 0; j < N; ++j) {
         for (int i = 0; i < N; ++i) {
@@ -287,19 +287,19 @@ template <bool With, class T, int N>
       square = product<T, N>(cosine, cosine);
       for (int k = 0; k < n; ++k) slopes[k] = T(0);
       const T term = halving_log_jacobian<T, N>(paired_functions<T, N>(cosine, square, T(1)), slopes);
-      value += select(wanted, term, T(0));
+      value += select(active, term, T(0));
       if constexpr (With) {
         const SquareMatrix<T, N> level_cotangent = polynomial_product<T, N>(slopes, cosine, square, sine);
         const T factor = T(-0.5) * scale;
         for (int j = 0; j < N; ++j) {
           for (int i = 0; i < N; ++i) {
-            cotangent(i, j) += select(wanted, factor * level_cotangent(i, j), T(0));
+            cotangent(i, j) += select(active, factor * level_cotangent(i, j), T(0));
           }
         }
       }
       const SquareMatrix<T, N> squared = product<T, N>(r, r);
       for (int j = 0; j < N; ++j) {
-        for (int i = 0; i < N; ++i) r(i, j) = select(wanted, squared(i, j), r(i, j));
+        for (int i = 0; i < N; ++i) r(i, j) = select(active, squared(i, j), r(i, j));
       }
       scale *= T(2);
     }

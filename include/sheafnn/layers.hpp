@@ -1,0 +1,16 @@
+/// \file
+/// The layers of sheaf networks, for computations of your own: they work on views of your numbers, with hand-written
+/// backward passes.
+///
+/// SheafDiffusionLayer is complete in itself; the others are what networks (bsnn.hpp) are made of.
+#pragma once
+
+#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/dropout_layer.hpp"
+#include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/node_embedding.hpp"
+#include "sheafnn/layers/output_layer.hpp"
+#include "sheafnn/layers/point_source.hpp"
+#include "sheafnn/layers/sheaf_diffusion_layer.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/variational_source.hpp"
