@@ -59,18 +59,18 @@ sheafnn::ModelOptions model_options(const sheafnn::Dataset& data) {
   return options;
 }
 
-/// Threads training would choose on a machine of `most`.
+/// Threads training would choose on a machine of `available` threads.
 template <class Family>
-int threads_worth(bool bayesian, const sheafnn::Dataset& data, int most) {
+int threads_worth(bool bayesian, const sheafnn::Dataset& data, int available) {
   const sheafnn::ModelOptions options = model_options(data);
-  return std::min(most, bayesian ? sheafnn::suggested_threads(sheafnn::Bsnn<Family>(options), data.graph)
-                                 : sheafnn::suggested_threads(sheafnn::Nsd<Family>(options), data.graph));
+  return std::min(available, bayesian ? sheafnn::suggested_threads(sheafnn::Bsnn<Family>(options), data.graph)
+                                      : sheafnn::suggested_threads(sheafnn::Nsd<Family>(options), data.graph));
 }
 
 /// A family that can be measured.
 struct Entry {
   const programs::ModelEntry& model;
-  int (*threads)(bool bayesian, const sheafnn::Dataset& data, int most);
+  int (*threads)(bool bayesian, const sheafnn::Dataset& data, int available);
 };
 /// In the order of epoch_maps.
 const Entry entries[] = {{programs::Diagonal_3, threads_worth<sheafnn::Diagonal<3>>},
@@ -100,9 +100,9 @@ Epochs train_for(const Cell& cell, Index epochs, int threads) {
 
 /// Google Benchmark chooses how many epochs; a few at least make the median worth its name.
 void run_cell(benchmark::State& state, const Cell& cell) {
-  constexpr Index least = 5;
+  constexpr Index min_epochs = 5;
   const int threads = entries[cell.maps].threads(cell.model == 1, task_of(cell.graph), cell.threads);
-  const Epochs epochs = train_for(cell, std::max<Index>(least, state.max_iterations) + 2, threads);
+  const Epochs epochs = train_for(cell, std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
   for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
   const double milliseconds = 1e3 * benchmarks::median(epochs.seconds);
   const double reference = cell.graph.reference[cell.model][cell.maps];

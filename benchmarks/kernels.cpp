@@ -61,7 +61,7 @@ void add_calibration(const std::vector<int>& threads) {
   }
 }
 
-/// The first layer and its gradient, and the layer with and without dropout of its entries, as training wants it.
+/// The first layer and its gradient, and the layer with and without dropout of its entries, as training computes it.
 void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data, Index width) {
   struct Fixture {
     sheafnn::SparseInput<float> input;
@@ -187,12 +187,12 @@ void add_random_kernels(const std::vector<int>& threads, Index count) {
 
 int main(int argc, char** argv) {
   try {
-    const int most = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
+    const int max_threads = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
     benchmarks::add_build_context();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     std::vector<int> threads = {1};
-    if (most > 1) threads.push_back(most);
+    if (max_threads > 1) threads.push_back(max_threads);
     const sheafnn::Dataset data = benchmarks::load_task(benchmarks::epoch_graphs.back());
     sheafnn::ModelOptions options;
     options.features = data.feature_count();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests and benchmarks of the CUDA room on a machine with a GPU: compiles with nvcc alone (no CMake, no packages),
+# Tests and benchmarks of the batch engine on a machine with a GPU: compiles with nvcc alone (no CMake, no packages),
 # runs the tests, the benchmarks, and the tests again under compute-sanitizer where there is one. A step that fails
 # is reported, the others go on; the last lines name those that failed. Takes less than nine minutes on 16 cores.
 # usage: run_gpu.sh [--quick]            --quick: short measurements that only try the benchmarks out

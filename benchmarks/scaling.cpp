@@ -106,14 +106,14 @@ Index next_size(Index edges) {
 
 int main(int argc, char** argv) {
   try {
-    const Index most = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e6, 1e4, 1e8));
+    const Index max_edges = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e6, 1e4, 1e8));
     const int more = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
     std::vector<int> threads = {1};
     if (more > 1) threads.push_back(more);
     benchmarks::add_build_context();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-    for (Index edges = 10'000; edges <= most; edges = next_size(edges)) {
+    for (Index edges = 10'000; edges <= max_edges; edges = next_size(edges)) {
       for (const int t : threads) {
         benchmark::RegisterBenchmark(sheafnn::concat("step/", edges, "/", t).c_str(), run_step, edges, t)
             ->UseManualTime()

@@ -19,8 +19,8 @@ namespace batch_checks {
 
 using sheafnn::Index;
 
-/// A ring with chords, a crowded and an isolated node, and features with long rows. Of more than 270 nodes the
-/// crowded one's arcs are summed in segments.
+/// A ring with chords, a high-degree and an isolated node, and features with long rows. With more than 270 nodes
+/// the arcs of the high-degree node are summed in segments.
 struct Problem {
   sheafnn::Graph graph;
   sheafnn::NodeFeatures features;
@@ -64,7 +64,7 @@ inline sheafnn::ModelOptions small_options() {
   return r;
 }
 
-/// What a training step is asked for.
+/// Options of a training step.
 struct Step {
   double input_dropout = 0.5, dropout = 0.3, kl_weight = 0.7;
   sheafnn::KlEstimator estimator = sheafnn::KlEstimator::closed_form;
@@ -86,12 +86,12 @@ inline double relative(const std::vector<double>& values, const std::vector<doub
 /// The one column of a sum, added up for each of `runs` runs.
 template <class Executor, class Tree>
 std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
-  const sheafnn::batch::RowsLeft& left = tree.left();
-  std::vector<double> rows(static_cast<std::size_t>(runs * left.stride)), total;
-  executor.download(left.rows, runs * left.stride, rows.data());
+  const sheafnn::batch::PartialRows& partial = tree.partial();
+  std::vector<double> rows(static_cast<std::size_t>(runs * partial.stride)), total;
+  executor.download(partial.rows, runs * partial.stride, rows.data());
   for (Index run = 0; run < runs; ++run) {
-    const auto first = rows.begin() + run * left.stride;
-    total.push_back(std::accumulate(first, first + left.count, 0.0));
+    const auto first = rows.begin() + run * partial.stride;
+    total.push_back(std::accumulate(first, first + partial.count, 0.0));
   }
   return total;
 }

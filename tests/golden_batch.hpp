@@ -1,5 +1,5 @@
 /// \file
-/// The golden cases (golden_case.hpp) on an executor of the CUDA room.
+/// The golden cases (golden_case.hpp) on an executor of the batch engine.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace golden {
 
-/// Outputs and gradients of a case as the kernels of the device compute them.
+/// Outputs and gradients of a case as the batch engine computes them.
 template <class Model, class Executor>
 void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
   namespace batch = sheafnn::batch;

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sheafnn/core/errors.hpp"
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/trainer.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
 
@@ -19,15 +19,15 @@ namespace {
 
 using namespace sheafnn;
 
-/// Cannot write zeros; counts what it has lent.
+/// Cannot write zeros; counts live allocations.
 struct FailingExecutor : batch::HostExecutor {
-  int lent = 0;
+  int allocated = 0;
   [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
-    ++lent;
+    ++allocated;
     return HostExecutor::allocate(what, bytes);
   }
   void release(void* memory) noexcept {
-    --lent;
+    --allocated;
     HostExecutor::release(memory);
   }
   template <class T>
@@ -83,7 +83,7 @@ std::string launches_of_epoch(const Dataset& data) {
 }  // namespace
 
 TEST_CASE("an epoch of a small graph is so many launches") {
-  // Of the size of texas. Whoever adds a launch, on every such graph, shall know.
+  // Of the size of texas. A launch more costs time on every such graph.
   SyntheticOptions options;
   options.nodes = 183;
   options.classes = 5;
@@ -94,7 +94,7 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 14 products");
 }
 
-TEST_CASE("small products by the device's kernel are those of the host") {
+TEST_CASE("small products by the kernel are those of the host executor") {
   batch::HostExecutor executor;
   constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;
   for (int kind = 0; kind < 8; ++kind) {
@@ -112,15 +112,15 @@ TEST_CASE("small products by the device's kernel are those of the host") {
       const std::vector<double> a = numbers(a_size * batches + 1), b = numbers(b_size * batches + 1);
       std::vector<double> own = numbers(rows * (columns + pad) * batches), other = own;
       batch::Product<double> product{rows,
-                                    columns,
-                                    inner,
-                                    batches,
-                                    {a.data(), a_stride, a_size, left},
-                                    {b.data(), b_stride, b_size, right},
-                                    other.data(),
-                                    columns + pad,
-                                    rows * (columns + pad),
-                                    add};
+                                     columns,
+                                     inner,
+                                     batches,
+                                     {a.data(), a_stride, a_size, left},
+                                     {b.data(), b_stride, b_size, right},
+                                     other.data(),
+                                     columns + pad,
+                                     rows * (columns + pad),
+                                     add};
       executor.multiply(product);
       product.c = own.data();
       const batch::SmallProduct<double> kernel(product);
@@ -135,5 +135,5 @@ TEST_CASE("small products by the device's kernel are those of the host") {
 TEST_CASE("an array that cannot be zeroed leaves nothing allocated") {
   FailingExecutor executor;
   CHECK_THROWS_WITH(static_cast<void>(batch::Array<FailingExecutor, float>(executor, "test", 10)), "zero");
-  CHECK(executor.lent == 0);
+  CHECK(executor.allocated == 0);
 }

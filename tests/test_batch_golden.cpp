@@ -1,11 +1,11 @@
 /// \file
-/// The kernels of the device, run on the host, against the golden values (golden_batch.hpp).
+/// The batch engine on the host against the golden values (golden_batch.hpp).
 #include <doctest/doctest.h>
 
 #include "golden_batch.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 
-TEST_CASE("golden values: the device's kernels on the host") {
+TEST_CASE("golden values: the batch engine on the host") {
   using namespace sheafnn;
   batch::HostExecutor executor;
   golden::check_batch<Bsnn<Diagonal<3>, double>>(executor, "bsnn_diag3_lp", golden::double_bounds);

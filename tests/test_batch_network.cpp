@@ -1,5 +1,5 @@
 /// \file
-/// The kernels of the device, run on the host, against the networks of the CPU: batches of two runs, every family
+/// The batch engine on the host against the networks of the CPU: batches of two runs, every family
 /// and option, losses, gradients and predictions (batch_checks.hpp).
 #include <doctest/doctest.h>
 
@@ -78,14 +78,14 @@ void compare(const ModelOptions& options, const Step& step, double bound,
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a batch on the device's kernels agrees with the CPU: families", Model,
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: families", Model,
                    Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
                    Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
                    Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
   compare<Model>(small_options(), {}, bound);
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayesian models") {
+TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
   using Model = Bsnn<SpecialOrthogonal<2>, double>;
   ModelOptions o = small_options();
   SUBCASE("fixed filters, wide features") {
@@ -131,7 +131,7 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of Bayes
   compare<Model>(o, {}, bound);
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deterministic models") {
+TEST_CASE("the batch engine agrees with the CPU: options of deterministic models") {
   using Model = Nsd<GeneralLinear<2>, double>;
   ModelOptions o = small_options();
   o.layers = 3;
@@ -152,7 +152,7 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: options of deter
   compare<Model>(o, {}, bound);
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: stalks of one coordinate, graphs without edges") {
+TEST_CASE("the batch engine agrees with the CPU: stalks of one coordinate, graphs without edges") {
   compare<Bsnn<SpecialOrthogonal<1>, double>>(small_options(), {}, bound);
   compare<Nsd<GeneralLinear<1>, double>>(small_options(), {}, bound);
   const batch_checks::Problem edgeless = batch_checks::small_problem(true);
@@ -161,7 +161,7 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: stalks of one co
 }
 
 TEST_CASE(
-    "a batch on the device's kernels agrees with the CPU: a node whose arcs are summed in segments, many "
+    "the batch engine agrees with the CPU: a node whose arcs are summed in segments, many "
     "classes") {
   ModelOptions o = small_options();
   o.classes = 11;
@@ -169,7 +169,7 @@ TEST_CASE(
   compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: a posterior without closed form, Conformal maps") {
+TEST_CASE("the batch engine agrees with the CPU: a posterior without closed form, Conformal maps") {
   using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
   ModelOptions o = small_options();
   compare<Model>(o, {.estimator = KlEstimator::automatic}, bound);
@@ -181,7 +181,7 @@ TEST_CASE("a batch on the device's kernels agrees with the CPU: a posterior with
                                       bound);
 }
 
-TEST_CASE("the order of items and groups does not matter to the device's kernels") {
+TEST_CASE("the order of items and groups does not matter to the kernels") {
   using Model = Bsnn<SpecialOrthogonal<3>, double>;
   ModelOptions o = small_options();
   o.add_lp = true;
@@ -198,7 +198,7 @@ TEST_CASE("the order of items and groups does not matter to the device's kernels
   CHECK(one.probabilities == other.probabilities);
 }
 
-TEST_CASE("a batch on the device's kernels agrees with the CPU: single precision") {
+TEST_CASE("the batch engine agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
   compare<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 512 * 1.2e-7);
 }

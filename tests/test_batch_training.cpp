@@ -1,6 +1,5 @@
 /// \file
-/// Training and prediction of batches by the kernels of the device, run on the host, against sheafnn::train and
-/// sheafnn::predict.
+/// Training and prediction of batches by the batch engine on the host, against sheafnn::train and sheafnn::predict.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ Dataset partly_labelled() {
 
 }  // namespace
 
-TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") {
+TEST_CASE("training by the batch engine follows the CPU for twenty epochs") {
   // Other orders of summation; differences grow with the steps of Adam, which divide by small gradients.
   TrainOptions options;
   options.epochs = 20;
@@ -47,7 +46,7 @@ TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") 
   compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-11);
 }
 
-TEST_CASE("training on the device's kernels follows the CPU: unknown labels, class weights") {
+TEST_CASE("training by the batch engine follows the CPU: unknown labels, class weights") {
   TrainOptions options;
   options.epochs = 20;
   compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, partly_labelled());
@@ -113,7 +112,7 @@ TEST_CASE("a batch trains classifications only") {
   CHECK(run(Classification(data.labels)).history.size() == 2);
 }
 
-TEST_CASE("training on the device's kernels follows the CPU: decoupled weight decay") {
+TEST_CASE("training by the batch engine follows the CPU: decoupled weight decay") {
   // Decay that matters: a tenth of a weight in twenty steps.
   TrainOptions options;
   options.epochs = 20;
@@ -124,7 +123,7 @@ TEST_CASE("training on the device's kernels follows the CPU: decoupled weight de
   compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11);
 }
 
-TEST_CASE("training on the device's kernels follows the CPU: a posterior without closed form") {
+TEST_CASE("training by the batch engine follows the CPU: a posterior without closed form") {
   using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
   TrainOptions options;
   options.epochs = 20;

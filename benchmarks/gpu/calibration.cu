@@ -22,13 +22,13 @@ double copy_rate(Executor& executor, const Effort& effort, Index bytes) {
   const int device = executor.device();
   cudaStream_t stream = nullptr;
   sheafnn::batch::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags",
-                       device);
+                        device);
   EventPair events(device);
   const auto once = [&] {
     return events.seconds(stream, [&] {
       sheafnn::batch::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
-                                           cudaMemcpyDeviceToDevice, stream),
-                           "cudaMemcpyAsync", device);
+                                            cudaMemcpyDeviceToDevice, stream),
+                            "cudaMemcpyAsync", device);
     });
   };
 #else

@@ -1,5 +1,5 @@
 /// \file
-/// The executor that is measured, and what there is to know about the device.
+/// The executor that is measured, and properties of the device.
 ///
 /// Compiled as C++ instead of CUDA, everything runs on HostExecutor: a rehearsal that needs neither nvcc nor a
 /// GPU, with figures that say nothing about either.

@@ -110,7 +110,7 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
   report.add("graph", {{"nodes", static_cast<double>(data.node_count())},
                        {"edges", static_cast<double>(data.graph.edge_count())}});
   KernelMeter meter(executor, settings.effort(), limits.copy, report);
-  const DeviceGraph<Executor, float> graph(executor, data.graph);
+  const BatchGraph<Executor, float> graph(executor, data.graph);
   const MeasureFamily families[] = {diagonal_kernels, special_orthogonal_kernels, general_linear_kernels};
   for (std::size_t i = 0; i < epoch_maps.size(); ++i) {
     try {

@@ -1,5 +1,5 @@
 /// \file
-/// Benchmarks of the CUDA room. Each section writes FOLDER/SECTION.json and FOLDER/SECTION.md and prints its
+/// Benchmarks of the batch engine on a GPU. Each section writes FOLDER/SECTION.json and FOLDER/SECTION.md and prints its
 /// table.
 ///
 ///     sheafnn_gpu_benchmarks [SECTION...] [--out FOLDER] [--quick] …
@@ -72,8 +72,8 @@ bool take_flag(int& argc, char** argv, std::string_view name) {
 
 CommandLine parse(int argc, char** argv, std::initializer_list<const Section*> all) {
   CommandLine r;
-  const auto number = [&](const char* name, double fallback, double least, double most) {
-    return take_option(argc, argv, name, fallback, least, most);
+  const auto number = [&](const char* name, double fallback, double min, double max) {
+    return take_option(argc, argv, name, fallback, min, max);
   };
   r.settings.quick = take_flag(argc, argv, "--quick");
   r.layout = take_flag(argc, argv, "--layout");

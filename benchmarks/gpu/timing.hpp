@@ -15,9 +15,9 @@ namespace benchmarks {
 
 /// How long a measurement may take.
 struct Effort {
-  double seconds = 0.3;  ///< stop after so many, …
-  int least = 5;         ///< … but not before so many blocks
-  int most = 50;         ///< blocks
+  double seconds = 0.3;  ///< stop after this time, …
+  int min_blocks = 5;    ///< … but not before this many blocks
+  int max_blocks = 50;
 };
 
 /// Seconds of one replay.
@@ -104,8 +104,8 @@ template <class E>
       std::clamp<sheafnn::Index>(static_cast<sheafnn::Index>(std::ceil(0.01 / std::max(block(), 1e-6))), 1, 256);
   std::vector<double> seconds;
   double total = 0;
-  while (static_cast<int>(seconds.size()) < effort.least ||
-         (total < effort.seconds && static_cast<int>(seconds.size()) < effort.most)) {
+  while (static_cast<int>(seconds.size()) < effort.min_blocks ||
+         (total < effort.seconds && static_cast<int>(seconds.size()) < effort.max_blocks)) {
     const double taken = block();
     total += taken;
     seconds.push_back(taken / static_cast<double>(r.replays));

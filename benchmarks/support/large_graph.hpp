@@ -1,5 +1,5 @@
 /// \file
-/// Large random tasks that take seconds to generate: every edge and feature is a hash, none looks at the others.
+/// Large random tasks that take seconds to generate: every edge and feature is a hash of its own number.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace benchmarks {
 
-/// The n-th number of a sequence that looks random (SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+/// The n-th number of a pseudo-random sequence (SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
 [[nodiscard]] constexpr std::uint64_t hashed(std::uint64_t n) noexcept {
   n += 0x9E3779B97F4A7C15U;
   n = (n ^ (n >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -23,8 +23,8 @@ namespace benchmarks {
   return n ^ (n >> 31);
 }
 
-/// Uniformly random edges {u, v}, sorted, as Graph wants them. The smaller ends are spread evenly over the room
-/// there is, the larger ends are hashes; what is drawn twice is left out (about one edge in n / degree).
+/// Uniformly random edges {u, v}, sorted, as Graph takes them. There are as many edges with a smaller end u as expected
+/// of uniform pairs, and their larger ends are hashes; duplicates are left out (about one edge in n / degree).
 [[nodiscard]] inline std::vector<sheafnn::Edge> large_edges(sheafnn::Index nodes, sheafnn::Index edges) {
   std::vector<sheafnn::Edge> r;
   r.reserve(static_cast<std::size_t>(edges));
@@ -36,9 +36,9 @@ namespace benchmarks {
   std::uint64_t draw = 0;
   for (sheafnn::Index u = 0; u + 1 < nodes; ++u) {
     const std::size_t first = r.size();
-    const std::uint64_t room = static_cast<std::uint64_t>(nodes - 1 - u);
+    const std::uint64_t larger_nodes = static_cast<std::uint64_t>(nodes - 1 - u);
     for (sheafnn::Index k = before(u); k < before(u + 1); ++k) {
-      const std::uint64_t v = static_cast<std::uint64_t>(u) + 1 + ((hashed(draw++) >> 32) * room >> 32);
+      const std::uint64_t v = static_cast<std::uint64_t>(u) + 1 + ((hashed(draw++) >> 32) * larger_nodes >> 32);
       r.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
     }
     std::sort(r.begin() + static_cast<std::ptrdiff_t>(first), r.end());

@@ -17,12 +17,12 @@ namespace benchmarks {
 /// is that of one thread; the other number of threads, if there is one, has columns of its own.
 [[nodiscard]] inline std::string scaling_table(const std::vector<Measurement>& all) {
   struct Range {
-    double least = std::numeric_limits<double>::infinity(), most = 0;
+    double min = std::numeric_limits<double>::infinity(), max = 0;
     void add(double value) {
-      least = std::min(least, value);
-      most = std::max(most, value);
+      min = std::min(min, value);
+      max = std::max(max, value);
     }
-    [[nodiscard]] double ratio() const { return most / least; }
+    [[nodiscard]] double ratio() const { return max / min; }
   } time, threaded_time, memory;
   std::string more;
   for (const Measurement& m : all) {
@@ -53,9 +53,9 @@ namespace benchmarks {
     cells.insert(cells.end(), {figure(m["bytes_per_edge"]), format("%.0f", m["peak_mib"])});
     text += row(cells);
   }
-  if (time.most > 0) {
+  if (time.max > 0) {
     text += format("\nLargest over smallest: time per edge %.2f with one thread", time.ratio());
-    if (threaded_time.most > 0) text += format(" and %.2f with %s", threaded_time.ratio(), more.c_str());
+    if (threaded_time.max > 0) text += format(" and %.2f with %s", threaded_time.ratio(), more.c_str());
     text += format(", workspace per edge %.2f.\n", memory.ratio());
   }
   return text;

@@ -64,7 +64,7 @@ namespace benchmarks {
 /// A synthetic graph with as many nodes, edges, features, non-zero features and classes as a graph of the table,
 /// named "NAME twin".
 ///
-/// \param hub  one node has as many neighbours as the most crowded one of that graph
+/// \param hub  one node has the largest degree of that graph
 [[nodiscard]] inline sheafnn::Dataset twin(const EpochGraph& graph, sheafnn::Index splits = 1, bool hub = false) {
   sheafnn::SyntheticOptions options;
   options.nodes = graph.nodes;

@@ -3,30 +3,35 @@
 /// .cu files; link sheafnn::cuda.
 ///
 ///     sheafnn::cuda::train(model, data, data.splits[0], {.epochs = 500});
+///     sheafnn::cuda::train_batch<Model>(data, trainings);                   // many at once: cuda::Training
 ///     sheafnn::cuda::predict(model, data, {.samples = 3});
+///
+/// These functions create a batch::DeviceExecutor each and call the functions of the same names in sheafnn::batch,
+/// which take any executor. Failed CUDA calls throw cuda::CudaError, too little memory cuda::OutOfDeviceMemory.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "sheafnn/bsnn.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 #include "sheafnn/batch/prediction.hpp"
 #include "sheafnn/batch/trainer.hpp"
+#include "sheafnn/bsnn.hpp"
 
 namespace sheafnn::cuda {
 
 using batch::CudaError;
 using batch::DeviceExecutor;
-using batch::OutOfDeviceMemory;
 using batch::Outcome;
+using batch::OutOfDeviceMemory;
 using batch::Training;
 
 /// sheafnn::train on a GPU: the same numbers up to rounding.
 ///
 /// \param device  number of the CUDA device
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
-/// \throws std::runtime_error     a diverged run; CudaError and OutOfDeviceMemory are such
+/// \throws std::runtime_error     a diverged run
+/// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>
 TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {},
                   int device = 0) {
@@ -34,14 +39,16 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   return batch::train(executor, model, data, split, options);
 }
 
-/// The same with a loss: a Classification, with or without class weights. Other losses are refused.
+/// The same with a loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
 template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
-TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
-                  const Split& split, const TrainOptions& options = {}, int device = 0) {
-  DeviceExecutor executor(device);
-  return batch::train(executor, model, graph, features, loss, split, options);
-}
+  requires Loss<LossType, typename Model::Scalar> TrainResult train(Model& model, const Graph& graph,
+                                                                    const NodeFeatures& features,
+                                                                    const LossType& loss, const Split& split,
+                                                                    const TrainOptions& options = {},
+                                                                    int device = 0) {
+    DeviceExecutor executor(device);
+    return batch::train(executor, model, graph, features, loss, split, options);
+  }
 
 /// Many trainings of one architecture side by side on a GPU.
 ///
@@ -52,14 +59,14 @@ std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<M
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
 
-/// The same with a loss that all of them have.
+/// The same with a loss for all of them: a Classification.
 template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
-std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
-                                 std::span<const Training<Model>> trainings, int device = 0) {
-  DeviceExecutor executor(device);
-  return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
-}
+  requires Loss<LossType, typename Model::Scalar> std::vector<Outcome> train_batch(
+      const Graph& graph, const NodeFeatures& features, const LossType& loss,
+      std::span<const Training<Model>> trainings, int device = 0) {
+    DeviceExecutor executor(device);
+    return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
+  }
 
 /// sheafnn::predict on a GPU.
 template <class Model>

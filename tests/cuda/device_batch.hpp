@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "batch_checks.hpp"
-#include "sheafnn/cuda.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/cuda.hpp"
 
 namespace batch_checks {
 

@@ -1,6 +1,7 @@
 /// \file
 /// Batches of Bayesian networks on the GPU: every family, and options that take other paths (device_batch.hpp).
 #include "device_batch.hpp"
+#include "heavy_tailed_posterior.hpp"
 
 using namespace sheafnn;
 using batch_checks::compare_executors;
@@ -16,4 +17,10 @@ TEST_CASE("batches on the GPU agree with the host: Bayesian models") {
   o.learner_layers = 2;
   o.learner_width = 6;
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.estimator = KlEstimator::monte_carlo});
+}
+
+TEST_CASE("batches on the GPU agree with the host: conformal maps, and a posterior without closed form") {
+  compare_executors<Bsnn<Conformal<3>, double>>(small_options(), {});
+  using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
+  compare_executors<Model>(small_options(), {.estimator = KlEstimator::automatic, .samples = 2});
 }

@@ -19,7 +19,7 @@ using batch::HostExecutor;
 
 namespace {
 
-/// Writes a number that tells item and group, and is exact.
+/// Writes a number that is different for every item and group, and exact.
 struct Numbers {
   Index items;
   double* out;
@@ -89,15 +89,15 @@ std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed,
   Array<Executor, S> a(executor, "test", std::span<const S>(left)), b(executor, "test", std::span<const S>(right)),
       c(executor, "test", std::span<const S>(start));
   executor.multiply(batch::Product<S>{rows,
-                                     columns,
-                                     inner,
-                                     batches,
-                                     {a.data(), a_stride, a_size, a_transposed},
-                                     {b.data(), b_stride, b_size, b_transposed},
-                                     c.data(),
-                                     columns + pad,
-                                     rows * (columns + pad),
-                                     add});
+                                      columns,
+                                      inner,
+                                      batches,
+                                      {a.data(), a_stride, a_size, a_transposed},
+                                      {b.data(), b_stride, b_size, b_transposed},
+                                      c.data(),
+                                      columns + pad,
+                                      rows * (columns + pad),
+                                      add});
   return c.download();
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("kernels that share a launch do what they do alone") {
     return all;
   };
   // Few blocks share the launch, many do not.
-  static_assert(3 * 9000 > DeviceExecutor::most_shared_blocks);
+  static_assert(3 * 9000 > DeviceExecutor::max_shared_blocks);
   for (const Index groups : {Index{3}, Index{9000}}) {
     CAPTURE(groups);
     const std::vector<double> own = together(device, groups), other = together(host, groups);
@@ -201,7 +201,7 @@ TEST_CASE("products that are left to cuBLAS agree with the host") {
   }
 }
 
-TEST_CASE("a recording is replayed as often as is asked, and only then") {
+TEST_CASE("a recording runs when it is replayed, and only then") {
   DeviceExecutor device;
   Array<DeviceExecutor, double> value(device, "test", 300);
   device.record([&] {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sheafnn/cuda.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/cuda.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
@@ -98,6 +98,26 @@ TEST_CASE("training on the GPU follows the host") {
   compare_with_host<Bsnn<SpecialOrthogonal<3>>>(karate_club(), 1e-5);
   compare_with_host<Nsd<GeneralLinear<2>>>(texas_sized(), 1e-5);
   compare_with_host<Bsnn<Diagonal<2>>>(texas_sized(), 1e-5);
+}
+
+TEST_CASE("class weights, unknown labels and decoupled decay on the GPU follow the host") {
+  using Model = Bsnn<Diagonal<2>, double>;
+  Dataset data = karate_club();
+  data.labels[static_cast<std::size_t>(data.splits[0].train[1])] = -1;
+  data.labels[static_cast<std::size_t>(data.splits[0].test[0])] = -1;
+  const std::vector<double> weights = {0.5, 2};
+  const Classification loss(data.labels, weights);
+  TrainOptions options;
+  options.epochs = 20;
+  options.weight_decay = 0.1;
+  options.decay = WeightDecay::decoupled;
+  DeviceExecutor device;
+  HostExecutor host;
+  Model own = model_for<Model>(data, 3), other = model_for<Model>(data, 3);
+  const TrainResult a = batch::train(device, own, data.graph, data.features, loss, data.splits[0], options);
+  const TrainResult b = batch::train(host, other, data.graph, data.features, loss, data.splits[0], options);
+  CHECK(curve_difference(a, b, 20) <= 1e-13);  // as above
+  CHECK(std::abs(a.test_nll - b.test_nll) <= 1e-12 * b.test_nll);
 }
 
 TEST_CASE("a batch on the GPU gives the numbers of separate trainings") {

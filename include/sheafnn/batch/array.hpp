@@ -1,5 +1,5 @@
 /// \file
-/// Array: memory of an executor (of the device, or of the host that stands in for it) that a network owns.
+/// Array: numbers in the memory of an executor, on the host or on a CUDA device.
 #pragma once
 
 #include <span>

@@ -1,25 +1,25 @@
 /// \file
 /// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
-/// Kernels add up rows until few are left; whoever needs the sums adds up those.
+/// Kernels add up rows until only a few are left; the kernel that needs the sums adds up those.
 #pragma once
 
 #include <type_traits>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/execution.hpp"
+#include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch {
 
-/// Rows that are left of a sum; those of a run lie `stride` numbers behind the last one's.
-struct RowsLeft {
+/// Rows whose sum is the result; the rows of two runs lie `stride` numbers apart.
+struct PartialRows {
   const double* rows = nullptr;
   Index count = 0, stride = 0;
 
-  /// Adds what a lane of a team of most_lanes finds in each of the `Width` columns, which are all there are.
+  /// Adds what one lane of a team of max_lanes reads of each of the `Width` columns.
   template <int Width>
   SHEAFNN_HD void add(Index run, int lane, double* sums) const {
-    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < count; k += most_lanes) {
+    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < count; k += max_lanes) {
       const double* row = rows + run * stride + k * Width;
       SHEAFNN_UNROLL for (int column = 0; column < Width; ++column) sums[column] += row[column];
     }
@@ -27,8 +27,8 @@ struct RowsLeft {
 };
 
 /// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The
-/// rows of a sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
-/// Applied again and again until few rows are left.
+/// rows of one sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
+/// Applied repeatedly until few rows are left.
 template <class T>
 struct ColumnSums {
   static constexpr Index chunk = 64;
@@ -47,11 +47,11 @@ struct ColumnSums {
   }
 };
 
-/// A tree of ColumnSums: `rows` × `width` numbers per run become at most most_rows rows.
+/// A tree of ColumnSums: `rows` × `width` numbers per run become at most max_rows rows.
 template <class Executor, class T>
 class ColumnTree {
  public:
-  static constexpr Index most_rows = 512;
+  static constexpr Index max_rows = 512;
 
   ColumnTree() = default;
   ColumnTree(Executor& executor, Index runs, Index rows, Index width)
@@ -61,11 +61,11 @@ class ColumnTree {
   }
 
   /// \param values  rows × width per run
-  /// \param stay    the values stay as they are as long as left() is read: few of them need no sum
+  /// \param stay    the values do not change while partial() is read, so that few of them need no copy
   void run(Executor& executor, const T* values, bool stay) {
     if constexpr (std::is_same_v<T, double>) {
-      if (stay && rows_ <= most_rows) {
-        left_ = {values, rows_, rows_ * width_};
+      if (stay && rows_ <= max_rows) {
+        partial_ = {values, rows_, rows_ * width_};
         return;
       }
     }
@@ -81,7 +81,7 @@ class ColumnTree {
   void finish(Executor& executor) {
     Index rows = shrunk(rows_);
     int from = 0;
-    while (rows > most_rows) {
+    while (rows > max_rows) {
       const Index next = shrunk(rows);
       executor.launch(next * width_, runs_,
                       ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(),
@@ -89,11 +89,11 @@ class ColumnTree {
       from = 1 - from;
       rows = next;
     }
-    left_ = {level_[from].data(), rows, stride_};
+    partial_ = {level_[from].data(), rows, stride_};
   }
 
-  /// What is left after run(); nothing before.
-  [[nodiscard]] const RowsLeft& left() const noexcept { return left_; }
+  /// The result of run(); empty before.
+  [[nodiscard]] const PartialRows& partial() const noexcept { return partial_; }
 
  private:
   [[nodiscard]] static Index shrunk(Index rows) noexcept {
@@ -102,7 +102,7 @@ class ColumnTree {
 
   Index rows_ = 0, width_ = 0, runs_ = 0, stride_ = 0;
   Array<Executor, double> level_[2];
-  RowsLeft left_;
+  PartialRows partial_;
 };
 
 }  // namespace sheafnn::batch

@@ -24,10 +24,10 @@ namespace sheafnn::batch {
 
 namespace detail {
 
-/// Programmatic dependent launch, devices of compute capability 9.0 and later: lets the next kernel's blocks be
-/// placed while this one runs, and waits for the previous kernel, all of it, with its results. Every kernel does
-/// so before anything else, in all threads; as a kernel ends after the one before it, what an earlier one wrote is
-/// there as well.
+/// Programmatic dependent launch, on devices of compute capability 9.0 and later: lets the next kernel's blocks be
+/// scheduled while this one runs, and waits until the previous kernel has ended and its results are visible. Every
+/// kernel does so first, in all threads; as a kernel ends after the one before it, the results of all earlier
+/// kernels are visible as well.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -55,7 +55,7 @@ __device__ void run_block(const Items<Kernel>& part, Index block) {
   if (item >= part.items) return;
   for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) part.kernel(item, group);
 }
-/// `lanes` threads of a warp per item. Threads behind the last item take part in the exchange, with zeros.
+/// `lanes` threads of a warp per item. Threads past the last item take part in the exchange, with zeros.
 template <class Kernel>
 __device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
@@ -180,15 +180,15 @@ class DeviceExecutor {
           device_);
   }
 
-  /// So many blocks share a launch, at most: where there are more, each part is a launch of its own, as a kernel
-  /// of several parts takes the registers of the one that wants most.
-  static constexpr Index most_shared_blocks = 8192;
+  /// Largest number of blocks that share a launch: with more, each part is a launch of its own, because a kernel of
+  /// several parts takes as many registers as the one that needs most.
+  static constexpr Index max_shared_blocks = 8192;
 
   template <class... Parts>
   void launch_together(const Parts&... parts) {
     static_assert((std::is_trivially_copyable_v<Parts> && ...));
     if constexpr (sizeof...(Parts) > 1) {
-      if (((detail::blocks_of(parts) * parts.groups) + ...) > most_shared_blocks) {
+      if (((detail::blocks_of(parts) * parts.groups) + ...) > max_shared_blocks) {
         (launch_together(parts), ...);
         return;
       }
@@ -207,7 +207,7 @@ class DeviceExecutor {
     launch_together(Teams{items, groups, lanes, kernel});
   }
 
-  /// By a kernel of our own, which is placed early, up to so many products of two numbers; by cuBLAS beyond.
+  /// Up to this many products of two numbers by SmallProduct, whose blocks are scheduled early; more by cuBLAS.
   static constexpr Index small_product = Index{1} << 20;
 
   /// cuBLAS stores column by column: Cᵀ = Bᵀ Aᵀ.
@@ -240,7 +240,7 @@ class DeviceExecutor {
     }
   }
 
-  /// Records what `work` asks for as a CUDA graph, instead of doing it.
+  /// Records the launches and products of `work` as a CUDA graph instead of running them.
   template <class Work>
   void record(const Work& work) {
     forget();
@@ -276,7 +276,7 @@ class DeviceExecutor {
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-  /// Can kernels be placed before the previous one has ended, in recordings too?
+  /// Can kernels be scheduled before the previous one has ended, in recordings too?
   [[nodiscard]] static bool can_start_early(int device) {
     int major = 0, driver = 0;
     check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute",
@@ -284,7 +284,7 @@ class DeviceExecutor {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
     return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
   }
-  /// Enqueues a kernel; its blocks may be placed early if its code waits for the previous kernel. The code may be
+  /// Enqueues a kernel; its blocks may be scheduled early if its code waits for the previous kernel. The code may be
   /// made for an older device than this one.
   template <class... Parameters>
   void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
@@ -319,7 +319,7 @@ class DeviceExecutor {
   void close() noexcept {
     int before = device_;
     static_cast<void>(cudaGetDevice(&before));
-    static_cast<void>(cudaSetDevice(device_));  // cuBLAS wants the device of its handle
+    static_cast<void>(cudaSetDevice(device_));  // cuBLAS needs the device of its handle
     forget();
     if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
     if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));

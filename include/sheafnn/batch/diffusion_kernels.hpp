@@ -1,14 +1,14 @@
 /// \file
 /// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R
-/// = L W, Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; on the host
+/// = L W, Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; for one network
 /// layers/diffusion.hpp and layers/diffusion_layer.hpp). Features as in feature_kernels.hpp.
 #pragma once
 
 #include <cmath>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/sheaf_backward_kernels.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch {
@@ -42,7 +42,7 @@ SHEAFNN_HD SHEAFNN_INLINE void add_neighbours(const GraphView<S>& graph, const S
   }
 }
 
-/// The part of a segment of a crowded node's arcs; item (segment, channel), group: instance.
+/// The sum over one segment of a high-degree node's arcs; item (segment, channel), group: instance.
 template <class Family, class S>
 struct SegmentNeighbours {
   GraphView<S> graph;
@@ -68,13 +68,13 @@ struct SegmentNeighbours {
   }
 };
 
-/// L at one node and channel, for kernels that go on with it: a team adds up the arcs, lanes over arcs
-/// (GraphView::gather_lanes, 1 on most graphs), or what SegmentNeighbours found of crowded nodes. Then R = L W and
-/// Z = S R, for D learned coordinates and the fixed filters behind them.
+/// L at one node and channel, for other kernels: a team adds up the arcs, lanes over arcs (GraphView::gather_lanes, 1
+/// on most graphs), or the sums of SegmentNeighbours for high-degree nodes. Then R = L W and Z = S R, for D learned
+/// coordinates and the fixed filters after them.
 template <class Family, class S>
 struct Diffusion {
   using Sizes = BlockSizes<Family>;
-  static constexpr int D = Family::stalk_dimension, most = D + 2;
+  static constexpr int D = Family::stalk_dimension, max_coordinates = D + 2;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
@@ -93,7 +93,7 @@ struct Diffusion {
     } else if (lane == 0) {
       const S* parts = partial + instance * graph.segments * shape.row() + c;
       for (std::int32_t s = segment; s < last_segment; ++s) {
-        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
           if (i < shape.coordinates) sums[i] += parts[s * shape.row() + i * shape.channels];
         }
       }
@@ -108,7 +108,7 @@ struct Diffusion {
     times<D, Sizes::gram>(sheaf.degree_block + node * Sizes::gram, x, r);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] += sums[i];
     times<D, Sizes::gram>(sheaf.scale + node * Sizes::gram, r, z);
-    SHEAFNN_UNROLL for (int i = D; i < most; ++i) {
+    SHEAFNN_UNROLL for (int i = D; i < max_coordinates; ++i) {
       if (i < shape.coordinates) {
         r[i] = graph.degree[u] * own[i * f] + shape.filter_sign[i - D] * sums[i];
         z[i] = graph.inverse_root[u] * r[i];
@@ -121,7 +121,7 @@ struct Diffusion {
 template <class Family, class S>
 struct DiffuseForward {
   using Scalar = S;
-  static constexpr int most = Diffusion<Family, S>::most, outputs = most;
+  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
   Diffusion<Family, S> diffusion;  ///< of W
   const S* epsilon;
   Index parameter_stride;
@@ -142,23 +142,23 @@ struct DiffuseForward {
     using std::tanh;
     const FeatureShape<S>& shape = diffusion.shape;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index place = instance * shape.size() + u * shape.row() + c;
+    const Index index = instance * shape.size() + u * shape.row() + c;
     const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
-    S diffused[most] = {}, value[most] = {};
+    S diffused[max_coordinates] = {}, value[max_coordinates] = {};
     diffusion.finish(item, instance, sums, diffused, value);
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[place + i * f] - (activation ? elu(value[i]) : value[i]);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[index + i * f] - (activation ? elu(value[i]) : value[i]);
     }
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (i < d) {
-        r[place + i * f] = diffused[i];
-        out[place + i * f] = value[i];
+        r[index + i * f] = diffused[i];
+        out[index + i * f] = value[i];
       }
     }
     if (dropped == nullptr) return;
     const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance);
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      if (i < d) dropped[place + i * f] = dropout(u * shape.row() + i * f + c, value[i]);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      if (i < d) dropped[index + i * f] = dropout(u * shape.row() + i * f + c, value[i]);
     }
   }
 };
@@ -179,24 +179,24 @@ struct ActivationBackward {
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
     const Index f = shape.channels, u = item / f;
-    const Index place = instance * shape.size() + u * shape.row() + item % f;
+    const Index index = instance * shape.size() + u * shape.row() + item % f;
     const S* scale = sheaf.scale + (range.slot(instance) * graph.nodes + u) * size;
     S in[D], z[D], bar[D];
-    load_stalk<D>(r + place, f, in);
+    load_stalk<D>(r + index, f, in);
     times<D, size>(scale, in, z);
     for (int i = 0; i < D; ++i) {
       const S slope = activation ? elu_derivative(z[i]) : S(1);
-      bar[i] = -x_bar[place + i * f] * slope;
+      bar[i] = -x_bar[index + i * f] * slope;
     }
-    store_stalk<D>(bar, f, z_bar + place);
+    store_stalk<D>(bar, f, z_bar + index);
     times<D, size>(scale, bar, in);
-    store_stalk<D>(in, f, r_bar + place);
+    store_stalk<D>(in, f, r_bar + index);
     const S root = graph.inverse_root[u];
     for (Index i = D; i < shape.coordinates; ++i) {
-      const S slope = activation ? elu_derivative(root * r[place + i * f]) : S(1);
-      const S value = -x_bar[place + i * f] * slope;
-      z_bar[place + i * f] = value;
-      r_bar[place + i * f] = root * value;
+      const S slope = activation ? elu_derivative(root * r[index + i * f]) : S(1);
+      const S value = -x_bar[index + i * f] * slope;
+      z_bar[index + i * f] = value;
+      r_bar[index + i * f] = root * value;
     }
   }
 };
@@ -206,7 +206,7 @@ struct ActivationBackward {
 template <class Family, class S>
 struct DiffuseBackward {
   using Scalar = S;
-  static constexpr int most = Diffusion<Family, S>::most, outputs = most;
+  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
   Diffusion<Family, S> diffusion;  ///< of R̄
   S* w_bar;
   S* y_bar;
@@ -217,13 +217,13 @@ struct DiffuseBackward {
   }
   SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
     const FeatureShape<S>& shape = diffusion.shape;
-    const Index f = shape.channels, place = instance * shape.size() + item / f * shape.row() + item % f;
-    S diffused[most] = {}, scaled[most] = {};
+    const Index f = shape.channels, index = instance * shape.size() + item / f * shape.row() + item % f;
+    S diffused[max_coordinates] = {}, scaled[max_coordinates] = {};
     diffusion.finish(item, instance, sums, diffused, scaled);
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (i < shape.coordinates) {
-        w_bar[place + i * f] = diffused[i];
-        y_bar[place + i * f] = scaled[i];
+        w_bar[index + i * f] = diffused[i];
+        y_bar[index + i * f] = scaled[i];
       }
     }
   }
@@ -293,24 +293,24 @@ struct NodeGradient {
     constexpr int D = Family::stalk_dimension;
     const Index f = shape.channels;
     for (Index c = lane; c < f; c += lanes) {
-      const Index place = instance * shape.size() + u * shape.row() + c;
+      const Index index = instance * shape.size() + u * shape.row() + c;
       S a[D], b[D];
-      load_stalk<D>(r_bar + place, f, a);
-      load_stalk<D>(w + place, f, b);
+      load_stalk<D>(r_bar + index, f, a);
+      load_stalk<D>(w + index, f, b);
       add_products<D, size>(a, b, sums);
-      load_stalk<D>(z_bar + place, f, a);
-      load_stalk<D>(r + place, f, b);
+      load_stalk<D>(z_bar + index, f, a);
+      load_stalk<D>(r + index, f, b);
       add_products<D, size>(a, b, sums + size);
-      load_stalk<D>(w_bar + place, f, a);
-      load_stalk<D>(y + place, f, b);
+      load_stalk<D>(w_bar + index, f, a);
+      load_stalk<D>(y + index, f, b);
       add_products<D, size>(a, b, sums + size);
     }
   }
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
-    const Index place = (range.slot(instance) * shape.nodes + u) * size;
+    const Index index = (range.slot(instance) * shape.nodes + u) * size;
     for (int k = 0; k < size; ++k) {
-      out.degree[place + k] = add ? out.degree[place + k] + sums[k] : sums[k];
-      out.scale[place + k] = add ? out.scale[place + k] + sums[size + k] : sums[size + k];
+      out.degree[index + k] = add ? out.degree[index + k] + sums[k] : sums[k];
+      out.scale[index + k] = add ? out.scale[index + k] + sums[size + k] : sums[size + k];
     }
   }
 };

@@ -1,14 +1,15 @@
 /// \file
-/// DiffusionLayer on the device, for all instances of a batch (formulas: diffusion_kernels.hpp).
+/// BatchDiffusionLayer: a diffusion layer of all instances of a batch (formulas: diffusion_kernels.hpp).
 #pragma once
 
 #include <span>
 
-#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/sheaf.hpp"
+#include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
 
 namespace sheafnn::batch {
 
@@ -16,7 +17,7 @@ namespace sheafnn::batch {
 template <class Executor, class S>
 struct LayerScratch {
   Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;
-  Array<Executor, S> segments;  ///< partial sums of crowded nodes, segments × d' × f per instance
+  Array<Executor, S> segments;  ///< partial sums of high-degree nodes, segments × d' × f per instance
 };
 
 /// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B.
@@ -31,8 +32,8 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionLayout> layers,
-                  const ParameterSet<S>& parameters, Index channels, Index runs)
+  RightTransposes(Executor& executor, std::span<const DiffusionLayout> layers, const ParameterSet<S>& parameters,
+                  Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     transpose_.channels = channels;
@@ -171,8 +172,8 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the scratch is written again, but for what
-  /// the first launch of another layer's backward() writes.
+  /// After backward(): partial sums for A and B. To be launched before the scratch is written again; the first launch
+  /// of another layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();
@@ -196,7 +197,7 @@ class BatchDiffusionLayer {
   }
 
  private:
-  /// The diffusion of `features`, after sums over the arcs of crowded nodes in segments.
+  /// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments.
   Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
                                        const SheafRange& range, const S* features,
                                        LayerScratch<Executor, S>& scratch) const {

@@ -1,15 +1,16 @@
 /// \file
-/// Encoder on the device: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; on the
-/// host layers/encoder.hpp).
+/// Encoder: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; for one network
+/// layers/encoder.hpp).
 #pragma once
 
 #include <algorithm>
 
-#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/input.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch {
@@ -51,9 +52,9 @@ struct EncodeNodes {
     SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
     if (activation) sum = elu(sum);
-    const Index place = run * input.rows * width + item;
-    activated[place] = sum;
-    if (drop) out[place] = hidden_dropout<S>(runs[run])(item, sum);
+    const Index index = run * input.rows * width + item;
+    activated[index] = sum;
+    if (drop) out[index] = hidden_dropout<S>(runs[run])(item, sum);
   }
 };
 
@@ -68,11 +69,11 @@ struct EncodeNodesBackward {
   S* bar;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index place = run * size + item;
-    S value = bar[place];
+    const Index index = run * size + item;
+    S value = bar[index];
     if (dropped) value = hidden_dropout<S>(runs[run])(item, value);
-    if (activation) value *= elu_slope(activated[place]);
-    bar[place] = value;
+    if (activation) value *= elu_slope(activated[index]);
+    bar[index] = value;
   }
 };
 

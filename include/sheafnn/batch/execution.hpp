@@ -1,14 +1,13 @@
 /// \file
 /// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
-/// DeviceExecutor on a CUDA device; everything else in this room is a template over the executor.
+/// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
 ///
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`, which
 /// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
 /// sample of it). A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to
 /// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
-/// that do not touch each other's results may share a launch: on small graphs starting one takes longer than
-/// running it.
+/// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -16,9 +15,9 @@
 namespace sheafnn::batch {
 
 /// Largest number of lanes of a team: a warp.
-inline constexpr int most_lanes = 32;
+inline constexpr int max_lanes = 32;
 
-/// Lanes for a loop of `count` steps: the least power of two that covers it, 8 … 32.
+/// Lanes for a loop of `count` steps: the smallest power of two that covers it, 8 … 32.
 [[nodiscard]] constexpr int team_lanes(Index count) noexcept { return count <= 8 ? 8 : count <= 16 ? 16 : 32; }
 
 /// One factor of a product: row-major; batch b begins at data + b · batch_stride.
@@ -62,8 +61,8 @@ struct SmallProduct {
     }
   }
   SHEAFNN_HD void finish(Index item, Index batch, const S* sums) const {
-    const Index place = item / product.columns * product.c_row_stride + item % product.columns;
-    S& c = product.c[batch * product.c_batch_stride + place];
+    const Index index = item / product.columns * product.c_row_stride + item % product.columns;
+    S& c = product.c[batch * product.c_batch_stride + index];
     c = product.add ? c + sums[0] : sums[0];
   }
 };
@@ -81,7 +80,7 @@ Items(Index, Index, Kernel) -> Items<Kernel>;
 template <class Kernel>
 struct Teams {
   Index items = 0, groups = 0;
-  int lanes = most_lanes;  ///< a power of two
+  int lanes = max_lanes;  ///< a power of two
   Kernel kernel;
 };
 template <class Kernel>

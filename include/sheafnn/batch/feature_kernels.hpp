@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// and their backward pass (on the host layers/feature_mixing.hpp).
+/// and their backward pass (for one network layers/feature_mixing.hpp).
 ///
 /// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
@@ -9,11 +9,11 @@
 
 #include <cmath>
 
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 
 namespace sheafnn::batch {
 
@@ -27,7 +27,7 @@ struct FeatureShape {
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
 };
 
-/// out = block · x; `Size` tells the block's kind: 1, D or D² numbers.
+/// out = block · x; `Size` is the block's number of entries: 1, D or D² numbers.
 template <int D, int Size, class S>
 SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
   if constexpr (Size == D * D && D > 1) {
@@ -49,8 +49,8 @@ SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
 }
 
-/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. So many `copies`
-/// share in.
+/// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. `copies`
+/// instances share `in`.
 template <class S, bool Add = false>
 struct ApplyDropout {
   const Run* runs;
@@ -73,8 +73,8 @@ struct ApplyDropout {
 /// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
 template <class S>
 struct TransposeRight {
-  static constexpr int most_layers = 64;
-  Index offset[most_layers];  ///< of B in the parameters
+  static constexpr int max_layers = 64;
+  Index offset[max_layers];  ///< of B in the parameters
   Index channels, layers;
   const S* parameters;
   Index parameter_stride;
@@ -104,41 +104,41 @@ struct MixForward {
   S* w;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    constexpr int D = Family::stalk_dimension, most = D + 2, size = BlockSizes<Family>::gram;
+    constexpr int D = Family::stalk_dimension, max_coordinates = D + 2, size = BlockSizes<Family>::gram;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index node = instance * shape.size() + u * shape.row(), place = node + c;
-    S in[most], mixed[most];
+    const Index node = instance * shape.size() + u * shape.row(), index = node + c;
+    S in[max_coordinates], mixed[max_coordinates];
     if (right != nullptr) {
       const S* b = right + instance / copies * right_stride + c;
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = S(0);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = S(0);
       for (Index k = 0; k < f; ++k) {
         const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
           if (i < d) in[i] += x[node + i * f + k] * factor;
         }
       }
     } else {
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) in[i] = i < d ? x[place + i * f] : S(0);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = i < d ? x[index + i * f] : S(0);
     }
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) mixed[i] = in[i];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     if (left != nullptr) {
       const S* a = left + instance / copies * left_stride;
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         S sum = S(0);
-        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
+        SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
           if (i < d && j < d) sum += a[i * d + j] * in[j];
         }
         mixed[i] = sum;
       }
     }
-    S scaled[most];
+    S scaled[max_coordinates];
     times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
-    SHEAFNN_UNROLL for (int i = D; i < most; ++i) scaled[i] = graph.inverse_root[u] * mixed[i];
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+    SHEAFNN_UNROLL for (int i = D; i < max_coordinates; ++i) scaled[i] = graph.inverse_root[u] * mixed[i];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (i < d) {
-        if (right != nullptr) product[place + i * f] = in[i];
-        if (left != nullptr) y[place + i * f] = mixed[i];
-        w[place + i * f] = scaled[i];
+        if (right != nullptr) product[index + i * f] = in[i];
+        if (left != nullptr) y[index + i * f] = mixed[i];
+        w[index + i * f] = scaled[i];
       }
     }
   }
@@ -164,46 +164,46 @@ struct MixBackward {
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     using std::tanh;
     const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), place = node + c;
-    constexpr int most = D + 2;
-    S own[most], bar[most], input[most];
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-      own[i] = i < d ? y_bar[place + i * f] : S(0);
-      input[i] = i < d ? x_bar[place + i * f] : S(0);
+    const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), index = node + c;
+    constexpr int max_coordinates = D + 2;
+    S own[max_coordinates], bar[max_coordinates], input[max_coordinates];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      own[i] = i < d ? y_bar[index + i * f] : S(0);
+      input[i] = i < d ? x_bar[index + i * f] : S(0);
       bar[i] = right != nullptr ? S(0) : own[i];
     }
     if (right != nullptr) {
       const S* b = right + run * parameter_stride + c;
       for (Index k = 0; k < f; ++k) {
         const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
           if (i < d) bar[i] += y_bar[node + i * f + k] * factor;
         }
       }
     }
     if (left != nullptr) {
       const S* a = left + run * parameter_stride;
-      S before[most], turned[most];
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) before[i] = bar[i];
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+      S before[max_coordinates], turned[max_coordinates];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) before[i] = bar[i];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         bar[i] = turned[i] = S(0);
-        SHEAFNN_UNROLL for (int j = 0; j < most; ++j) {
+        SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
           if (i < d && j < d) {
             bar[i] += a[j * d + i] * before[j];
             turned[i] += a[j * d + i] * own[j];
           }
         }
       }
-      SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
-        if (i < d) p_bar[place + i * f] = turned[i];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+        if (i < d) p_bar[index + i * f] = turned[i];
       }
     }
     const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, layer, instance);
     const S* eps = epsilon + run * parameter_stride;
-    SHEAFNN_UNROLL for (int i = 0; i < most; ++i) {
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (i < d) {
         const S through = dropped ? dropout(u * shape.row() + i * f + c, bar[i]) : bar[i];
-        x_bar[place + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
+        x_bar[index + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
       }
     }
   }

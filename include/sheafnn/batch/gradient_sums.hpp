@@ -8,13 +8,13 @@
 #include <cmath>
 #include <vector>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/execution.hpp"
+#include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch {
 
-/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few and a long chunk would be waited
-/// for.
+/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows, so that no
+/// thread has to wait for a long chunk.
 struct RowChunks {
   Index rows = 0;
 
@@ -39,7 +39,7 @@ struct PartialSum {
   Index first_item = 0;     ///< sum of the sizes of earlier ranges
 };
 
-/// Room for partial sums, and what they belong to; one arena per run of a batch.
+/// The layout of the partial sums, and which parameters they belong to; one arena per run of a batch.
 class PartialSums {
  public:
   /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
@@ -74,7 +74,7 @@ struct ParameterView {
   Index arena_stride = 0;
 };
 
-/// Adds up partial sums: a team of most_lanes per parameter that has them; group: run.
+/// Adds up partial sums: a team of max_lanes per parameter that has them; group: run.
 template <class S>
 struct SumGradients {
   using Scalar = S;
@@ -88,16 +88,16 @@ struct SumGradients {
     const S* in =
         parameters.arena + run * parameters.arena_stride + range.offset + (item - range.first_item) * range.inner;
     const Index inner = range.inner;
-    for (Index k = lane; k < range.chunks * inner; k += most_lanes) {
+    for (Index k = lane; k < range.chunks * inner; k += max_lanes) {
       sums[0] += in[k / inner * range.chunk_stride + k % inner];
     }
   }
   SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
     using std::tanh;
     const PartialSum& range = range_of(item);
-    const Index place = run * parameters.stride + range.parameter + item - range.first_item;
-    const S tangent = range.tanh_slope ? tanh(parameters.value[place]) : S(0);
-    parameters.gradient[place] = sums[0] * (S(1) - tangent * tangent);
+    const Index index = run * parameters.stride + range.parameter + item - range.first_item;
+    const S tangent = range.tanh_slope ? tanh(parameters.value[index]) : S(0);
+    parameters.gradient[index] = sums[0] * (S(1) - tangent * tangent);
   }
 
  private:
@@ -111,7 +111,7 @@ struct SumGradients {
   }
 };
 
-/// Partial sums of AᵀB, and behind them, when `ones`, of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
+/// Partial sums of AᵀB, followed, when `ones`, by those of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
 /// A is rows × a_columns, B rows × b_columns, of one run each.
 template <class S>
 struct RowProducts {
@@ -144,7 +144,7 @@ struct RowProducts {
 };
 
 /// Partial sums of Σ_u a_u[i, c] b_u[j, c] for nodes of d' × f features: item (chunk, i, j, c), or (chunk, i, c)
-/// with i = j only when `diagonal`. The sum over channels c is left to SumGradients.
+/// with i = j only when `diagonal`. SumGradients adds up the channels c.
 template <class S>
 struct CoordinateProducts {
   const S* a;

@@ -1,5 +1,5 @@
 /// \file
-/// A graph in device memory.
+/// A graph in the memory of an executor.
 ///
 /// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its
 /// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/execution.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::batch {
@@ -29,35 +29,36 @@ struct GraphView {
   const std::int32_t* pair_arc;      ///< per pair: its arc
   const S* degree;                   ///< per node
   const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}
-  Index segments;                    ///< of the arcs of crowded nodes
+  Index segments;                    ///< of the arcs of high-degree nodes
   const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; others have none
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
 
-  /// Lanes for the diffusion's sums over arcs: 1, or as many as a small graph with crowded nodes wants, which then
-  /// has no segments.
+  /// Lanes for the diffusion's sums over arcs: 1, or more on small graphs with high-degree nodes, which then have no
+  /// segments.
   int gather_lanes;
 
-  /// A node of a higher degree is crowded: its arcs are summed in segments of so many, or by the lanes of a team.
+  /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments of this many, or by the lanes of a
+  /// team.
   static constexpr int segment = 32;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
-  /// Lanes for sums over a node's arcs: on a small graph there are threads enough for the most crowded node.
+  /// Lanes for sums over a node's arcs: a small graph leaves enough threads for the node of the highest degree.
   [[nodiscard]] int arc_lanes() const noexcept {
-    return nodes < 100'000 ? most_lanes : team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
+    return nodes < 100'000 ? max_lanes : team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
   }
 };
 
 /// Owner of the arrays.
 template <class Executor, class S>
-class DeviceGraph {
+class BatchGraph {
  public:
-  /// Crowded nodes of a graph of at most so many nodes and of at most such a degree are left to teams of
-  /// gather_lanes: that is one launch less, and most of the lanes have nothing to do.
+  /// In a graph of at most this many nodes, and of at most this degree, teams of gather_lanes sum over the arcs of
+  /// high-degree nodes: that saves a launch, although most of the lanes are idle.
   static constexpr Index small_graph = 4096, small_degree = 256;
   static constexpr int gather_lanes = 8;
 
-  DeviceGraph(Executor& executor, const Graph& graph)
+  BatchGraph(Executor& executor, const Graph& graph)
       : nodes_(graph.node_count()),
         edges_(graph.edge_count()),
         offset_(executor, "graph", graph.offsets()),
@@ -84,7 +85,7 @@ class DeviceGraph {
     const bool teams =
         largest_degree > GraphView<S>::segment && largest_degree <= small_degree && nodes_ <= small_graph;
     lanes_ = teams ? gather_lanes : 1;
-    // Crowded nodes' arcs in segments.
+    // Arcs of high-degree nodes in segments.
     std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node;
     for (Index u = 0; u < nodes_; ++u) {
       if (!teams && graph.degree(u) > GraphView<S>::segment) {

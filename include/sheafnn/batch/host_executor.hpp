@@ -1,8 +1,8 @@
 /// \file
 /// HostExecutor: runs kernels one item after another on the host (see execution.hpp).
 ///
-/// The oracle for the device: the same functors, sums of lanes in the same order, in a program that needs no GPU.
-/// It is not a fast way to train on the host; sheafnn::train is.
+/// The reference for DeviceExecutor: the same functors, sums of lanes in the same order, without a GPU. It is not a
+/// fast way to train on the CPU; sheafnn::train is.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +19,16 @@ namespace sheafnn::batch {
 /// Executor on the host; its interface is that of DeviceExecutor.
 class HostExecutor {
  public:
-  /// In which order items, and groups, are taken: kernels must not notice.
+  /// The order of items and groups; results do not depend on it.
   enum class Order { forward, backward };
 
   explicit HostExecutor(Order order = Order::forward) : order_(order) {}
 
   /// Memory for `bytes` bytes. \throws std::bad_alloc
   [[nodiscard]] void* allocate(std::string_view, std::size_t bytes) {
-    return ::operator new(bytes, std::align_val_t{64});
+    return ::operator new (bytes, std::align_val_t{64});
   }
-  void release(void* memory) noexcept { ::operator delete(memory, std::align_val_t{64}); }
+  void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{64}); }
 
   template <class T>
   void upload(const T* from, Index count, T* to) {
@@ -88,7 +88,7 @@ class HostExecutor {
     });
   }
 
-  /// Records what `work` asks for, instead of doing it; replay() does it as often as is wanted.
+  /// Records the launches and products of `work` instead of running them; replay() runs them, any number of times.
   template <class Work>
   void record(const Work& work) {
     recorded_.clear();
@@ -126,7 +126,7 @@ class HostExecutor {
   template <class Kernel>
   static void run_part(Order order, const Teams<Kernel>& part) {
     using S = typename Kernel::Scalar;
-    S lane_sums[most_lanes][Kernel::outputs];
+    S lane_sums[max_lanes][Kernel::outputs];
     for_all(order, part.items, part.groups, [&](Index item, Index group) {
       for (int lane = 0; lane < part.lanes; ++lane) {
         std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
@@ -144,8 +144,8 @@ class HostExecutor {
   template <class Body>
   static void for_all(Order order, Index items, Index groups, const Body& body) {
     for (Index i = 0; i < items * groups; ++i) {
-      const Index place = order == Order::forward ? i : items * groups - 1 - i;
-      body(place % items, place / items);
+      const Index index = order == Order::forward ? i : items * groups - 1 - i;
+      body(index % items, index / items);
     }
   }
 

@@ -1,16 +1,16 @@
 /// \file
-/// Sparse node features on the device and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
+/// Sparse node features and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
 ///
 /// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
-/// are cut into segments, so that no thread is long busy with one of them.
+/// are cut into segments, so that no thread spends long on one of them.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 
@@ -18,7 +18,7 @@ namespace sheafnn::batch {
 
 namespace detail {
 
-/// Features as the model wants them.
+/// Features as the model reads them: row-normalised if its options say so.
 ///
 /// \throws std::invalid_argument  features that do not fit the model or the graph
 template <class Model>
@@ -54,12 +54,12 @@ struct InputView {
   static constexpr Index long_row = 32;
 };
 
-/// Features of a graph, in device memory.
+/// Features of a graph, in the memory of an executor.
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Entries of a segment of a column, and of a long row, at most: few where there are few in all, and threads
-  /// enough.
+  /// Largest number of entries in a segment of a column, and of a long row: small where there are few entries in all,
+  /// and enough threads.
   [[nodiscard]] static Index column_segment(Index entries) noexcept {
     return entries < 100'000 ? 8 : entries < 1'000'000 ? 32 : 256;
   }
@@ -81,9 +81,9 @@ class InputFeatures {
       for (Index k = features.offsets()[static_cast<std::size_t>(u)];
            k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
         const std::size_t j = static_cast<std::size_t>(features.column_of()[static_cast<std::size_t>(k)]);
-        const std::size_t place = static_cast<std::size_t>(next[j]++);
-        entry[place] = k;
-        row[place] = static_cast<std::int32_t>(u);
+        const std::size_t index = static_cast<std::size_t>(next[j]++);
+        entry[index] = k;
+        row[index] = static_cast<std::int32_t>(u);
       }
     }
     const Index segment = column_segment(features.entries()), piece = row_segment(features.entries());

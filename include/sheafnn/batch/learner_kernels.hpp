@@ -1,13 +1,13 @@
 /// \file
 /// Kernels of the sheaf learner: from node projections to raw outputs per incident pair, edge weights, and back
-/// (math: "First sheaf-learner layer, cheaply"; on the host layers/sheaf_learner.hpp).
+/// (math: "First sheaf-learner layer, cheaply"; for one network layers/sheaf_learner.hpp).
 #pragma once
 
 #include <cmath>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/graph.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch {

@@ -1,6 +1,5 @@
 /// \file
-/// A linear layer X W + b of the networks on the device, for a batch of runs: its products with X and with
-/// derivatives.
+/// A linear layer X W + b for a batch of runs: its products with X and with derivatives.
 #pragma once
 
 #include "sheafnn/batch/execution.hpp"
@@ -10,7 +9,7 @@
 namespace sheafnn::batch {
 
 /// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
-/// is added by the kernel that goes on with the product.
+/// is added by the kernel that reads the product.
 template <class S>
 class BatchLinear {
  public:

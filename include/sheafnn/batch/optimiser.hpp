@@ -1,6 +1,6 @@
 /// \file
 /// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of
-/// the best epoch, and the end of a training, all in the memory of the executor (on the host nn/adam.hpp and
+/// the best epoch, and the end of a training, all in the memory of the executor (for one model nn/adam.hpp and
 /// bsnn/trainer.hpp).
 #pragma once
 
@@ -93,7 +93,7 @@ struct AdamStep {
 };
 
 /// Reports the epoch, decides whether it is the best, and ends the training or begins the next epoch: a team of
-/// most_lanes for one item; group: run.
+/// max_lanes for one item; group: run.
 struct EndEpoch {
   using Scalar = double;
   /// Sums: nll, KL, the evaluation's columns, and how many gradients are not finite.
@@ -102,7 +102,7 @@ struct EndEpoch {
   Run* runs;
   Progress* progress;
   bool bayesian;
-  RowsLeft nll, kl, evaluation;
+  PartialRows nll, kl, evaluation;
   Index pairs;  ///< 2m
   const std::int32_t* failed;
   Index tensors;
@@ -113,7 +113,7 @@ struct EndEpoch {
     nll.add<1>(run, lane, sums);
     kl.add<1>(run, lane, sums + kl_sum);
     evaluation.add<evaluation_columns>(run, lane, sums + evaluation_sums);
-    for (Index t = lane; t < tensors; t += most_lanes)
+    for (Index t = lane; t < tensors; t += max_lanes)
       sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
   }
 
@@ -186,7 +186,7 @@ struct KeepBest {
   }
 };
 
-/// Adam's state of all runs, and what its kernels look up.
+/// Adam's state of all runs, and the tables that its kernels read.
 template <class Executor, class S>
 class BatchAdam {
  public:

@@ -1,6 +1,6 @@
 /// \file
-/// The network's output on the device, for a batch of runs: logits X W + b, log-probabilities, the loss of the
-/// training nodes, and class probabilities averaged over posterior samples (math: "The model"; on the host
+/// The network's output for a batch of runs: logits X W + b, log-probabilities, the loss of the
+/// training nodes, and class probabilities averaged over posterior samples (math: "The model"; for one network
 /// nn/softmax.hpp).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace sheafnn::batch {
 
-/// What the nodes are to be classified as, on the host.
+/// Labels, roles and class weights, in host memory.
 struct NodeTargetLists {
   std::span<const std::int32_t> labels;        ///< of all nodes
   std::span<const std::uint8_t> roles;         ///< NodeRole bits of all nodes, one row per split
@@ -51,7 +51,7 @@ class BatchOutput {
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 
-  /// Logits without bias, for loss() or average() to go on with. In training they may be left to loss().
+  /// Logits without bias, which loss() or average() completes. In training with few classes loss() computes them.
   ///
   /// \param x  n × h per instance; stays in place until backward()
   void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
@@ -93,7 +93,7 @@ class BatchOutput {
   }
 
  private:
-  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::most_classes; }
+  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::max_classes; }
   [[nodiscard]] NodeTargets targets() const noexcept {
     return {nodes_, classes_, label_.data(), role_.data(), class_weight_.data()};
   }

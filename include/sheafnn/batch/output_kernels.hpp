@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged
-/// over posterior samples (on the host nn/softmax.hpp and bsnn/trainer.hpp).
+/// over posterior samples (for one network nn/softmax.hpp and bsnn/losses.hpp).
 #pragma once
 
 #include <cmath>
@@ -73,7 +73,7 @@ struct TrainingOutput {
 template <class S>
 struct FewClassesOutput {
   using Scalar = S;
-  static constexpr int most_classes = 8, outputs = most_classes;
+  static constexpr int max_classes = 8, outputs = max_classes;
   TrainingOutput<S> output;
   Index inputs;
   const S* x;       ///< n × h per instance
@@ -86,7 +86,7 @@ struct FewClassesOutput {
     const S* w = weight + output.pass.run_of(instance) * output.parameter_stride;
     for (Index k = lane; k < inputs; k += lanes) {
       const S value = row[k];
-      SHEAFNN_UNROLL for (int c = 0; c < most_classes; ++c) {
+      SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
         if (c < classes) sums[c] += value * w[k * classes + c];
       }
     }
@@ -94,7 +94,7 @@ struct FewClassesOutput {
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
     const Index classes = output.targets.classes;
     S* row = output.logits + (instance * output.targets.nodes + u) * classes;
-    SHEAFNN_UNROLL for (int c = 0; c < most_classes; ++c) {
+    SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
       if (c < classes) row[c] = sums[c];
     }
     output(u, instance);
@@ -137,7 +137,7 @@ struct EvaluationOutput {
  private:
   SHEAFNN_HD void finish(Index u, Index run, double* mean) const {
     using std::log;
-    constexpr double smallest = 2.2250738585072014e-308;  // as the metrics of the host do
+    constexpr double smallest = 2.2250738585072014e-308;  // as uncertainty/metrics.hpp
     const Index classes = targets.classes;
     Index best = 0;
     bool finite = true;

@@ -1,6 +1,6 @@
 /// \file
-/// The posterior of the restriction maps on the device, for a batch of runs: its parameters from the sheaf
-/// learner, the sum of its KL, and the derivatives of both (on the host layers/variational_sheaf.hpp).
+/// The posterior of the restriction maps for a batch of runs: its parameters from the sheaf learner, the sum of its
+/// KL, and the derivatives of both (for one network layers/variational_sheaf.hpp).
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
@@ -18,8 +18,7 @@ class BatchPosterior {
   using Family = typename Q::family;
 
   BatchPosterior() = default;
-  BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs,
-                 const Q& posterior)
+  BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs, const Q& posterior)
       : graph_(graph),
         runs_(runs),
         posterior_(posterior),
@@ -31,27 +30,25 @@ class BatchPosterior {
   [[nodiscard]] PairArray<S> parameters() noexcept {
     return {parameters_.data(), graph_.pairs(), 1, graph_.pairs() * Q::parameter_size};
   }
-  /// KL over all incident pairs; nothing is left of it for models without.
+  /// KL over all incident pairs; empty for models without.
   [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return kl_tree_; }
 
   /// The parameters, and KL per pair, from what the learner reads.
   ///
-  /// \param beside  parts that share a launch
-  template <class... Beside>
+  /// \param others  parts that share a launch
+  template <class... Others>
   void infer(Executor& executor, const ParameterView<S>& view, BatchSheafLearner<Executor, S>& learner,
-             const S* embedding, const Beside&... beside) {
+             const S* embedding, const Others&... others) {
     learner.project(executor, embedding);
     const auto pairs = learner.project_pairs();
-    const ActivatePairs<Q, S> activate{learner.raw(), parameters(), posterior_, kl_.data(),
-                                            graph_.pairs()};
+    const ActivatePairs<Q, S> activate{learner.raw(), parameters(), posterior_, kl_.data(), graph_.pairs()};
     if (learner.has_hidden_layers()) {
-      executor.launch_together(pairs, beside...);
+      executor.launch_together(pairs, others...);
       learner.finish_hidden(executor, view);
       executor.launch(graph_.pairs(), runs_, activate);
     } else {
-      executor.launch_together(Items{pairs.items, pairs.groups,
-                                     ProjectPosterior<Q, S>{pairs.kernel, activate}},
-                               beside...);
+      executor.launch_together(Items{pairs.items, pairs.groups, ProjectPosterior<Q, S>{pairs.kernel, activate}},
+                               others...);
     }
   }
 
@@ -60,9 +57,9 @@ class BatchPosterior {
   /// \param closed_form  the KL term's; otherwise KL per pair is estimated from the maps drawn
   /// \param noise        explicit noise that the maps were drawn with, or null
   [[nodiscard]] Teams<BackwardSampledEdges<Q, S>> backward(const Run* runs, const Pass& pass, Index sheaves,
-                                                                BatchSheaf<Executor, Family, S>& sheaf,
-                                                                BatchSheafLearner<Executor, S>& learner,
-                                                                bool closed_form, const S* noise) {
+                                                           BatchSheaf<Executor, Family, S>& sheaf,
+                                                           BatchSheafLearner<Executor, S>& learner,
+                                                           bool closed_form, const S* noise) {
     using Edges = BackwardSampledEdges<Q, S>;
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.edges, runs_, lanes,
@@ -77,12 +74,12 @@ class BatchPosterior {
     return {graph_, runs, pass, parameters(), posterior_, noise, sheaves};
   }
 
-  /// The first step of the KL's sum, nothing unless `wanted`; then finish_kl().
-  [[nodiscard]] Items<ColumnSums<S>> begin_kl(bool wanted) {
-    return wanted ? kl_tree_.begin(kl_.data()) : Items<ColumnSums<S>>{};
+  /// The first step of the KL's sum, nothing unless `needed`; then finish_kl().
+  [[nodiscard]] Items<ColumnSums<S>> begin_kl(bool needed) {
+    return needed ? kl_tree_.begin(kl_.data()) : Items<ColumnSums<S>>{};
   }
-  void finish_kl(Executor& executor, bool wanted) {
-    if (wanted) kl_tree_.finish(executor);
+  void finish_kl(Executor& executor, bool needed) {
+    if (needed) kl_tree_.finish(executor);
   }
 
  private:

@@ -1,6 +1,6 @@
 /// \file
 /// Prediction on an executor: class probabilities of every node and their uncertainty, as sheafnn::predict gives
-/// them on the host (bsnn/prediction.hpp).
+/// them on the CPU (bsnn/prediction.hpp).
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/batch/network.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
 
 namespace sheafnn::batch {
 
@@ -28,7 +28,7 @@ template <class Executor, class Model>
   const std::vector<std::uint8_t> roles(static_cast<std::size_t>(n));
   using Network = BatchNetwork<Executor, Model>;
   BatchSize size;
-  size.copies = detail::sample_room(model, graph, 1, Network::samples(options.samples), 1);
+  size.copies = detail::max_copies(model, graph, 1, Network::samples(options.samples), 1);
   Network network(executor, model, graph, features, {labels, roles}, size, false);
   network.parameters().upload(model.parameters().values().view());
   Run run;

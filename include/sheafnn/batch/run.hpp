@@ -1,6 +1,6 @@
 /// \file
-/// What distinguishes the trainings of a batch: Run, one record per training in device memory, and dropout as
-/// kernels apply it.
+/// What distinguishes the trainings of a batch: Run, one record per training in the memory of the executor, and
+/// dropout as kernels apply it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace sheafnn::batch {
 
-/// A dropout rate as kernels want it (nn/dropout.hpp); rate 0 keeps everything.
+/// A dropout rate in the form that kernels use (nn/dropout.hpp); rate 0 keeps everything.
 struct DropoutRule {
   std::uint32_t threshold = 65536;  ///< kept when the element's 16 random bits are below
   double scale = 1;                 ///< of kept elements
@@ -58,7 +58,7 @@ class ElementDropout {
 /// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
 struct Run {
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;       ///< of the pass that is under way; addresses its random numbers
+  std::uint32_t epoch = 0;       ///< of the current pass; addresses its random numbers
   std::int32_t split = 0;        ///< row of the node roles
   DropoutRule input_dropout;     ///< of features
   DropoutRule dropout;           ///< of hidden features
@@ -73,13 +73,13 @@ struct Run {
   double kl_maximum = 0;         ///< largest λ
   WeightDecay decay = WeightDecay::l2;
   KlSchedule kl_schedule = KlSchedule::off;
-  std::int32_t by_accuracy = 0;  ///< the best epoch has the best validation accuracy, not the least loss
-  std::int64_t epochs = 0;       ///< at most so many
-  std::int64_t patience = 0;     ///< stop after so many without a better one
+  std::int32_t by_accuracy = 0;  ///< the best epoch has the best validation accuracy, not the smallest loss
+  std::int64_t epochs = 0;       ///< at most this many
+  std::int64_t patience = 0;     ///< stop after this many epochs without a better one
   double step_rate = 0;          ///< of this step: learning_rate / (1 − β₁ᵗ)
   double root_scale = 0;         ///< of this step: 1 / √(1 − β₂ᵗ)
 
-  /// Address of random numbers of the pass that is under way.
+  /// Address of random numbers of the current pass.
   [[nodiscard]] SHEAFNN_HD Stream stream(Purpose purpose, std::uint32_t layer = 0,
                                          std::uint32_t sample = 0) const noexcept {
     return Stream{seed, purpose, epoch, layer, sample};
@@ -91,9 +91,9 @@ enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node
 
 namespace detail {
 
-/// Room for samples side by side: all of them on small graphs, where one alone leaves a device idle.
+/// How many samples are computed at the same time: all of them on small graphs, where one alone leaves a device idle.
 template <class Model>
-[[nodiscard]] Index sample_room(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
+[[nodiscard]] Index max_copies(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
   constexpr Index enough_work = Index{1} << 22;
   const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
   return std::max(least, std::min(samples, enough_work / one));
@@ -101,17 +101,17 @@ template <class Model>
 
 }  // namespace detail
 
-/// How many trainings a batch has, and how many posterior samples of each have room side by side.
+/// How many trainings a batch has, and how many posterior samples of each are computed at the same time.
 struct BatchSize {
   Index runs = 1;
   Index training_copies = 1;  ///< sheaves drawn in a training step
-  Index copies = 1;           ///< room: at least training_copies
+  Index copies = 1;           ///< at most; at least training_copies
 
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
 };
 
-/// A pass over `runs` trainings with `copies` posterior samples of each side by side: copy c of run r is instance
+/// A pass over `runs` trainings with `copies` posterior samples of each at the same time: copy c of run r is instance
 /// r · copies + c.
 struct Pass {
   Index runs = 1;

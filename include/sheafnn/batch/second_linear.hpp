@@ -1,5 +1,5 @@
 /// \file
-/// The encoder's optional second linear layer, X W₂ᵀ + b₂, on the device, for a batch of runs.
+/// The encoder's optional second linear layer, X W₂ᵀ + b₂, for a batch of runs.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

@@ -41,15 +41,15 @@ class BatchSheaf {
 
   /// Builds the sheaves `range` of a pass from maps.
   ///
-  /// \param beside  parts that share the first launch
-  template <class Maps, class... Beside>
+  /// \param others  parts that share the first launch
+  template <class Maps, class... Others>
   void build(Executor& executor, const Pass& pass, const SheafRange& range, const Maps& maps, const S* edge_weight,
-             const Beside&... beside) {
+             const Others&... others) {
     const Index groups = pass.instances() * range.count;
     executor.launch_together(Items{graph_.edges, groups,
                                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
                                                                pass.copies}},
-                             beside...);
+                             others...);
     const int lanes = graph_.arc_lanes();
     executor.launch_teams(graph_.nodes, groups, lanes,
                           BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,

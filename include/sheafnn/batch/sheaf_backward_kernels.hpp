@@ -3,8 +3,8 @@
 /// and what they are made of: sheaf_kernels.hpp).
 #pragma once
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -18,7 +18,7 @@ struct BlockGradient {
   S* scale;         ///< n × gram: of S_u, not symmetrised
 };
 
-/// Adds to the derivative of D_u what comes through S_u; item: node, group: a sheaf of an instance.
+/// Adds the derivative through S_u to that of D_u; item: node, group: a sheaf of an instance.
 template <class Family, class S>
 struct BackwardNodes {
   using Sizes = BlockSizes<Family>;
@@ -28,18 +28,18 @@ struct BackwardNodes {
   Normalisation normalisation;
 
   SHEAFNN_HD void operator()(Index u, Index group) const {
-    const Index place = range.slot(group) * sheaf.nodes + u;
+    const Index index = range.slot(group) * sheaf.nodes + u;
     NodeScaling<Family, S> scaling;
-    scaling.scale = load_block<Gram<Family, S>>(sheaf.scale + place * Sizes::gram);
+    scaling.scale = load_block<Gram<Family, S>>(sheaf.scale + index * Sizes::gram);
     if constexpr (Sizes::dense_gram) {
-      const S* eigen = sheaf.eigen + place * Sizes::eigen;
+      const S* eigen = sheaf.eigen + index * Sizes::eigen;
       scaling.vectors = load_block<SquareMatrix<S, Sizes::dimension>>(eigen);
       scaling.root = load_block<Column<S, Sizes::dimension>>(eigen + Sizes::gram);
     }
-    const Gram<Family, S> scale_bar = load_block<Gram<Family, S>>(gradient.scale + place * Sizes::gram);
-    Gram<Family, S> degree_bar = load_block<Gram<Family, S>>(gradient.degree + place * Sizes::gram);
+    const Gram<Family, S> scale_bar = load_block<Gram<Family, S>>(gradient.scale + index * Sizes::gram);
+    Gram<Family, S> degree_bar = load_block<Gram<Family, S>>(gradient.degree + index * Sizes::gram);
     node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
-    store_block(degree_bar, gradient.degree + place * Sizes::gram);
+    store_block(degree_bar, gradient.degree + index * Sizes::gram);
   }
 };
 
@@ -110,11 +110,11 @@ struct BackwardSampledEdges {
   S* kl;  ///< log q − log p per incident pair, when not closed_form
   int lanes;
 
-  /// Lanes for `count` sheaves: on a large graph there are edges enough, and neighbouring threads should read
-  /// neighbouring edges.
+  /// Lanes for `count` sheaves: a large graph has enough edges for all threads, and neighbouring threads should
+  /// read neighbouring edges.
   [[nodiscard]] static int lanes_for(const GraphView<S>& graph, Index count) noexcept {
     int r = 1;
-    while (graph.edges < 100'000 && r < count && r < most_lanes) r *= 2;
+    while (graph.edges < 100'000 && r < count && r < max_lanes) r *= 2;
     return r;
   }
 

@@ -1,17 +1,17 @@
 /// \file
 /// Kernels of the sheaf: maps per edge (sampled from the posterior, or deterministic) and the blocks of the
-/// Laplacian made of them; back: sheaf_backward_kernels.hpp. The mathematics are the functions that the host runs
+/// Laplacian made of them; backward: sheaf_backward_kernels.hpp. They call the functions that the CPU networks run
 /// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
 /// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 #pragma once
 
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -74,7 +74,7 @@ template <class Q, class S>
 struct ActivatePairs {
   PairArray<S> raw, parameters;
   Q posterior;
-  S* kl;  ///< 2m per run; left alone where there is no closed form
+  S* kl;  ///< 2m per run; not written without a closed form
   Index pairs;
 
   SHEAFNN_HD void operator()(Index pair, Index run) const {
@@ -121,7 +121,7 @@ struct SampledMaps {
     posterior.sample(in, draw, map);
     return map;
   }
-  /// The random numbers behind a map.
+  /// The random numbers that a map is made of.
   SHEAFNN_HD void draw_noise(Index instance, Index sheaf, Index pair, S* draw) const {
     const Index run = pass.run_of(instance);
     const std::int32_t arc = graph.pair_arc[pair];
@@ -130,9 +130,9 @@ struct SampledMaps {
       const S* row = noise + ((sample * sheaves + sheaf) * graph.pairs() + arc) * Q::noise_size;
       for (int k = 0; k < Q::noise_size; ++k) draw[k] = row[noise_index<Q>(k)];
     } else {
-      posterior.draw_noise(
-          pass.stream(runs[run], Purpose::sheaf_noise, static_cast<std::uint32_t>(sheaf), instance),
-          static_cast<std::uint32_t>(arc), draw);
+      posterior.draw_noise(pass.stream(runs[run], Purpose::sheaf_noise, static_cast<std::uint32_t>(sheaf),
+                                       instance),
+                           static_cast<std::uint32_t>(arc), draw);
     }
   }
 };
@@ -154,7 +154,7 @@ struct MeanMaps {
   }
 };
 
-/// Maps that are no parameters: the identity.
+/// The identity, for families without learned maps.
 template <class Family, class S>
 struct FixedMaps {
   using Map = typename Family::template Map<S>;
@@ -230,12 +230,12 @@ struct BuildNodes {
       if (edge_weight == nullptr) degree_block(0, 0) = graph.degree[u];
     }
     const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
-    const Index place = range.slot(group) * graph.nodes + u;
-    store_block(degree_block, sheaf.degree_block + place * Sizes::gram);
-    store_block(scaling.scale, sheaf.scale + place * Sizes::gram);
+    const Index index = range.slot(group) * graph.nodes + u;
+    store_block(degree_block, sheaf.degree_block + index * Sizes::gram);
+    store_block(scaling.scale, sheaf.scale + index * Sizes::gram);
     if constexpr (Sizes::dense_gram) {
-      store_block(scaling.vectors, sheaf.eigen + place * Sizes::eigen);
-      store_block(scaling.root, sheaf.eigen + place * Sizes::eigen + Sizes::gram);
+      store_block(scaling.vectors, sheaf.eigen + index * Sizes::eigen);
+      store_block(scaling.root, sheaf.eigen + index * Sizes::eigen + Sizes::gram);
     }
   }
 };

@@ -1,14 +1,15 @@
 /// \file
-/// SheafLearner on the device: raw parameters of every restriction map and edge weights from node embeddings, for
-/// a batch of runs (on the host layers/sheaf_learner.hpp, which has the formulas).
+/// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
+/// runs (for one network, with the formulas: layers/sheaf_learner.hpp).
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
+#include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
 
 namespace sheafnn::batch {
 
@@ -57,7 +58,7 @@ class BatchSheafLearner {
     if (hidden_layers_ == 0) return;
     hidden_ = array(hidden_layers_ * pairs * width_);
     for (Array<Executor, S>& bar : hidden_bar_) bar = array(pairs * width_);
-    // Weights behind the first layer read hidden outputs of all pairs.
+    // Weights after the first layer read hidden outputs of all pairs.
     for (Index k = 1; k < hidden_layers_; ++k) {
       deep_.push_back({offset(shape.hidden[static_cast<std::size_t>(k)]), width_, k - 1, 0, 0});
     }
@@ -134,13 +135,13 @@ class BatchSheafLearner {
   /// From raw_bar() and edge_logit_bar() to the embeddings' derivative; then first_products() is to be launched.
   ///
   /// \param z_bar   n × h per run; overwritten, or added to when `add`
-  /// \param beside  parts that share a launch; they must not touch z_bar
-  template <class... Beside>
+  /// \param others  parts that share a launch; they must not touch z_bar
+  template <class... Others>
   void backward(Executor& executor, const ParameterView<S>& parameters, S* z_bar, bool add,
-                const Beside&... beside) {
+                const Others&... others) {
     const Index n = graph_.nodes, q = first_.columns;
     if (q == 0) {
-      if constexpr (sizeof...(Beside) > 0) executor.launch_together(beside...);
+      if constexpr (sizeof...(Others) > 0) executor.launch_together(others...);
       if (!add) executor.zero(z_bar, runs_ * n * inputs_);
       return;
     }
@@ -149,7 +150,7 @@ class BatchSheafLearner {
     executor.launch_together(Teams{n * q, runs_, lanes,
                                    GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q,
                                                         first_outputs_, projection_.data(), lanes}},
-                             beside...);
+                             others...);
     executor.multiply(Product<S>{n,
                                  inputs_,
                                  2 * q,
@@ -174,13 +175,13 @@ class BatchSheafLearner {
   }
 
  private:
-  /// A weight matrix behind the first layer, rows × width, that reads hidden layer `input`; what it gives is the
-  /// next hidden layer, or raw outputs from `column` on.
+  /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
+  /// hidden layer, or raw outputs from `column` on.
   struct DeepWeight {
     Index parameter, rows, input, column, sums;
   };
 
-  /// Without hidden layers raw outputs lie entry by entry; matrix products want them pair by pair.
+  /// Without hidden layers raw outputs lie entry by entry; matrix products need them pair by pair.
   [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {
     const Index pairs = graph_.pairs();
     return hidden_layers_ > 0 ? PairArray<S>{data, 1, count, pairs * count}
@@ -193,7 +194,7 @@ class BatchSheafLearner {
     return hidden_.data() + layer * runs_ * graph_.pairs() * width_;
   }
 
-  /// Through the layers behind the first; returns the derivative of the first layer before activation.
+  /// Through the layers after the first; returns the derivative of the first layer before activation.
   PairArray<S> backward_hidden(Executor& executor, const ParameterView<S>& parameters) {
     const Index pairs = graph_.pairs(), size = pairs * width_;
     int into = 0;

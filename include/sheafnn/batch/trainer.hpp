@@ -1,7 +1,7 @@
 /// \file
 /// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed,
 /// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and
-/// replayed; the host looks at their progress every few epochs (on the host, one model: bsnn/trainer.hpp).
+/// replayed; the host reads their progress every few epochs (for one model on the CPU: bsnn/trainer.hpp).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class BatchTrainer {
  public:
   using S = typename Model::Scalar;
 
-  /// Epochs between two looks of the host, at most; fewer where an epoch takes long.
+  /// Largest number of epochs between two readings of the progress; fewer where an epoch takes long.
   static constexpr Index window = 16;
 
   BatchTrainer(const BatchTrainer&) = delete;
@@ -129,10 +129,10 @@ class BatchTrainer {
     network_.evaluate(options.samples);
     const BatchOutput<Executor, S>& output = network_.output();
     report_tree_.run(executor_, output.report().data(), true);
-    executor_.launch_teams(1, count_, most_lanes,
-                           EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().left(),
-                                    network_.kl().left(), report_tree_.left(), network_.pairs(), adam_.failed(),
-                                    adam_.tensors(), history_.data(), window});
+    executor_.launch_teams(1, count_, max_lanes,
+                           EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().partial(),
+                                    network_.kl().partial(), report_tree_.partial(), network_.pairs(),
+                                    adam_.failed(), adam_.tensors(), history_.data(), window});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
@@ -148,7 +148,7 @@ class BatchTrainer {
     const TrainOptions& options = trainings_.front().options;
     using Network = BatchNetwork<Executor, Model>;
     const Index training = Network::samples(options.training_samples), samples = Network::samples(options.samples);
-    return {count_, training, detail::sample_room(first_, graph, count_, samples, training)};
+    return {count_, training, detail::max_copies(first_, graph, count_, samples, training)};
   }
   [[nodiscard]] bool any(double TrainOptions::*rate) const {
     return std::any_of(trainings_.begin(), trainings_.end(),
@@ -184,7 +184,7 @@ class BatchTrainer {
     return r;
   }
 
-  /// Epochs that were finished since the last look.
+  /// Epochs that were finished since the last reading.
   void take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
                     std::int64_t& seen, Outcome& outcome) {
     for (; seen < progress.epochs; ++seen) {
@@ -252,7 +252,7 @@ class BatchTrainer {
 
 namespace detail {
 
-/// The loss of a batch, where it is one that kernels know.
+/// The loss of a batch, if it is one that the kernels compute.
 ///
 /// \throws std::invalid_argument  it is not a Classification
 template <class LossType>
@@ -289,7 +289,7 @@ std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
   return BatchTrainer<Executor, Model>(executor, data, trainings).train();
 }
 
-/// Trains one model on an executor, as sheafnn::train does on the host. A diverged run leaves the model as it was.
+/// Trains one model on an executor, as sheafnn::train does on the CPU. A diverged run leaves the model as it was.
 ///
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model

@@ -1,0 +1,144 @@
+/// \file
+/// NetworkParts: what a BatchNetwork consists of, in the memory of an executor: the layers of all runs, their
+/// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/batch/diffusion_layer.hpp"
+#include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/output.hpp"
+#include "sheafnn/batch/posterior.hpp"
+#include "sheafnn/batch/second_linear.hpp"
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/options.hpp"
+
+namespace sheafnn::batch {
+
+/// Neither copied nor moved: recordings hold addresses of its arrays.
+template <class Executor, class Model>
+struct NetworkParts {
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+
+  /// Are maps drawn from a posterior?
+  static constexpr bool sampled = Model::bayesian && is_learned<Family>;
+  /// Does every layer compute its sheaf from its own input?
+  static constexpr bool sheaf_per_layer = !Model::bayesian && is_learned<Family>;
+
+ private:
+  struct Nothing {};
+  template <class Q>
+  struct PosteriorOf {
+    using type = BatchPosterior<Executor, Q, S>;
+  };
+
+ public:
+  /// See BatchNetwork.
+  NetworkParts(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+               const NodeTargetLists& targets, const BatchSize& size, bool dropout)
+      : options(model.options()),
+        layout(model.layout()),
+        batch(size),
+        parameter_count(model.parameters().size()),
+        graph(executor, host_graph),
+        input(executor, detail::fitting_features(model, host_graph, features)),
+        parameters(executor, "parameters", batch.runs * parameter_count),
+        gradient(executor, "gradients", batch.runs * parameter_count),
+        runs(executor, "runs", batch.runs),
+        sheaf_count(model.sheaf_count()) {
+    shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
+    int filter = 0;
+    if (options.add_lp) shape.filter_sign[filter++] = S(1);
+    if (options.add_hp) shape.filter_sign[filter++] = S(-1);
+    make_layers(executor, model, targets, dropout);
+    make_arrays(executor, dropout);
+    // Now that all layers have reserved their partial sums.
+    arena = Array<Executor, S>(executor, "partial sums", batch.runs * sums.arena());
+    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
+    view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
+  }
+  NetworkParts(const NetworkParts&) = delete;
+  NetworkParts& operator=(const NetworkParts&) = delete;
+
+  ModelOptions options;
+  ModelLayout layout;
+  BatchSize batch;
+  Index parameter_count;
+  BatchGraph<Executor, S> graph;
+  InputFeatures<Executor, S> input;
+  Array<Executor, S> parameters, gradient;
+  Array<Executor, Run> runs;
+  FeatureShape<S> shape;
+  Index sheaf_count;
+  PartialSums sums;
+  std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
+  std::optional<BatchSecondLinear<Executor, S>> second;
+  std::optional<BatchOutput<Executor, S>> output;
+  std::vector<BatchSheafLearner<Executor, S>> learners;
+  BatchSheaf<Executor, Family, S> sheaf;
+  std::vector<BatchDiffusionLayer<Executor, Family, S>> layers;
+  RightTransposes<Executor, S> right;
+  ColumnTree<Executor, S> no_kl;                  ///< of models that do not sample
+  Array<Executor, S> noise;                       ///< explicit noise, or empty
+  Array<Executor, S> spread;                      ///< embeddings, copied for each instance
+  std::vector<Array<Executor, S>> learner_input;  ///< of layers 1, 2, … after dropout
+  Array<Executor, S> x_bar, embedding_bar;
+  LayerScratch<Executor, S> scratch;
+  Array<Executor, S> arena;
+  Array<Executor, PartialSum> ranges;
+  ParameterView<S> view;
+  /// Of models that sample.
+  std::optional<typename std::conditional_t<sampled, PosteriorOf<typename Model::Posterior>,
+                                            std::type_identity<Nothing>>::type>
+      posterior;
+
+ private:
+  void make_layers(Executor& executor, const Model& model, const NodeTargetLists& targets, bool dropout) {
+    const ParameterSet<S>& p = model.parameters();
+    const GraphView<S> g = graph.view();
+    const Index n = shape.nodes, h = shape.row();
+    encoder.emplace(executor, input, g.degree, layout.encoder, p, batch.runs, dropout, sums);
+    if (layout.sheaf_encoder.weight >= 0) {
+      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, p, batch.runs, false, sums);
+    }
+    if (layout.second_weight >= 0) {
+      second.emplace(executor, layout.second_weight, layout.second_bias, p, n, h, batch.runs, sums);
+    }
+    if constexpr (is_learned<Family>) {
+      for (const SheafLearnerLayout& learner : layout.learners) {
+        learners.emplace_back(executor, g, learner, p, batch.runs, sums);
+      }
+    }
+    sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count, options.normalisation);
+    for (std::size_t l = 0; l < layout.layers.size(); ++l) {
+      layers.emplace_back(executor, g, shape, layout.layers[l], p, static_cast<std::uint32_t>(l), batch, dropout,
+                          sums);
+    }
+    right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
+    output.emplace(executor, layout.output_weight, layout.output_bias, p, targets, n, h, options.classes, batch,
+                   sums);
+    if constexpr (sampled) posterior.emplace(executor, g, batch.runs, model.posterior());
+  }
+
+  void make_arrays(Executor& executor, bool dropout) {
+    const Index size = shape.size(), training = batch.training_instances() * size;
+    const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
+    if (batch.copies > 1) spread = array("embeddings", batch.instances() * size);
+    if (!Model::bayesian && dropout) {
+      for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", batch.runs * size));
+    }
+    x_bar = array("layers", training);
+    if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
+    for (Array<Executor, S>* a :
+         {&scratch.z_bar, &scratch.r_bar, &scratch.w_bar, &scratch.y_bar, &scratch.p_bar}) {
+      *a = array("layers", training);
+    }
+    scratch.segments = array("layers", batch.instances() * graph.view().segments * shape.row());
+  }
+};
+
+}  // namespace sheafnn::batch
