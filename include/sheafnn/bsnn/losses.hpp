@@ -86,6 +86,22 @@ void for_known(const L& loss, const NodeSelection& rows, std::span<const std::in
     if (loss.known(u)) body(u, row);
   });
 }
+
+/// A target that is unknown is −1, or NaN.
+[[nodiscard]] inline bool is_known(std::int8_t target) noexcept { return target >= 0; }
+[[nodiscard]] inline bool is_known(double target) noexcept { return !std::isnan(target); }
+
+/// Calls body(target, row, column) for the known targets (n × C) of the nodes.
+template <class T, class Body>
+void for_known_targets(const MatrixView<const T>& targets, const NodeSelection& rows,
+                       std::span<const std::int32_t> nodes, const Body& body) {
+  for_rows(rows, nodes, [&](Index u, Index row) {
+    for (Index c = 0; c < targets.columns(); ++c) {
+      if (is_known(targets(u, c))) body(targets(u, c), row, c);
+    }
+  });
+}
+
 template <class S>
 void fill_zero(const MatrixView<S>& matrix) {
   if (matrix.rows() > 0)
@@ -207,7 +223,7 @@ class Multilabel {
   }
   [[nodiscard]] bool known(Index u) const noexcept {
     const auto row = targets_.row(u);
-    return std::any_of(row.begin(), row.end(), [](std::int8_t t) { return t >= 0; });
+    return std::any_of(row.begin(), row.end(), [](auto target) { return detail::is_known(target); });
   }
 
   template <class S>
@@ -216,13 +232,7 @@ class Multilabel {
     detail::fill_zero(bar);
     double sum = 0;
     Index count = 0;
-    const auto for_entries = [&](const auto& body) {
-      detail::for_known(*this, rows, nodes, [&](Index u, Index row) {
-        for (Index c = 0; c < targets_.columns(); ++c) {
-          if (targets_(u, c) >= 0) body(targets_(u, c), row, c);
-        }
-      });
-    };
+    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, rows, nodes, body); };
     for_entries([&](std::int8_t, Index, Index) { ++count; });
     for_entries([&](std::int8_t t, Index row, Index c) {
       const double z = static_cast<double>(outputs(row, c));
@@ -246,16 +256,13 @@ class Multilabel {
                             std::span<const std::int32_t> nodes) const {
     Score r;
     double count = 0;
-    for (const std::int32_t u : nodes) {
-      for (Index c = 0; c < targets_.columns(); ++c) {
-        const std::int8_t t = targets_(u, c);
-        if (t < 0) continue;
-        const double p = t == 1 ? predictions(u, c) : 1 - predictions(u, c);
-        r.loss -= std::log(std::max(p, std::numeric_limits<double>::min()));
-        r.score += p > 0.5 ? 1 : 0;
-        ++count;
-      }
-    }
+    const NodeSelection all(targets_.rows());
+    detail::for_known_targets(targets_, all, nodes, [&](std::int8_t t, Index u, Index c) {
+      const double p = t == 1 ? predictions(u, c) : 1 - predictions(u, c);
+      r.loss -= std::log(std::max(p, std::numeric_limits<double>::min()));
+      r.score += p > 0.5 ? 1 : 0;
+      ++count;
+    });
     return {r.loss / count, r.score / count};
   }
 
@@ -298,7 +305,7 @@ class Regression {
   }
   [[nodiscard]] bool known(Index u) const noexcept {
     const auto row = targets_.row(u);
-    return std::any_of(row.begin(), row.end(), [](double y) { return !std::isnan(y); });
+    return std::any_of(row.begin(), row.end(), [](auto target) { return detail::is_known(target); });
   }
 
   template <class S>
@@ -307,13 +314,7 @@ class Regression {
     detail::fill_zero(bar);
     double sum = 0;
     Index count = 0;
-    const auto for_entries = [&](const auto& body) {
-      detail::for_known(*this, rows, nodes, [&](Index u, Index row) {
-        for (Index c = 0; c < targets_.columns(); ++c) {
-          if (!std::isnan(targets_(u, c))) body(targets_(u, c), row, c);
-        }
-      });
-    };
+    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, rows, nodes, body); };
     for_entries([&](double, Index, Index) { ++count; });
     const double factor = share / static_cast<double>(count);
     for_entries([&](double y, Index row, Index c) {
@@ -341,13 +342,8 @@ class Regression {
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
     double loss = 0, count = 0, mean = 0, residual = 0, spread = 0;
-    const auto for_entries = [&](const auto& body) {
-      for (const std::int32_t u : nodes) {
-        for (Index c = 0; c < targets_.columns(); ++c) {
-          if (!std::isnan(targets_(u, c))) body(targets_(u, c), static_cast<Index>(u), c);
-        }
-      }
-    };
+    const NodeSelection all(targets_.rows());
+    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, all, nodes, body); };
     for_entries([&](double y, Index u, Index c) {
       const double log_sigma = log_deviation(predictions, u, c);
       const double difference = predictions(u, c) - y, z = difference * std::exp(-log_sigma);
