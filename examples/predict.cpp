@@ -1,10 +1,11 @@
 /// \file
 /// Predicts the class of every node of a graph with a trained model, with the uncertainty of each prediction. The
-/// graph need not be the one the model was trained on.
+/// graph need not be the one the model was trained on. --sheaf writes the learned sheaf beside.
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <numeric>
+#include <sheafnn/bsnn/learned_sheaf.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/datasets.hpp>
@@ -21,10 +22,11 @@
 namespace {
 
 struct Settings {
-  std::string model, output;
+  std::string model, output, sheaf;
   std::string dataset = "karate", device = "cpu";
   sheafnn::SyntheticOptions synthetic;
   sheafnn::PredictOptions options{.samples = 20};
+  sheafnn::Index sheaf_layer = 0;
 };
 
 /// node,class,p_0,…,entropy,mutual_information
@@ -46,15 +48,23 @@ std::string csv(const sheafnn::Prediction& p) {
 
 void run(const Settings& s) {
   programs::require_folder_of("--output", s.output);
+  programs::require_folder_of("--sheaf", s.sheaf);
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
+  sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < info.options.layers, "--sheaf-layer", s.sheaf_layer,
+                   sheafnn::concat("must be between 0 and ", info.options.layers - 1));
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
   const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction);
   const bool bayesian = info.model == "bsnn";
   const sheafnn::Prediction p = device >= 0 ? programs::device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  // On the CPU whatever the device: rounding apart, it is the same.
+  if (!s.sheaf.empty()) {
+    entry.write_sheaf(s.model, checkpoint, bayesian, data, {.layer = s.sheaf_layer, .threads = s.options.threads},
+                      s.sheaf);
+  }
   if (!s.output.empty()) {
     const std::string text = csv(p);
     const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -88,5 +98,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write one line per node to this CSV file");
+  app.add_option("--sheaf", s.sheaf, "write the learned sheaf to this .npz file: the mean, of Bayesian models");
+  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(s); });
 }

@@ -29,7 +29,7 @@ using TrivialSheaf = sheafnn::CellularSheaf<sheafnn::Identity<4>>;
 using Features = sheafnn::Cochain<double>;  // 4n × 1: one channel
 using Labels = std::vector<std::int32_t>;
 
-constexpr int most_classes = 8;
+constexpr int max_classes = 8;
 
 /// Left multiplication by 1, i, j, k (classes 0 … 3) and their negatives (4 … 7): rotations of R⁴.
 Eigen::Matrix4d class_rotation(int c) {
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   std::vector<double> homophily = {0.05, 0.3, 0.8};
   app.add_option("--classes", classes, "number of classes, 2 ... 8; 0: every number from 2 to 7")
       ->capture_default_str()
-      ->check(CLI::Range(0, most_classes));
+      ->check(CLI::Range(0, max_classes));
   app.add_option("--nodes", nodes, "nodes per graph")->capture_default_str()->check(CLI::Range(60, 100000));
   app.add_option("--homophily", homophily, "shares of edges within a class, each in [0, 1]")
       ->capture_default_str()

@@ -1,6 +1,6 @@
 /// \file
 /// Trains a Bayesian sheaf neural network (or neural sheaf diffusion) for node classification on the splits of a
-/// dataset, prints a table and, if asked for, writes a report and the models.
+/// dataset, prints a table and, on request, writes a report and the models.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

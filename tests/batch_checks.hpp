@@ -128,7 +128,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn
   const Model shape(options);
   BatchOutcome r;
   r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
-  Batch networks(executor, shape, problem.graph, problem.features, problem.labels, problem.roles, r.size);
+  Batch networks(executor, shape, problem.graph, problem.features, {problem.labels, problem.roles}, r.size);
   std::vector<S> parameters;
   std::vector<batch::Run> runs(static_cast<std::size_t>(batch_runs));
   for (Index i = 0; i < batch_runs; ++i) {

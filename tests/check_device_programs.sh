@@ -58,6 +58,13 @@ for model in cpu-2-1 device-2-1; do
     END { exit bad || n != 34 }' || fail "$model: another prediction on the device"
 done
 
+# The learned sheaf is read out on the CPU.
+for device in cpu cuda; do
+  "$bin/predict" --model device-2-1.safetensors --dataset karate --device $device --sheaf $device.npz > /dev/null \
+    || fail "predict --sheaf --device $device"
+done
+cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
+
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal

@@ -9,15 +9,31 @@ compiler=${1:-g++}
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("$compiler" -std=c++20 -c -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
   "${include_flags[@]}" "$@")
-if command -v ccache > /dev/null; then command=(ccache "${command[@]}"); fi
 work=$root/build/headers/$(basename "$compiler")
 mkdir -p "$work"
+# Most of the time is Eigen's. Without ccache, headers that include core/eigen.hpp, themselves or through others, find
+# it precompiled. The others do not, so that one which forgets it still fails.
+eigen=$work/eigen.hpp
+with_eigen=
+if command -v ccache > /dev/null; then
+  command=(ccache "${command[@]}")
+else
+  echo '#include "sheafnn/core/eigen.hpp"' | tee "$work/including" > "$eigen"
+  "${command[@]}" -x c++-header "$eigen" -o "$eigen.gch"
+  while true; do
+    found=$(cd "$root/include" && grep -rlFf "$work/including" --include='*.hpp' sheafnn | sort)
+    [ "$found" != "$with_eigen" ] || break
+    with_eigen=$found
+    sed 's/.*/#include "&"/' <<< "$with_eigen" >> "$work/including"
+  done
+fi
 
 # usage: check SOURCE NAME, NAME being what to call it in messages
 check() {
-  local object output
+  local object output precompiled=()
   object=$(mktemp "$work/XXXXXX.o")
-  if ! output=$("${command[@]}" "$1" -o "$object" 2>&1); then
+  if grep -qxF "$2" <<< "$with_eigen"; then precompiled=(-include "$eigen"); fi
+  if ! output=$("${command[@]}" ${precompiled[@]+"${precompiled[@]}"} "$1" -o "$object" 2>&1); then
     printf '%s does not compile alone:\n%s\n' "$2" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
     touch "$work/failed"
   fi

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
 # and bad input (one line that names the culprit, exit code 2, nothing written).
-# usage: check_programs.sh FOLDER_OF_PROGRAMS
+# usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
+# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2, SpecialOrthogonal_2 to 4.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
+shift
+models=" $* "
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -78,7 +81,42 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   > unlabelled/out1_node_feature_label.txt
 "$bin/predict" --model model-0.safetensors --dataset unlabelled --output unlabelled.csv > /dev/null
 [ "$(wc -l < unlabelled.csv)" -eq 4 ] || fail "unlabelled.csv has not 3 nodes"
+# The learned sheaf: read back by NumPy where there is one, otherwise by the names in the archive.
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --save bsnn.safetensors > /dev/null
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --model nsd \
+  --save nsd.safetensors > /dev/null
+"$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
+"$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 --samples 1 > /dev/null
+cmp bsnn.npz again.npz || fail "the learned sheaf depends on threads or samples"
+for layer in 0 1; do
+  "$bin/predict" --model nsd.safetensors --dataset karate --sheaf nsd$layer.npz --sheaf-layer $layer > /dev/null \
+    || fail "predict --sheaf-layer $layer"
+done
+! cmp -s nsd0.npz nsd1.npz || fail "the layers of a deterministic model have the same sheaf"
+for key in family stalk_dimension node_count edges arcs maps edge_weights kappa; do
+  grep -qa "$key\.npy" bsnn.npz || fail "the sheaf file lacks '$key'"
+done
+! grep -qa 'kappa\.npy' nsd0.npz || fail "a deterministic model has a spread"
+if python3 -c 'import numpy' 2> /dev/null; then
+  python3 - << 'PYTHON' || fail "numpy reads another sheaf"
+import numpy
+for file in "bsnn.npz", "nsd1.npz":
+    s = numpy.load(file)
+    assert str(s["family"]) == "special-orthogonal" and s["stalk_dimension"] == 3 and s["node_count"] == 34
+    assert s["edges"].shape == (78, 2) and s["arcs"].shape == (156, 2) and s["maps"].shape == (156, 3, 3)
+    assert abs(s["maps"] @ s["maps"].transpose(0, 2, 1) - numpy.eye(3)).max() < 1e-14
+    assert s["edge_weights"].shape == (78,) and (0 < s["edge_weights"]).all() and (s["edge_weights"] < 1).all()
+kappa = numpy.load("bsnn.npz")["kappa"]
+assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
+PYTHON
+fi
 "$bin/separation" > separation.txt || fail "separation"
+# Each class has half of the members: what is learned is well above 50%.
+for program in own_family own_posterior; do
+  "$bin/$program" > "$program.txt" || fail "$program"
+  awk '/test accuracy/ {n++; if ($NF + 0 < 60) bad = 1} END {exit bad || n == 0}' "$program.txt" \
+    || fail "$program: $(cat "$program.txt")"
+done
 "$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
 [ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
 # No estimate is further than 5 standard errors from the truth (last column; turns of M are never negative).
@@ -97,6 +135,11 @@ refuse 'unlabelled: has no file .*_split_' "${quick[@]}" --dataset unlabelled
 refuse 'channels: 0' "${quick[@]}" --channels 0
 refuse 'stalk-dim' "${quick[@]}" --stalk-dim 6
 refuse 'maps' "${quick[@]}" --maps triangular
+# A program names a model that it was built without, and the option that adds it.
+case $models in
+  '  ' | *' Identity_5 '*) ;;
+  *) refuse 'identity, 5 .*Identity_5.*SHEAFNN_MODELS' "${quick[@]}" --maps identity --stalk-dim 5 ;;
+esac
 refuse 'dropout: 1' "${quick[@]}" --dropout 1
 refuse 'learning_rate: 0' "${quick[@]}" --lr 0
 refuse 'samples: 0' "${quick[@]}" --samples 0
@@ -104,7 +147,7 @@ refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
 refuse 'seeds: 3-1' "${quick[@]}" --seeds 3-1
 refuse 'device: gpu' "${quick[@]}" --device gpu
 refuse 'device: cuda:' "${quick[@]}" --device cuda:
-refuse 'edge_weights' "${quick[@]}" --maps diagonal --edge-weights on
+refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
 refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
@@ -116,6 +159,8 @@ cmp row.txt error.txt || fail "side by side, another error is reported"
 refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
+refuse 'nowhere/out\.npz' "$bin/predict" --model bsnn.safetensors --sheaf nowhere/out.npz --output out.csv
+refuse 'sheaf-layer: 2' "$bin/predict" --model nsd.safetensors --sheaf out.npz --sheaf-layer 2 --output out.csv
 refuse 'nowhere/out\.svg' "$bin/rotations" nowhere/out.svg
 refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv
 echo "all programs behave"

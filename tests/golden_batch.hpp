@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <span>
 
-#include "map_kind.hpp"
 #include "batch_checks.hpp"
 #include "golden_case.hpp"
+#include "map_kind.hpp"
 #include "sheafnn/batch/network.hpp"
 
 namespace golden {
@@ -23,8 +23,8 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   Outcome outcome;
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(given.graph.node_count()));
   for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = batch::training_node;
-  batch::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, given.labels, roles,
-                                              {});
+  batch::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, {given.labels, roles},
+                                               {});
   network.parameters().upload(parameters.values().view());
   std::vector<S> noise;
   for (const std::vector<S>& layer : noise_of<Model>(given)) noise.insert(noise.end(), layer.begin(), layer.end());

@@ -12,7 +12,7 @@ namespace test {
 
 using sheafnn::Index;
 
-/// What a training pass is asked for.
+/// Settings of a training pass.
 template <class S>
 struct TrainingPass {
   std::span<const std::int32_t> labels;  ///< of all nodes

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything into build/release, and runs all tests. The last line is
+# Installs what is missing, builds the tests and what they need into build/tests, and runs them. The last line is
 # "N passed, M failed": test cases, and one for each check that is a program or a script. Arguments go to cmake.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,13 +10,13 @@ give_up() {
   exit 1
 }
 bash scripts/install_dependencies.sh || give_up "dependencies are missing"
-cmake --preset release -DSHEAFNN_BUILD_TESTS=ON -DSHEAFNN_BUILD_EXAMPLES=ON "$@" || give_up "cmake failed"
-cmake --build --preset release || give_up "the build failed"
+cmake --preset tests "$@" || give_up "cmake failed"
+cmake --build --preset tests || give_up "the build failed"
 
-log=build/release/Testing/Temporary/LastTest.log
+log=build/tests/Testing/Temporary/LastTest.log
 rm -f "$log"
 status=0
-ctest --preset release --parallel "$(nproc)" || status=$?
+ctest --preset tests --parallel "$(nproc)" || status=$?
 [ -f "$log" ] || give_up "ctest failed"
 
 # An entry of CTest counts as its test cases when doctest reports them, and as one otherwise. One failure more is a

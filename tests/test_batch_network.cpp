@@ -4,9 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "batch_checks.hpp"
+#include "heavy_tailed_posterior.hpp"
 #include "network_passes.hpp"
-#include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/bsnn/network.hpp"
 
 namespace {
 
@@ -166,6 +167,18 @@ TEST_CASE(
   o.classes = 11;
   o.add_lp = true;
   compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
+}
+
+TEST_CASE("a batch on the device's kernels agrees with the CPU: a posterior without closed form, Conformal maps") {
+  using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
+  ModelOptions o = small_options();
+  compare<Model>(o, {.estimator = KlEstimator::automatic}, bound);
+  o.linear = true;
+  compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
+  // The posterior of the family by default, with both estimators.
+  compare<Bsnn<Conformal<3>, double>>(small_options(), {.estimator = KlEstimator::automatic}, bound);
+  compare<Bsnn<Conformal<2>, double>>(small_options(), {.estimator = KlEstimator::monte_carlo, .samples = 2},
+                                      bound);
 }
 
 TEST_CASE("the order of items and groups does not matter to the device's kernels") {

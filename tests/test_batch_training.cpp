@@ -5,68 +5,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <string>
 #include <vector>
 
-#include "sheafnn/bsnn/prediction.hpp"
-#include "sheafnn/bsnn/trainer.hpp"
-#include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/batch/prediction.hpp"
-#include "sheafnn/batch/trainer.hpp"
-#include "sheafnn/graph/karate.hpp"
-#include "worst.hpp"
+#include "heavy_tailed_posterior.hpp"
+#include "training_comparison.hpp"
+
+using namespace training_comparison;
 
 namespace {
 
-using namespace sheafnn;
-using batch::HostExecutor;
-
-template <class Model>
-Model karate_model(const Dataset& data, std::uint64_t seed) {
-  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count},
-               seed);
-}
-
-/// Largest relative difference of all numbers of two histories.
-double difference(const std::vector<EpochReport>& a, const std::vector<EpochReport>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    CHECK(a[i].epoch == b[i].epoch);
-    for (const double EpochReport::* field :
-         {&EpochReport::loss, &EpochReport::nll, &EpochReport::kl, &EpochReport::kl_weight,
-          &EpochReport::validation_loss, &EpochReport::validation_accuracy, &EpochReport::test_accuracy}) {
-      worst = test::worse(worst, std::abs(a[i].*field - b[i].*field) / (1e-3 + std::abs(b[i].*field)));
-    }
+/// The karate club without the labels of some nodes: the first of each set of the first split, and one more.
+Dataset partly_labelled() {
+  Dataset data = karate_club();
+  const Split& split = data.splits.at(0);
+  for (const auto* nodes : {&split.train, &split.validation, &split.test}) {
+    data.labels[static_cast<std::size_t>(nodes->front())] = -1;
   }
-  return worst;
-}
-
-template <class Model>
-void compare_training(const TrainOptions& options, double bound) {
-  const Dataset data = karate_club();
-  Model expected = karate_model<Model>(data, 3), model = karate_model<Model>(data, 3);
-  const TrainResult right = train(expected, data, data.splits.at(0), options);
-  HostExecutor executor;
-  const TrainResult result = batch::train(executor, model, data, data.splits.at(0), options);
-  CHECK(difference(result.history, right.history) <= bound);
-  CHECK(result.best_epoch == right.best_epoch);
-  CHECK(result.test_accuracy == right.test_accuracy);
-  CHECK(std::abs(result.test_nll - right.test_nll) <= bound * right.test_nll);
-  CHECK(std::abs(result.test_ece - right.test_ece) <= bound);
-  double worst = 0;
-  for (Index i = 0; i < model.parameters().size(); ++i) {
-    worst = test::worse(worst, std::abs(static_cast<double>(model.parameters().values()[i]) -
-                                        static_cast<double>(expected.parameters().values()[i])));
-  }
-  CHECK(worst <= bound);
-
-  const Prediction own = batch::predict(executor, model, data.graph, data.features, {.samples = 5, .seed = 8});
-  const Prediction other = predict(expected, data, {.samples = 5, .seed = 8});
-  CHECK(own.label == other.label);
-  for (std::size_t i = 0; i < own.probabilities.size(); ++i) {
-    worst = test::worse(worst, std::abs(own.probabilities[i] - other.probabilities[i]));
-  }
-  CHECK(worst <= bound);
+  data.labels[static_cast<std::size_t>(split.train.back())] = -1;
+  return data;
 }
 
 }  // namespace
@@ -86,6 +45,103 @@ TEST_CASE("training on the device's kernels follows the CPU for twenty epochs") 
   options.training_samples = 2;
   compare_training<Bsnn<GeneralLinear<2>, double>>(options, 1e-11);
   compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-11);
+}
+
+TEST_CASE("training on the device's kernels follows the CPU: unknown labels, class weights") {
+  TrainOptions options;
+  options.epochs = 20;
+  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, partly_labelled());
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {1, 2.5});
+  options.training_samples = 2;
+  compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-11, {}, partly_labelled(), {0.3, 2});
+}
+
+TEST_CASE("unknown labels count nowhere, as if their nodes were in no set") {
+  using Model = Bsnn<Diagonal<2>, double>;
+  const Dataset data = partly_labelled();
+  Split known;
+  const auto keep = [&](const std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
+    std::copy_if(from.begin(), from.end(), std::back_inserter(to),
+                 [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] >= 0; });
+  };
+  keep(data.splits[0].train, known.train);
+  keep(data.splits[0].validation, known.validation);
+  keep(data.splits[0].test, known.test);
+  Model all = karate_model<Model>(data, 3), some = karate_model<Model>(data, 3);
+  const TrainOptions options{.epochs = 20};
+  const TrainResult a = train(all, data, data.splits[0], options), b = train(some, data, known, options);
+  CHECK(difference(a.history, b.history) <= 1e-11);  // sums over other rows
+  CHECK(std::abs(a.test_nll - b.test_nll) <= 1e-11 * b.test_nll);
+  CHECK(std::abs(a.test_ece - b.test_ece) <= 1e-11);
+}
+
+TEST_CASE("a set without any known label is refused") {
+  using Model = Nsd<Diagonal<2>>;
+  Dataset data = karate_club();
+  for (const std::int32_t u : data.splits[0].test) data.labels[static_cast<std::size_t>(u)] = -1;
+  Model model = karate_model<Model>(data, 1);
+  const std::string size = std::to_string(data.splits[0].test.size());
+  CHECK_THROWS_WITH_AS(train(model, data, data.splits[0]),
+                       ("split.test: " + size + " nodes is not allowed; none of them has a known target").c_str(),
+                       std::invalid_argument);
+  HostExecutor executor;
+  CHECK_THROWS_WITH_AS(
+      batch::train(executor, model, data, data.splits[0]),
+      ("trainings[0].split.test: " + size + " nodes is not allowed; none of them has a known target").c_str(),
+      std::invalid_argument);
+}
+
+TEST_CASE("a batch trains classifications only") {
+  const Dataset data = karate_club();
+  const Index n = data.node_count();
+  Nsd<Diagonal<2>> model = karate_model<Nsd<Diagonal<2>>>(data, 1);
+  HostExecutor executor;
+  const std::vector<double> numbers(static_cast<std::size_t>(n));
+  const std::vector<std::int8_t> flags(static_cast<std::size_t>(2 * n));
+  const auto run = [&](const auto& loss) {
+    return batch::train(executor, model, data.graph, data.features, loss, data.splits[0], {.epochs = 2});
+  };
+  CHECK_THROWS_WITH_AS(run(Regression(MatrixView<const double>(numbers.data(), n, 1))),
+                       "loss: regression is not allowed; the batch engine trains classification only",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run(Multilabel(MatrixView<const std::int8_t>(flags.data(), n, 2))),
+                       "loss: multilabel is not allowed; the batch engine trains classification only",
+                       std::invalid_argument);
+  const std::vector<double> three = {1, 1, 1};
+  CHECK_THROWS_WITH_AS(run(Classification(data.labels, three)), doctest::Contains("class_weights"),
+                       std::invalid_argument);
+  CHECK(run(Classification(data.labels)).history.size() == 2);
+}
+
+TEST_CASE("training on the device's kernels follows the CPU: decoupled weight decay") {
+  // Decay that matters: a tenth of a weight in twenty steps.
+  TrainOptions options;
+  options.epochs = 20;
+  options.weight_decay = 0.5;
+  options.sheaf_decay = 0.2;
+  options.decay = WeightDecay::decoupled;
+  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11);
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11);
+}
+
+TEST_CASE("training on the device's kernels follows the CPU: a posterior without closed form") {
+  using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
+  TrainOptions options;
+  options.epochs = 20;
+  options.kl_schedule = KlSchedule::constant;
+  options.kl_maximum = 0.5;
+  compare_training<Model>(options, 1e-11);
+  options.kl_estimator = KlEstimator::monte_carlo;
+  options.training_samples = 2;
+  compare_training<Model>(options, 1e-11);
+  const Dataset data = karate_club();
+  Model model = karate_model<Model>(data, 1);
+  options.kl_estimator = KlEstimator::closed_form;
+  HostExecutor executor;
+  CHECK_THROWS_WITH_AS(
+      batch::train(executor, model, data, data.splits[0], options),
+      "kl_estimator: closed-form is not allowed; the posterior heavy-tailed with its prior has no closed form",
+      std::invalid_argument);
 }
 
 TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
@@ -135,6 +191,14 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
   CHECK_THROWS_WITH_AS(run({&b, nullptr, {}}), doctest::Contains("trainings[1]"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({&b, &data.splits[0], {.dropout = 1}}), doctest::Contains("dropout"),
                        std::invalid_argument);
+  using Prior = NormalPrior<2>;
+  using WithPrior = SheafModel<Diagonal<2>, NormalPosterior<Diagonal<2>, Prior>>;
+  WithPrior one = karate_model<WithPrior>(data, 1, {Prior(0, 1)}),
+            two = karate_model<WithPrior>(data, 1, {Prior(0, 2)});
+  const batch::Training<WithPrior> priors[] = {{&one, &data.splits[0], {.epochs = 2}},
+                                               {&two, &data.splits[0], {.epochs = 2}}};
+  CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, WithPrior>(executor, data, priors)),
+                       doctest::Contains("another posterior"), std::invalid_argument);
   Model other({.features = data.features.columns(), .channels = 4, .layers = 3, .classes = data.class_count}, 1);
   CHECK_THROWS_WITH_AS(run({&other, &data.splits[0], {}}), doctest::Contains("architecture"),
                        std::invalid_argument);

@@ -211,6 +211,30 @@ TEST_CASE("make_splits: stratified, seeded, covering") {
                        std::invalid_argument);
 }
 
+TEST_CASE("datasets: labels may be unknown, but not out of range") {
+  Dataset data = synthetic({.nodes = 30, .classes = 3});
+  data.name = "toy";
+  data.labels[4] = data.labels[7] = -1;
+  CHECK_NOTHROW(validate(data));
+  for (const std::int32_t label : {-2, 3}) {
+    data.labels[4] = label;
+    CHECK_THROWS_WITH_AS(
+        validate(data),
+        concat("toy: labels[4]: ", label, " is not allowed; must be between 0 and 2, or -1 where unknown").c_str(),
+        std::invalid_argument);
+  }
+}
+
+TEST_CASE("homophily leaves out edges to nodes without a label") {
+  const Graph path(4, std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}});
+  CHECK(edge_homophily(path, std::vector<std::int32_t>{0, 0, 1, 1}) == 2.0 / 3);
+  CHECK(edge_homophily(path, std::vector<std::int32_t>{0, 0, 1, -1}) == 0.5);
+  CHECK(edge_homophily(path, std::vector<std::int32_t>{1, 1, -1, -1}) == 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(edge_homophily(path, std::vector<std::int32_t>{0, -1, 1, -1})),
+                       "edges between labelled nodes: 0 is not allowed; homophily needs at least one",
+                       std::invalid_argument);
+}
+
 TEST_CASE("synthetic: same seed, same dataset; another seed, another") {
   const SyntheticOptions options{.nodes = 300, .classes = 4, .features = 40, .degree = 5, .seed = 11};
   const Dataset a = synthetic(options);
@@ -230,7 +254,7 @@ TEST_CASE("synthetic: same seed, same dataset; another seed, another") {
   validate(a);
 }
 
-TEST_CASE("synthetic: edges, homophily and classes as asked for") {
+TEST_CASE("synthetic: edges, homophily and classes as requested") {
   for (const double homophily : {0.0, 0.1, 0.5, 0.9, 1.0}) {
     for (const double degree_noise : {0.0, 1.0}) {
       const Dataset data = synthetic({.nodes = 5000,

@@ -147,7 +147,7 @@ void check_schedule(const ModelOptions& options, double input_dropout, double dr
   sheafnn::detail::EpochSchedule<Model> schedule(model, task.graph, task.sparse, 2);
   std::vector<Doubles> gradients;
   const auto objective = [&](Network<Model>& network) {
-    sheafnn::elbo_of_begun(network, loss, task.train, {.samples = 2});
+    sheafnn::detail::elbo_of_begun(network, loss, task.train, {.samples = 2});
     gradients.emplace_back(network.gradient().begin(), network.gradient().end());
   };
   schedule.first(pass_of_epoch(0).forward(), objective);
@@ -173,7 +173,7 @@ void check_schedule(const ModelOptions& options, double input_dropout, double dr
   }
 }
 
-/// Passes that are asked for some nodes alone give their outputs, and the same loss and gradient.
+/// Passes for some nodes alone give their outputs, and the same loss and gradient.
 template <class Model>
 void check_selection(ModelOptions options) {
   CAPTURE(Model::Family::name);
@@ -491,7 +491,7 @@ TEST_CASE("which parameters a model has") {
       names(Bsnn<Diagonal<2>, double>(options)) ==
       "lin1.weight:4x4 lin1.bias:4 sheaf.mean.weight:2x8* sheaf.var.weight:2x8* left.0:2x2 right.0:2x2 eps.0:2x1 "
       "left.1:2x2 right.1:2x2 eps.1:2x1 lin2.weight:3x4 lin2.bias:3");
-  // A network for rotations has edge weights and, when Bayesian, a sheaf encoder, unless told otherwise.
+  // A network for rotations has edge weights and, when Bayesian, a sheaf encoder, by default.
   CHECK(
       names(Bsnn<SpecialOrthogonal<3>, double>(options)) ==
       "lin1.weight:6x4 lin1.bias:6 lin_maps.weight:6x4* lin_maps.bias:6* sheaf.mean.weight:3x12* "

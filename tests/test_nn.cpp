@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -359,23 +360,23 @@ void check_softmax() {
 
   // Mean over the nodes, each counted once; the derivative is weight / |nodes| (softmax − one-hot), 0 elsewhere.
   const std::vector<std::int32_t> labels = {3, 0, 0, 2, 1}, nodes = {0, 1, 4};
+  std::vector<S> bar(rows * stride, sentinel<S>);
+  const double nll = sheafnn::Classification(labels).value_and_derivative<S>(
+      1, {logits.data(), rows, classes, stride}, sheafnn::NodeSelection(rows), nodes, 0.5,
+      {bar.data(), rows, classes, stride});
   double expected = 0;
   for (const std::int32_t u : nodes) {
     expected -= static_cast<double>(at(logits, u * stride + labels[static_cast<std::size_t>(u)])) / 3;
   }
-  const double nll = sheafnn::mean_negative_log_likelihood<S>(logits.data(), stride, labels, nodes);
   CHECK(std::abs(nll - expected) <= 4 * epsilon<double> * expected);
   CHECK(std::abs(std::exp(static_cast<double>(logits[0])) - 0.25) <= 4 * epsilon<S>);
-  std::vector<S> bar(rows * stride, sentinel<S>);
-  sheafnn::negative_log_likelihood_backward<S>(rows, classes, logits.data(), stride, labels, nodes, S(0.5),
-                                               bar.data());
   for (Index u = 0; u < rows; ++u) {
     const bool counts = u == 0 || u == 1 || u == 4;
-    for (Index c = 0; c < stride; ++c) {
+    for (Index c = 0; c < classes; ++c) {
       CAPTURE(u);
       CAPTURE(c);
       double derivative = 0;
-      if (counts && c < classes) {
+      if (counts) {
         derivative = std::exp(static_cast<double>(at(logits, u * stride + c)));
         if (c == labels[static_cast<std::size_t>(u)]) derivative -= 1;
         derivative *= 0.5 / 3;
@@ -447,6 +448,47 @@ void check_adam() {
     CHECK(std::abs(static_cast<double>(moved[i]) - (i % 2 == 0 ? -rate : rate)) <=
           rate * (16 * epsilon<S> + 1e-5));
   }
+}
+
+/// Decoupled decay: each step first shrinks the value by rate · decay of it, and the gradient has no decay in it.
+template <class S>
+void check_decoupled_decay() {
+  constexpr Index count = 21;
+  constexpr double rate = 0.05, decays[2] = {0.4, 1.5};  // of the network's weights, and of the sheaf learner's
+  constexpr int steps = 25;
+  std::mt19937 engine(10);
+  sheafnn::ParameterSet<S> parameters;
+  const sheafnn::ParameterId ids[2] = {parameters.add("network", {count}, sheafnn::ParameterGroup::network),
+                                       parameters.add("learner", {count}, sheafnn::ParameterGroup::sheaf_learner)};
+  parameters.finish();
+  std::vector<S> start[2];
+  for (int k = 0; k < 2; ++k) parameters.set(ids[k], start[k] = numbers<S>(engine, count));
+  sheafnn::Adam<S> adam(parameters.size(), rate);
+  sheafnn::Buffer<S> gradient(parameters.size());
+  std::vector<std::vector<long double>> gradients;
+  for (int t = 1; t <= steps; ++t) {
+    const std::vector<S> values = numbers<S>(engine, parameters.size());
+    std::copy(values.begin(), values.end(), gradient.begin());
+    gradients.emplace_back(values.begin(), values.end());
+    CHECK(adam.step(1, parameters, gradient, decays[0], decays[1], sheafnn::WeightDecay::decoupled));
+  }
+  double worst = 0;
+  for (int k = 0; k < 2; ++k) {
+    const Index offset = parameters.info(ids[k]).offset;
+    for (Index i = 0; i < count; ++i) {
+      ReferenceAdam reference;
+      long double x = static_cast<long double>(at(start[k], i));
+      for (int t = 1; t <= steps; ++t) {
+        x -= static_cast<long double>(rate) * static_cast<long double>(decays[k]) * x;
+        reference.step(t, gradients[static_cast<std::size_t>(t - 1)][static_cast<std::size_t>(offset + i)], 0,
+                       rate, x);
+      }
+      const long double value = static_cast<long double>(parameters.values()[offset + i]);
+      worst = test::worse(worst, std::abs(static_cast<double>(value - x)));
+    }
+  }
+  // Per step an ε of the value, below 2, for the factor and the sum, and 64 ε of the step, the rate.
+  CHECK(worst <= steps * (2 + 64 * rate) * epsilon<S>);
 }
 
 /// Several threads update what one would, in ranges that begin anywhere.
@@ -726,6 +768,7 @@ TEST_CASE("dropout masks") {
 TEST_CASE_TEMPLATE("Adam tells whether the gradient is finite", S, float, double) { check_adam_finiteness<S>(); }
 TEST_CASE_TEMPLATE("Adam: the same for any number of threads", S, float, double) { check_adam_threads<S>(); }
 TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
+TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) { check_decoupled_decay<S>(); }
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   sheafnn::ParameterSet<double> set;

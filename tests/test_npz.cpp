@@ -254,7 +254,7 @@ TEST_CASE("zip: what is refused says why") {
         "z: entry 'a': is stored, yet its sizes differ: 4 and 5");
   CHECK(message(ZipWriter({.deflate = true}).add_raw("a", text, 4129, 7).finish()).find("is corrupt") !=
         std::string::npos);
-  // A promise of 10¹⁵ bytes must be refused before memory is asked for.
+  // A promise of 10¹⁵ bytes must be refused before memory is allocated.
   CHECK(
       message(
           ZipWriter({.deflate = true, .zip64_central = true}).add_raw("a", text, 1000000000000000u, 7).finish()) ==

@@ -87,6 +87,7 @@ TEST_CASE("block functions agree between scalars and packs of both widths") {
   check_family_types<sheafnn::Diagonal<3>>();
   check_family_types<sheafnn::SpecialOrthogonal<3>>();
   check_family_types<sheafnn::GeneralLinear<3>>();
+  check_family_types<sheafnn::Conformal<3>>();
 }
 
 TEST_CASE_TEMPLATE("block functions are the matrix formulas", F, GeneralLinear<1>, GeneralLinear<2>,

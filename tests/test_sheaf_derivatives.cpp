@@ -116,6 +116,7 @@ void check_dimension_derivatives() {
   check_family_derivatives<Diagonal<D>>();
   check_family_derivatives<SpecialOrthogonal<D>>();
   check_family_derivatives<GeneralLinear<D>>();
+  check_family_derivatives<sheafnn::Conformal<D>>();
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_CASE("sizes and arguments of the harmonic space") {
   CHECK_THROWS_WITH_AS(
       (void)harmonic_space(dense),
       "rows of a connected component: 6000 is not allowed; the dense decomposition takes at most 4096 "
-      "(HarmonicOptions::most_rows)",
+      "(HarmonicOptions::max_rows)",
       std::invalid_argument);
   CHECK_THROWS_AS((void)harmonic_space(large, {.tolerance = -1}), std::invalid_argument);
   const Cochain<double> bad = Cochain<double>::Constant(18000, 1, std::nan(""));

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <sheafnn/bsnn/posterior.hpp>
 #include <sheafnn/batch/array.hpp>
 #include <sheafnn/batch/diffusion_kernels.hpp>
 #include <sheafnn/batch/execution.hpp>
@@ -16,11 +15,11 @@
 #include <sheafnn/batch/learner_kernels.hpp>
 #include <sheafnn/batch/run.hpp>
 #include <sheafnn/batch/sheaf.hpp>
+#include <sheafnn/posterior/default_posterior.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "map_kind.hpp"
 #include "gpu/section.hpp"
 
 namespace benchmarks {
@@ -125,12 +124,12 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
                     KernelMeter& meter) {
   using namespace sheafnn;
   using namespace sheafnn::batch;
-  using Q = Posterior<Family>;
+  using Q = DefaultPosterior<Family>;
   using Sizes = BlockSizes<Family>;
-  constexpr bool weighted = test::kind_of<Family> == MapKind::rotation, own_gram = !weighted;
+  constexpr bool weighted = may_have_edge_weights<Family>, own_gram = !is_orthogonal<Family>;
   constexpr Index D = Family::stalk_dimension, f = kernel_channels, h = D * f;
   constexpr Index raw_size = Q::mean_size + Q::spread_size, q = raw_size + (weighted ? 1 : 0);
-  constexpr auto householder = RotationParametrisation::householder;
+  const Q posterior{};
   const Index n = graph.nodes, m = graph.edges, pairs = graph.pairs();
   const Pass pass{1, 1, true, 0};
   const SheafRange range;
@@ -182,16 +181,15 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
                                         weight.data()});
   });
   measure(numbers(pairs * (raw_size + Q::parameter_size + 1)), [&] {
-    executor.launch(pairs, 1,
-                    ActivatePairs<Family, float>{raw_pairs, parameter_pairs, householder, kl.data(), pairs});
+    executor.launch(pairs, 1, ActivatePairs<Q, float>{raw_pairs, parameter_pairs, posterior, kl.data(), pairs});
   });
-  const SampledMaps<Family, float> sampled{graph, runs.data(), pass, parameter_pairs, nullptr, 1};
+  const SampledMaps<Q, float> sampled{graph, runs.data(), pass, parameter_pairs, posterior, nullptr, 1};
   measure(numbers(pairs * (Q::parameter_size + 1 + Sizes::map + (own_gram ? Sizes::gram : 0)) + edge_weights +
                   m * Sizes::transport),
           [&] {
             executor.launch(m, 1,
-                            BuildEdges<Family, float, SampledMaps<Family, float>>{graph, range, sheaf.view(),
-                                                                                  sampled, weight.data(), 1});
+                            BuildEdges<Family, float, SampledMaps<Q, float>>{graph, range, sheaf.view(), sampled,
+                                                                             weight.data(), 1});
           });
   measure(numbers(2 * n + (own_gram ? pairs * Sizes::gram : pairs + edge_weights) + 2 * blocks + n * Sizes::eigen),
           [&] {
@@ -252,11 +250,10 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
                   m * Sizes::transport + blocks),
           [&] {
             executor.launch_teams(m, 1, 1,
-                                  BackwardSampledEdges<Family, float>{graph, sheaf.view(), sheaf.gradient(),
-                                                                      runs.data(), 1, 1, raw_pairs,
-                                                                      parameter_pairs, raw_bar_pairs, householder,
-                                                                      weight.data(), factor.data(),
-                                                                      logit_bar.data(), true, kl.data(), 1});
+                                  BackwardSampledEdges<Q, float>{graph, sheaf.view(), sheaf.gradient(),
+                                                                 runs.data(), 1, 1, raw_pairs, raw_bar_pairs,
+                                                                 sampled, weight.data(), factor.data(),
+                                                                 logit_bar.data(), true, kl.data(), 1});
           });
   measure(gathering(n + pairs + pairs * q + n * 2 * q, pairs * q, 2 * q), [&] {
     executor.launch_teams(n * q, 1, arc_lanes,

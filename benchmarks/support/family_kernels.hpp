@@ -3,17 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <sheafnn/bsnn/model.hpp>
+#include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/layers/diffusion.hpp>
 #include <sheafnn/layers/edge_blocks.hpp>
-#include <sheafnn/bsnn/model.hpp>
 #include <sheafnn/layers/sheaf_blocks.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/layers/variational_sheaf.hpp>
-#include <sheafnn/graph/dataset.hpp>
 #include <string>
 #include <vector>
 
-#include "map_kind.hpp"
 #include "kernel.hpp"
 
 namespace benchmarks {
@@ -32,33 +31,32 @@ template <class Family>
 [[nodiscard]] constexpr FamilyOperations family_operations() {
   static_assert(Family::stalk_dimension == 3);
   constexpr double product = 54, root = 2;
-  switch (test::kind_of<Family>) {
-    case test::MapKind::diagonal:
-      return {3 * (2 * elementary + 4),
-              four_normals + 3 * (elementary + 2),
-              3 * 6,
-              3 * 3,
-              3 * (2 * root + 1),
-              3 * 11,
-              3 * 5};
-    case test::MapKind::rotation:
-      // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
-      return {4 * elementary + 70,
-              uniform_rotation + 105 + product,
-              4 * product + 40,
-              product + 11,
-              2 * root + 1,
-              3 * product + 40,
-              5};
-    default:
-      // Five sweeps of three Jacobi rotations, 45 operations each.
-      return {9 * (2 * elementary + 4),
-              3 * four_normals + 9 * (elementary + 2),
-              9 * 6,
-              3 * product,
-              15 * 45 + product,
-              4 * product + 60,
-              4 * product + 60};
+  if constexpr (sheafnn::is_orthogonal<Family>) {
+    // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
+    return {4 * elementary + 70,
+            uniform_rotation + 105 + product,
+            4 * product + 40,
+            product + 11,
+            2 * root + 1,
+            3 * product + 40,
+            5};
+  } else if constexpr (sheafnn::BlockSizes<Family>::dense_gram) {
+    // Five sweeps of three Jacobi rotations, 45 operations each.
+    return {9 * (2 * elementary + 4),
+            3 * four_normals + 9 * (elementary + 2),
+            9 * 6,
+            3 * product,
+            15 * 45 + product,
+            4 * product + 60,
+            4 * product + 60};
+  } else {
+    return {3 * (2 * elementary + 4),
+            four_normals + 3 * (elementary + 2),
+            3 * 6,
+            3 * 3,
+            3 * (2 * root + 1),
+            3 * 11,
+            3 * 5};
   }
 }
 
@@ -66,7 +64,10 @@ template <class Family>
 template <class Family>
 struct FamilyFixture {
   using Model = sheafnn::Bsnn<Family>;
+  using Q = typename Model::Posterior;
+  using Sheaf = sheafnn::SheafBlocks<Family, float>;
   using Sizes = sheafnn::BlockSizes<Family>;
+  using Map = typename sheafnn::VariationalSheaf<Q, float>::Map;
 
   FamilyFixture(const sheafnn::Dataset& data, const sheafnn::ModelOptions& options)
       : graph(data.graph),
@@ -74,15 +75,18 @@ struct FamilyFixture {
         blocks(graph),
         shape(graph, Family::stalk_dimension, false, false, options.channels),
         learner(graph, blocks, model.layout().learners[0]),
-        posterior(blocks, options.parametrisation),
+        posterior(blocks, model.posterior()),
         sheaf(graph, blocks, options.normalisation),
         gradient(graph, blocks),
+        map_bar(blocks.block_count() * 2 * Sizes::map * Sheaf::W),
         weight_gradient(model.parameters().size()),
         embedding(random_numbers(graph.node_count() * shape.row())),
         embedding_bar(embedding.size()),
         scaled(embedding.size()),
         diffused(embedding.size()) {
-    learner.forward(1, model.parameters(), embedding.data());
+    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
+    weights_bar.bind(model.layout(), model.parameters(), weight_gradient.data());
+    learner_forward(1);
     posterior.activate(1, learner);
     posterior.begin_backward(1, 1.0);
     sample(1);
@@ -90,27 +94,52 @@ struct FamilyFixture {
     scale(1);
     diffuse(1);
     sheafnn::add_off_diagonal_gradient<Family>(1, graph, shape, scaled.data(), diffused.data(), gradient);
-    sheaf.backward(1, learner.edge_weights(), gradient);
+    sheaf_backward(1);
     posterior.end_backward(1, learner);
   }
 
+  void learner_forward(int threads) {
+    learner.forward(threads, weights.learners[0], {embedding.data(), graph.node_count(), shape.row()});
+  }
+  void learner_backward(int threads) {
+    const sheafnn::Index n = graph.node_count(), h = shape.row();
+    learner.backward(threads, weights.learners[0], {embedding.data(), n, h}, weights_bar.learners[0],
+                     {embedding_bar.data(), n, h}, false);
+  }
   void sample(int threads) {
-    sheafnn::parallel_for(threads, blocks.block_count(), 16, [&](sheafnn::Index begin, sheafnn::Index end) {
-      for (sheafnn::Index block = begin; block < end; ++block) posterior.sample_block({stream}, block, sheaf);
+    for_blocks(threads, [&](sheafnn::Index block) {
+      Map map[2];
+      posterior.sample_block({stream}, block, map);
+      for (int side = 0; side < 2; ++side) Sheaf::store_map(map[side], sheaf.maps(block, side));
     });
+  }
+  void sample_backward(int threads) {
+    for_blocks(threads, [&](sheafnn::Index block) {
+      for (int side = 0; side < 2; ++side) {
+        posterior.sample_backward({stream}, block, side, Sheaf::load_map(sheaf.maps(block, side)),
+                                  Sheaf::load_map(map_bar_of(block, side)), 0.0f);
+      }
+    });
+  }
+  void sheaf_backward(int threads) {
+    sheaf.backward(threads, learner.edge_weights(), gradient,
+                   [&](sheafnn::Index block, int side, const Map&, const Map& bar) {
+                     Sheaf::store_map(bar, map_bar_of(block, side));
+                   });
   }
   void scale(int threads) {
     sheafnn::scale_features<Family>(threads, graph, shape, sheaf, embedding.data(), scaled.data());
   }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::diffuse<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
-                             scaled.data(),
-                             [=, row = shape.row(),
-                              f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
-                                                                  sheafnn::Index c, const T*, const T* z) {
-                               for (int k = 0; k < N; ++k) sheafnn::store(out + u * row + (i + k) * f + c, z[k]);
-                             });
+    sheafnn::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+                                     scaled.data(),
+                                     [=, row = shape.row(),
+                                      f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
+                                                                          sheafnn::Index c, const T*, const T* z) {
+                                       for (int k = 0; k < N; ++k)
+                                         sheafnn::store(out + u * row + (i + k) * f + c, z[k]);
+                                     });
   }
 
   const sheafnn::Graph& graph;
@@ -118,11 +147,25 @@ struct FamilyFixture {
   sheafnn::EdgeBlocks<float> blocks;
   sheafnn::DiffusionShape<float> shape;
   sheafnn::SheafLearner<float> learner;
-  sheafnn::VariationalSheaf<Family, float> posterior;
-  sheafnn::SheafBlocks<Family, float> sheaf;
+  sheafnn::VariationalSheaf<Q, float> posterior;
+  Sheaf sheaf;
   sheafnn::SheafBlocksGradient<Family, float> gradient;
+  sheafnn::Buffer<float> map_bar;  ///< laid out like the sheaf's maps
   sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, scaled, diffused;
+  sheafnn::NetworkWeights<const float> weights;
+  sheafnn::NetworkWeights<float> weights_bar;
   sheafnn::Stream stream{2, sheafnn::Purpose::sheaf_noise};
+
+ private:
+  template <class Body>
+  void for_blocks(int threads, const Body& body) const {
+    sheafnn::parallel_for(threads, blocks.block_count(), 2, [&](sheafnn::Index begin, sheafnn::Index end) {
+      for (sheafnn::Index block = begin; block < end; ++block) body(block);
+    });
+  }
+  [[nodiscard]] float* map_bar_of(sheafnn::Index block, int side) {
+    return map_bar.data() + (block * 2 + side) * Sizes::map * Sheaf::W;
+  }
 };
 
 /// Registers the kernels of a Bayesian network with these maps; they share one fixture.
@@ -131,7 +174,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
                         const sheafnn::ModelOptions& options) {
   using Fixture = FamilyFixture<Family>;
   using Sizes = sheafnn::BlockSizes<Family>;
-  using Q = sheafnn::Posterior<Family>;
+  using Q = typename Fixture::Q;
   const auto x = std::make_shared<Fixture>(data, options);
   const std::string name(Family::name);
   constexpr FamilyOperations cost = family_operations<Family>();
@@ -147,12 +190,10 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
 
   // Two projections per node, one addition per arc and output.
   add_kernel(threads, "learner forward", name, {4 * n * h * columns + raw, features + 4 * raw + 8 * 2 * m},
-             [x](int t) { x->learner.forward(t, x->model.parameters(), x->embedding.data()); });
+             [x](int t) { x->learner_forward(t); });
   add_kernel(threads, "learner backward", name,
-             {8 * n * h * columns + 2 * raw, 2 * features + 4 * raw + 8 * 2 * m}, [x](int t) {
-               x->learner.backward(t, x->model.parameters(), x->embedding.data(), x->weight_gradient,
-                                   x->embedding_bar.data(), false);
-             });
+             {8 * n * h * columns + 2 * raw, 2 * features + 4 * raw + 8 * 2 * m},
+             [x](int t) { x->learner_backward(t); });
   add_kernel(threads, "activate posterior", name,
              {2 * m * cost.activate, 4 * 2 * m * (Q::mean_size + Q::spread_size + parameters)},
              [x](int t) { x->posterior.activate(t, x->learner); });
@@ -160,14 +201,14 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
              [x](int t) { x->sample(t); });
   add_kernel(threads, "sample maps backward", name,
              {2 * m * cost.sample_backward, 4 * (2 * m * (parameters + 2 * Q::gradient_size) + 2 * maps)},
-             [x](int t) { x->posterior.sample_backward(t, x->sheaf, x->gradient, 0.0); });
+             [x](int t) { x->sample_backward(t); });
   add_kernel(threads, "transport and scaling", name,
              {m * cost.build_edge + n * cost.build_node, 4 * (maps + m + blocks + 2 * m)},
              [x](int t) { x->sheaf.build(t, x->learner.edge_weights()); });
   add_kernel(threads, "transport and scaling backward", name,
              {m * cost.backward_edge + n * cost.backward_node,
               4 * (2 * maps + 2 * m + m * Sizes::transport + 2 * n * Sizes::gram)},
-             [x](int t) { x->sheaf.backward(t, x->learner.edge_weights(), x->gradient); });
+             [x](int t) { x->sheaf_backward(t); });
   add_kernel(threads, "scaling of features", name, {2 * f * n * own_terms, 2 * features + 4 * n * Sizes::gram},
              [x](int t) { x->scale(t); });
   add_kernel(threads, "diffusion", name,
@@ -197,7 +238,8 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
   for (Index i = 0; i < packs; ++i) {
     for (int lane = 0; lane < W; ++lane) {
       float* block = x->degree.data() + i * size * W + lane;
-      constexpr int rows = sheafnn::BlockSizes<Family>::gram_rows, step = sheafnn::BlockSizes<Family>::gram_columns == 1 ? 1 : rows + 1;
+      constexpr int rows = sheafnn::BlockSizes<Family>::gram_rows,
+                    step = sheafnn::BlockSizes<Family>::gram_columns == 1 ? 1 : rows + 1;
       for (int k = 0; k < size; ++k) block[k * W] = block[(size == 9 ? k % 3 * 3 + k / 3 : k) * W];
       for (int k = 0; k < rows; ++k) block[k * step * W] = 4 + block[k * step * W];
     }

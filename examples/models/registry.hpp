@@ -17,6 +17,7 @@ struct TrainOptions;
 struct TrainResult;
 struct PredictOptions;
 struct Prediction;
+struct LearnedSheafOptions;
 }  // namespace sheafnn
 
 namespace programs {
@@ -50,6 +51,10 @@ struct ModelEntry {
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data,
                                  const sheafnn::PredictOptions& options);
+  /// Writes the sheaf that the model of a checkpoint has learned, and its posterior's spread, to `file`.
+  void (*write_sheaf)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint, bool bayesian,
+                      const sheafnn::Dataset& data, const sheafnn::LearnedSheafOptions& options,
+                      const std::filesystem::path& file);
 };
 
 /// \throws std::invalid_argument  no such family or dimension

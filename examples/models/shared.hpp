@@ -1,6 +1,6 @@
 /// \file
 /// The parts of the networks that do not depend on the family of maps, compiled once for all models (in
-/// registry.cpp).
+/// shared.cpp).
 #pragma once
 
 #include <sheafnn/layers/encoder.hpp>
@@ -16,7 +16,7 @@
 PROGRAMS_SHARED class sheafnn::SheafLearner<float>;
 PROGRAMS_SHARED class sheafnn::Encoder<float>;
 PROGRAMS_SHARED class sheafnn::SparseInput<float>;
-PROGRAMS_SHARED void sheafnn::multiply_dense<float>(int, Index, Index, Index, const StridedMatrix<float>&,
+PROGRAMS_SHARED void sheafnn::multiply_dense<float>(Execution, Index, Index, Index, const StridedMatrix<float>&,
                                                     const float*, Index, float*, Index, bool);
 PROGRAMS_SHARED void sheafnn::add_column_sums<float>(Index, Index, const float*, Index, float*);
 #undef PROGRAMS_SHARED

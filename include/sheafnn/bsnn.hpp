@@ -7,11 +7,14 @@
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 
+#include "sheafnn/bsnn/elbo.hpp"
+#include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph.hpp"
 #include "sheafnn/layers.hpp"
+#include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
 #include "sheafnn/uncertainty/temperature.hpp"

@@ -16,7 +16,9 @@
 
 namespace sheafnn::cuda {
 
+using batch::CudaError;
 using batch::DeviceExecutor;
+using batch::OutOfDeviceMemory;
 using batch::Outcome;
 using batch::Training;
 
@@ -32,6 +34,15 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   return batch::train(executor, model, data, split, options);
 }
 
+/// The same with a loss: a Classification, with or without class weights. Other losses are refused.
+template <class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar>
+TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+                  const Split& split, const TrainOptions& options = {}, int device = 0) {
+  DeviceExecutor executor(device);
+  return batch::train(executor, model, graph, features, loss, split, options);
+}
+
 /// Many trainings of one architecture side by side on a GPU.
 ///
 /// \throws as train(); a diverged training is reported in its outcome instead
@@ -39,6 +50,15 @@ template <class Model>
 std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<Model>> trainings, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
+}
+
+/// The same with a loss that all of them have.
+template <class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar>
+std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
+                                 std::span<const Training<Model>> trainings, int device = 0) {
+  DeviceExecutor executor(device);
+  return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
 }
 
 /// sheafnn::predict on a GPU.

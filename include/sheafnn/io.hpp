@@ -1,5 +1,5 @@
 /// \file
-/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format.
+/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, sheaves as .npz files.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"
@@ -7,3 +7,4 @@
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
+#include "sheafnn/io/sheaf_file.hpp"

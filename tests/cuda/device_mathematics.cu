@@ -5,12 +5,13 @@
 /// device.
 #include <cstdio>
 
-#include "sheafnn/bsnn/posterior.hpp"
+#include "sheafnn/posterior/default_posterior.hpp"
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 #include "sheafnn/rotation/cayley_gradient.hpp"
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
-#include "sheafnn/sheaf/blocks.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "worst.hpp"
 
@@ -21,30 +22,30 @@ using namespace sheafnn;
 /// One incident pair: raw output in, a number that depends on every function out.
 template <class Family>
 SHEAFNN_HD float incident_pair(const float* raw, std::uint32_t arc) {
-  using Q = Posterior<Family>;
-  constexpr auto parametrisation = RotationParametrisation::householder;
+  using Q = DefaultPosterior<Family>;
+  const Q q{};
   float parameters[Q::parameter_size], noise[Q::noise_size], gradient[Q::gradient_size] = {};
   float raw_bar[Q::mean_size + Q::spread_size];
-  Q::activate(raw, parametrisation, parameters);
-  Q::draw_noise(Stream{7, Purpose::sheaf_noise}, arc, noise);
+  q.activate(raw, parameters);
+  q.draw_noise(Stream{7, Purpose::sheaf_noise}, arc, noise);
   typename Family::template Map<float> map, map_bar;
-  Q::sample(parameters, noise, map);
+  q.sample(parameters, noise, map);
   const Gram<Family, float> g = gram<Family, float>(map);
   const NodeScaling<Family, float> scaling = node_scaling<Family, float>(Normalisation::augmented, g, 1.0f);
-  const Transport<Family, float> q = transport<Family, float>(map, map);
-  const Transport<Family, float> block = off_diagonal_block<Family, float>(scaling.scale, q, scaling.scale);
-  Transport<Family, float> q_bar;
+  const Transport<Family, float> product = transport<Family, float>(map, map);
+  const Transport<Family, float> block = off_diagonal_block<Family, float>(scaling.scale, product, scaling.scale);
+  Transport<Family, float> product_bar;
   Gram<Family, float> scale_bar, other_scale_bar, degree_bar = g;
-  off_diagonal_block_backward<Family, float>(scaling.scale, q, scaling.scale, block, q_bar, scale_bar,
+  off_diagonal_block_backward<Family, float>(scaling.scale, product, scaling.scale, block, product_bar, scale_bar,
                                              other_scale_bar);
   node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scale_bar, degree_bar);
   map_bar = map;
-  transport_backward<Family, float>(map, map, q_bar, map_bar, map_bar);
+  transport_backward<Family, float>(map, map, product_bar, map_bar, map_bar);
   gram_backward<Family, float>(map, degree_bar, map_bar);
-  Q::kl_backward(parameters, 1.0f, gradient);
-  Q::sample_backward(parameters, map, map_bar, 0.0f, gradient);
-  Q::activate_backward(raw, parametrisation, parameters, gradient, raw_bar);
-  float sum = Q::kl(parameters);
+  q.kl_backward(parameters, 1.0f, gradient);
+  q.sample_backward(parameters, noise, map, map_bar, 0.0f, gradient);
+  q.activate_backward(raw, parameters, gradient, raw_bar);
+  float sum = q.kl(parameters);
   for (const float x : raw_bar) sum += x;
   return sum;
 }
@@ -100,7 +101,8 @@ double compare_rotations() {
 /// Largest relative difference between device and host over `count` incident pairs; −1 on a CUDA error.
 template <class Family>
 double compare(const char* name) {
-  constexpr int width = Posterior<Family>::mean_size + Posterior<Family>::spread_size, count = 1000;
+  using Q = DefaultPosterior<Family>;
+  constexpr int width = Q::mean_size + Q::spread_size, count = 1000;
   float raw[count * width], result[count];
   for (int i = 0; i < count * width; ++i) raw[i] = static_cast<float>((i * 37) % 101) / 50.0f - 1.0f;
   float *device_raw = nullptr, *device_out = nullptr;
@@ -132,8 +134,8 @@ int main() {
   constexpr double bound = 1000 * 1.2e-7;
   bool good = true;
   for (const double worst : {compare<Diagonal<3>>("diagonal"), compare<SpecialOrthogonal<3>>("special-orthogonal"),
-                             compare<GeneralLinear<3>>("general-linear"), compare_rotations<2>(),
-                             compare_rotations<3>(), compare_rotations<4>()}) {
+                             compare<GeneralLinear<3>>("general-linear"), compare<Conformal<3>>("conformal"),
+                             compare_rotations<2>(), compare_rotations<3>(), compare_rotations<4>()}) {
     good = good && worst >= 0 && worst <= bound;
   }
   return good ? 0 : 1;

@@ -31,13 +31,10 @@ class BatchNetwork {
 
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \param labels   of all nodes
-  /// \param roles    roles of the nodes, one row per split (NodeRole bits)
   /// \throws std::invalid_argument  features or labels that do not fit; and what the executor throws without
   ///                                memory
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
-               std::span<const std::int32_t> labels, std::span<const std::uint8_t> roles, const BatchSize& batch,
-               bool dropout = true)
+               const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor),
         options_(model.options()),
         layout_(model.layout()),
@@ -76,7 +73,7 @@ class BatchNetwork {
                            dropout, sums_);
     }
     right_ = RightTransposes<Executor, S>(executor, layout_.layers, p, options_.channels, batch.runs);
-    output_.emplace(executor, layout_.output_weight, layout_.output_bias, p, labels, roles, n, h, options_.classes,
+    output_.emplace(executor, layout_.output_weight, layout_.output_bias, p, targets, n, h, options_.classes,
                     batch, sums_);
     if constexpr (sampled) {
       posterior_.emplace(executor, view, batch.runs, model.posterior());

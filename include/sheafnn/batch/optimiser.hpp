@@ -8,13 +8,13 @@
 #include <limits>
 #include <vector>
 
-#include "sheafnn/bsnn/epoch_report.hpp"
-#include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/column_sums.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/bsnn/epoch_report.hpp"
+#include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
@@ -58,7 +58,7 @@ struct BeginEpoch {
   SHEAFNN_HD void operator()(Index, Index run) const { begin_epoch(progress[run].epochs, bayesian, runs[run]); }
 };
 
-/// One step of Adam with L2 weight decay; item: parameter, group: run.
+/// One step of Adam with weight decay; item: parameter, group: run.
 template <class S>
 struct AdamStep {
   const Run* runs;
@@ -80,9 +80,12 @@ struct AdamStep {
     const int t = tensor[item];
     const S raw = gradient[i];
     if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;
-    const S decay = static_cast<S>(sheaf_learner[t] != 0 ? r.sheaf_decay : r.weight_decay);
+    const double decay = sheaf_learner[t] != 0 ? r.sheaf_decay : r.weight_decay;
+    const bool l2 = r.decay == WeightDecay::l2;
     S first = first_moment[i], second = second_moment[i], x = value[i];
-    adam_step<S>(raw + decay * x, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
+    const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
+    x *= static_cast<S>(l2 ? 1.0 : 1 - r.learning_rate * decay);
+    adam_step<S>(decayed, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
     first_moment[i] = first;
     second_moment[i] = second;
     value[i] = x;
@@ -126,7 +129,7 @@ struct EndEpoch {
     report.kl = pairs > 0 ? sums[kl_sum] / static_cast<double>(pairs) : 0.0;
     report.kl_weight = r.kl_weight;
     report.loss = report.nll + r.kl_weight * report.kl;
-    report.validation_loss = columns[validation_nll] / r.validation_nodes;
+    report.validation_loss = columns[validation_nll] / r.validation_weight;
     report.validation_accuracy = columns[validation_correct] / r.validation_nodes;
     report.test_accuracy = columns[test_correct] / r.test_nodes;
     history[run * window + p.epochs % window] = report;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/column_sums.hpp"
@@ -15,20 +16,26 @@
 
 namespace sheafnn::batch {
 
+/// What the nodes are to be classified as, on the host.
+struct NodeTargetLists {
+  std::span<const std::int32_t> labels;        ///< of all nodes
+  std::span<const std::uint8_t> roles;         ///< NodeRole bits of all nodes, one row per split
+  std::span<const double> class_weights = {};  ///< C, or empty: all 1
+};
+
 /// Buffers and passes of the output of all instances. W is h × C.
 template <class Executor, class S>
 class BatchOutput {
  public:
-  /// \param labels  of all nodes
-  /// \param roles   roles of the nodes, one row per split (NodeRole bits)
   BatchOutput(Executor& executor, ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters,
-              std::span<const std::int32_t> labels, std::span<const std::uint8_t> roles, Index nodes, Index width,
-              Index classes, const BatchSize& batch, PartialSums& sums)
+              const NodeTargetLists& targets, Index nodes, Index width, Index classes, const BatchSize& batch,
+              PartialSums& sums)
       : linear_(weight, bias, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
         nodes_(nodes),
         classes_(classes),
-        label_(executor, "labels", labels),
-        role_(executor, "labels", roles),
+        label_(executor, "labels", targets.labels),
+        role_(executor, "labels", targets.roles),
+        class_weight_(executor, "labels", class_weights(targets, classes)),
         logits_(executor, "outputs", batch.instances() * nodes * classes),
         logits_bar_(executor, "outputs", batch.training_instances() * nodes * classes),
         nll_(executor, "outputs", batch.training_instances() * nodes),
@@ -87,12 +94,19 @@ class BatchOutput {
 
  private:
   [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::most_classes; }
-  [[nodiscard]] NodeTargets targets() const noexcept { return {nodes_, classes_, label_.data(), role_.data()}; }
+  [[nodiscard]] NodeTargets targets() const noexcept {
+    return {nodes_, classes_, label_.data(), role_.data(), class_weight_.data()};
+  }
+  [[nodiscard]] static std::vector<double> class_weights(const NodeTargetLists& targets, Index classes) {
+    if (targets.class_weights.empty()) return std::vector<double>(static_cast<std::size_t>(classes), 1.0);
+    return {targets.class_weights.begin(), targets.class_weights.end()};
+  }
 
   BatchLinear<S> linear_;
   Index nodes_, classes_;
   Array<Executor, std::int32_t> label_;
   Array<Executor, std::uint8_t> role_;
+  Array<Executor, double> class_weight_;
   Array<Executor, S> logits_, logits_bar_;
   Array<Executor, double> nll_;
   ColumnTree<Executor, double> nll_tree_;

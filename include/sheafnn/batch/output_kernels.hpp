@@ -6,16 +6,17 @@
 #include <cmath>
 #include <cstdint>
 
-#include "sheafnn/core/config.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch {
 
-/// Labels and roles of the nodes.
+/// Labels and roles of the nodes. A node with a role has a label.
 struct NodeTargets {
   Index nodes = 0, classes = 0;
   const std::int32_t* label = nullptr;
-  const std::uint8_t* role = nullptr;  ///< NodeRole bits, one row of nodes per split
+  const std::uint8_t* role = nullptr;    ///< NodeRole bits, one row of nodes per split
+  const double* class_weight = nullptr;  ///< of each class, in the loss
 };
 
 /// logits + bias → log-softmax, in place.
@@ -43,22 +44,27 @@ struct TrainingOutput {
   Index parameter_stride;
   S* logits;      ///< n × C per instance; becomes log-probabilities
   S* logits_bar;  ///< n × C per instance
-  double* nll;    ///< n per instance: −log p(label) / |training nodes| / copies, or 0
+  double* nll;  ///< n per instance: −w log p(label) / Σ w / copies, w of the node's class; 0 unless in training
 
   SHEAFNN_HD void operator()(Index u, Index instance) const {
     using std::exp;
     const Index run = pass.run_of(instance), classes = targets.classes;
     const Run& r = runs[run];
-    const Index place = instance * targets.nodes + u;
-    S* row = logits + place * classes;
-    S* bar = logits_bar + place * classes;
+    const Index index = instance * targets.nodes + u;
+    S* row = logits + index * classes;
+    S* bar = logits_bar + index * classes;
     log_softmax_in_place(row, bias + run * parameter_stride, classes);
-    const bool counts = (targets.role[r.split * targets.nodes + u] & training_node) != 0;
-    const double weight = r.training_share / static_cast<double>(pass.copies);
+    if ((targets.role[r.split * targets.nodes + u] & training_node) == 0) {
+      for (Index c = 0; c < classes; ++c) bar[c] = S(0);
+      nll[index] = 0;
+      return;
+    }
+    const std::int32_t label = targets.label[u];
+    const double weight = r.training_share * targets.class_weight[label] / static_cast<double>(pass.copies);
     const S share = static_cast<S>(weight);
-    for (Index c = 0; c < classes; ++c) bar[c] = counts ? share * exp(row[c]) : S(0);
-    if (counts) bar[targets.label[u]] -= share;
-    nll[place] = counts ? -static_cast<double>(row[targets.label[u]]) * weight : 0.0;
+    for (Index c = 0; c < classes; ++c) bar[c] = share * exp(row[c]);
+    bar[label] -= share;
+    nll[index] = -static_cast<double>(row[label]) * weight;
   }
 };
 
@@ -141,11 +147,11 @@ struct EvaluationOutput {
       finite = finite && mean[c] - mean[c] == 0;
     }
     const int role = targets.role[runs[run].split * targets.nodes + u];
-    const std::int32_t label = role != 0 ? targets.label[u] : 0;  // others may have none
+    const std::int32_t label = role != 0 ? targets.label[u] : 0;  // other nodes may have none
     const double p = mean[label] > smallest ? mean[label] : smallest;
     const bool correct = best == label;
     double* out = report + (run * targets.nodes + u) * evaluation_columns;
-    out[validation_nll] = (role & validation_node) != 0 ? -log(p) : 0.0;
+    out[validation_nll] = (role & validation_node) != 0 ? -targets.class_weight[label] * log(p) : 0.0;
     out[validation_correct] = (role & validation_node) != 0 && correct ? 1.0 : 0.0;
     out[test_correct] = (role & test_node) != 0 && correct ? 1.0 : 0.0;
     out[not_finite] = finite ? 0.0 : 1.0;

@@ -29,7 +29,7 @@ template <class Executor, class Model>
   using Network = BatchNetwork<Executor, Model>;
   BatchSize size;
   size.copies = detail::sample_room(model, graph, 1, Network::samples(options.samples), 1);
-  Network network(executor, model, graph, features, labels, roles, size, false);
+  Network network(executor, model, graph, features, {labels, roles}, size, false);
   network.parameters().upload(model.parameters().values().view());
   Run run;
   run.seed = options.seed;

@@ -9,6 +9,7 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
@@ -57,18 +58,20 @@ class ElementDropout {
 /// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
 struct Run {
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;      ///< of the pass that is under way; addresses its random numbers
-  std::int32_t split = 0;       ///< row of the node roles
-  DropoutRule input_dropout;    ///< of features
-  DropoutRule dropout;          ///< of hidden features
-  double training_share = 0;    ///< 1 / number of training nodes
-  double validation_nodes = 0;  ///< how many there are
-  double test_nodes = 0;        ///< how many there are
-  double kl_weight = 0;         ///< λ of this epoch
-  double learning_rate = 0;     ///< of Adam
-  double weight_decay = 0;      ///< L2, of all weights but the sheaf learner's
-  double sheaf_decay = 0;       ///< L2, of the sheaf learner's weights
-  double kl_maximum = 0;        ///< largest λ
+  std::uint32_t epoch = 0;       ///< of the pass that is under way; addresses its random numbers
+  std::int32_t split = 0;        ///< row of the node roles
+  DropoutRule input_dropout;     ///< of features
+  DropoutRule dropout;           ///< of hidden features
+  double training_share = 0;     ///< 1 / sum of the training nodes' class weights
+  double validation_weight = 0;  ///< sum of the validation nodes' class weights
+  double validation_nodes = 0;   ///< how many there are
+  double test_nodes = 0;         ///< how many there are
+  double kl_weight = 0;          ///< λ of this epoch
+  double learning_rate = 0;      ///< of Adam
+  double weight_decay = 0;       ///< of all weights but the sheaf learner's
+  double sheaf_decay = 0;        ///< of the sheaf learner's weights
+  double kl_maximum = 0;         ///< largest λ
+  WeightDecay decay = WeightDecay::l2;
   KlSchedule kl_schedule = KlSchedule::off;
   std::int32_t by_accuracy = 0;  ///< the best epoch has the best validation accuracy, not the least loss
   std::int64_t epochs = 0;       ///< at most so many

@@ -11,61 +11,18 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/batch/network.hpp"
 #include "sheafnn/batch/optimiser.hpp"
+#include "sheafnn/batch/training.hpp"
+#include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/dataset.hpp"
 
 namespace sheafnn::batch {
-
-/// One training of a batch. Options that shape the recorded epoch are common to all: samples, training_samples and
-/// kl_estimator.
-template <class Model>
-struct Training {
-  Model* model = nullptr;  ///< initial parameters; ends with those of the best epoch
-  const Split* split = nullptr;
-  TrainOptions options = {};  ///< `threads` is not used
-};
-
-/// What became of it.
-struct Outcome {
-  TrainResult result;  ///< epoch_seconds and train_seconds: an epoch of the batch, on average; evaluate_seconds: 0
-  std::string error;   ///< why it stopped, when it diverged; the model is left as it was
-};
-
-namespace detail {
-
-/// Node roles of the splits that occur, one row each, and the row of each training.
-struct SplitRoles {
-  std::vector<std::uint8_t> roles;
-  std::vector<std::int32_t> row;
-};
-inline SplitRoles split_roles(Index nodes, std::span<const Split* const> splits) {
-  SplitRoles r;
-  std::vector<const Split*> known;
-  for (const Split* split : splits) {
-    const auto found = std::find(known.begin(), known.end(), split);
-    r.row.push_back(static_cast<std::int32_t>(found - known.begin()));
-    if (found != known.end()) continue;
-    known.push_back(split);
-    const std::size_t base = r.roles.size();
-    r.roles.resize(base + static_cast<std::size_t>(nodes));
-    const auto mark = [&](const std::vector<std::int32_t>& list, NodeRole role) {
-      for (const std::int32_t u : list) {
-        std::uint8_t& bits = r.roles[base + static_cast<std::size_t>(u)];
-        bits = static_cast<std::uint8_t>(bits | role);
-      }
-    };
-    mark(split->train, training_node);
-    mark(split->validation, validation_node);
-    mark(split->test, test_node);
-  }
-  return r;
-}
-
-}  // namespace detail
 
 /// A batch of trainings under way.
 template <class Executor, class Model>
@@ -80,23 +37,27 @@ class BatchTrainer {
   BatchTrainer& operator=(const BatchTrainer&) = delete;
   ~BatchTrainer() { executor_.forget(); }
 
+  /// \param features  n × p, may be released afterwards
+  /// \param loss      its labels and weights must outlive the trainer
   /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different
   ///                                architecture
-  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
+  BatchTrainer(Executor& executor, const Graph& graph, const NodeFeatures& features, const Classification& loss,
+               std::span<const Training<Model>> trainings)
       : executor_(executor),
-        data_(data),
+        nodes_(graph.node_count()),
+        loss_(loss),
         trainings_(trainings.begin(), trainings.end()),
-        roles_(checked_roles(data, trainings)),
+        roles_(detail::checked_roles(nodes_, loss, trainings)),
         first_(*trainings.front().model),
         count_(static_cast<Index>(trainings.size())),
-        network_(executor, first_, data.graph, data.features, data.labels, roles_.roles, batch_size(),
-                 any_dropout()),
+        network_(executor, first_, graph, features, {loss_.labels(), roles_.roles, loss_.class_weights()},
+                 batch_size(graph), any_dropout()),
         adam_(executor, first_.parameters(), count_),
         progress_(executor, "progress", std::vector<Progress>(trainings.size())),
         history_(executor, "history", count_ * window),
         best_(executor, "best parameters", count_ * first_.parameters().size()),
         best_probability_(executor, "predictions", count_ * predictions()),
-        report_tree_(executor, count_, data.node_count(), evaluation_columns) {
+        report_tree_(executor, count_, nodes_, evaluation_columns) {
     std::vector<S> values;
     std::vector<Run> runs;
     for (std::size_t i = 0; i < trainings_.size(); ++i) {
@@ -108,6 +69,10 @@ class BatchTrainer {
     best_.upload(values);
     network_.runs().upload(runs);
   }
+
+  /// The same for the labels of a dataset, which must outlive the trainer.
+  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
+      : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings) {}
 
   /// Trains until every run has finished.
   std::vector<Outcome> train() {
@@ -179,49 +144,20 @@ class BatchTrainer {
             {progress_.data(), network_.parameter_count(), network_.parameters().data(), best_.data(),
              predictions(), network_.output().probabilities().data(), best_probability_.data()}};
   }
-  static detail::SplitRoles checked_roles(const Dataset& data, std::span<const Training<Model>> trainings) {
-    require(!trainings.empty(), "trainings", 0, "at least one is needed");
-    validate(data);
-    std::vector<const Split*> splits;
-    for (std::size_t i = 0; i < trainings.size(); ++i) {
-      const Training<Model>& t = trainings[i];
-      const TrainOptions &own = t.options, &common = trainings.front().options;
-      require(t.model != nullptr && t.split != nullptr, concat("trainings[", i, "]"), "null",
-              "needs a model and a split");
-      validate(own);
-      validate(*t.split, data.node_count(), data.name + ": split");
-      require(t.model->options().classes >= data.class_count, "classes", t.model->options().classes,
-              concat("the data have ", data.class_count, " classes"));
-      require(t.model->options() == trainings.front().model->options(), concat("trainings[", i, "].model"),
-              "another architecture", "the models of a batch must have the same options");
-      require(own.samples == common.samples, concat("trainings[", i, "].samples"), own.samples,
-              concat("must be ", common.samples, " as in the rest of the batch"));
-      require(own.training_samples == common.training_samples, concat("trainings[", i, "].training_samples"),
-              own.training_samples, concat("must be ", common.training_samples, " as in the rest of the batch"));
-      require(own.kl_estimator == common.kl_estimator, concat("trainings[", i, "].kl_estimator"),
-              to_string(own.kl_estimator), "must be that of the rest of the batch");
-      for (std::size_t j = 0; j < i; ++j) {
-        require(trainings[j].model != t.model, concat("trainings[", i, "].model"), concat("that of training ", j),
-                "every training needs a model of its own");
-      }
-      splits.push_back(t.split);
-    }
-    return detail::split_roles(data.node_count(), splits);
-  }
-  [[nodiscard]] BatchSize batch_size() const {
+  [[nodiscard]] BatchSize batch_size(const Graph& graph) const {
     const TrainOptions& options = trainings_.front().options;
     using Network = BatchNetwork<Executor, Model>;
     const Index training = Network::samples(options.training_samples), samples = Network::samples(options.samples);
-    return {count_, training, detail::sample_room(first_, data_.graph, count_, samples, training)};
+    return {count_, training, detail::sample_room(first_, graph, count_, samples, training)};
   }
-  [[nodiscard]] bool any(double TrainOptions::* rate) const {
+  [[nodiscard]] bool any(double TrainOptions::*rate) const {
     return std::any_of(trainings_.begin(), trainings_.end(),
                        [=](const Training<Model>& t) { return t.options.*rate > 0; });
   }
   [[nodiscard]] bool any_dropout() const {
     return any(&TrainOptions::input_dropout) || any(&TrainOptions::dropout);
   }
-  [[nodiscard]] Index predictions() const { return data_.node_count() * first_.options().classes; }
+  [[nodiscard]] Index predictions() const { return nodes_ * first_.options().classes; }
 
   [[nodiscard]] Run run_of(std::size_t i) const {
     const TrainOptions& options = trainings_[i].options;
@@ -231,12 +167,15 @@ class BatchTrainer {
     r.split = roles_.row[i];
     r.input_dropout = DropoutRule(options.input_dropout);
     r.dropout = DropoutRule(options.dropout);
-    r.training_share = 1 / static_cast<double>(split.train.size());
-    r.validation_nodes = static_cast<double>(split.validation.size());
-    r.test_nodes = static_cast<double>(split.test.size());
+    const detail::SetWeight validation = detail::set_weight(loss_, split.validation);
+    r.training_share = 1 / detail::set_weight(loss_, split.train).weight;
+    r.validation_weight = validation.weight;
+    r.validation_nodes = validation.nodes;
+    r.test_nodes = detail::set_weight(loss_, split.test).nodes;
     r.learning_rate = options.learning_rate;
     r.weight_decay = options.weight_decay;
     r.sheaf_decay = options.sheaf_decay;
+    r.decay = options.decay;
     r.kl_schedule = options.kl_schedule;
     r.kl_maximum = options.kl_maximum;
     r.by_accuracy = options.stop_on == StopOn::accuracy ? 1 : 0;
@@ -288,15 +227,16 @@ class BatchTrainer {
       const Index run = static_cast<Index>(i);
       const std::span<const double> own(probability.data() + run * predictions(),
                                         static_cast<std::size_t>(predictions()));
-      const std::vector<std::int32_t>& test = trainings_[i].split->test;
-      r.test_nll = negative_log_likelihood(own, classes, data_.labels, test);
-      r.test_ece = expected_calibration_error(own, classes, data_.labels, test);
+      const std::vector<std::int32_t> test = sheafnn::detail::known_nodes(loss_, trainings_[i].split->test);
+      r.test_nll = loss_.score(MatrixView<const double>(own.data(), nodes_, classes), test).loss;
+      r.test_ece = expected_calibration_error(own, classes, loss_.labels(), test);
       std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());
     }
   }
 
   Executor& executor_;
-  const Dataset& data_;
+  Index nodes_;
+  Classification loss_;
   std::vector<Training<Model>> trainings_;
   detail::SplitRoles roles_;
   const Model& first_;
@@ -310,9 +250,39 @@ class BatchTrainer {
   ColumnTree<Executor, double> report_tree_;
 };
 
+namespace detail {
+
+/// The loss of a batch, where it is one that kernels know.
+///
+/// \throws std::invalid_argument  it is not a Classification
+template <class LossType>
+[[nodiscard]] const Classification& classification(const LossType& loss) {
+  if constexpr (std::is_same_v<LossType, Classification>) {
+    return loss;
+  } else {
+    throw_invalid_argument("loss", LossType::name, "the batch engine trains classification only");
+  }
+}
+/// The only outcome; an error becomes an exception.
+[[nodiscard]] inline TrainResult only_result(std::vector<Outcome> outcomes) {
+  if (!outcomes.front().error.empty()) throw std::runtime_error(outcomes.front().error);
+  return std::move(outcomes.front().result);
+}
+
+}  // namespace detail
+
 /// Trains a batch on an executor.
 ///
+/// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  see BatchTrainer
+template <class Executor, class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar> std::vector<Outcome> train_batch(
+      Executor& executor, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+      std::span<const Training<Model>> trainings) {
+    return BatchTrainer<Executor, Model>(executor, graph, features, detail::classification(loss), trainings)
+        .train();
+  }
+/// The same for the labels of a dataset.
 template <class Executor, class Model>
 std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
                                  std::span<const Training<Model>> trainings) {
@@ -321,15 +291,24 @@ std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
 
 /// Trains one model on an executor, as sheafnn::train does on the host. A diverged run leaves the model as it was.
 ///
+/// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
+template <class Executor, class Model, class LossType>
+  requires Loss<LossType, typename Model::Scalar> TrainResult train(Executor& executor, Model& model,
+                                                                    const Graph& graph,
+                                                                    const NodeFeatures& features,
+                                                                    const LossType& loss, const Split& split,
+                                                                    const TrainOptions& options = {}) {
+    const Training<Model> one[] = {{&model, &split, options}};
+    return detail::only_result(train_batch<Executor, Model>(executor, graph, features, loss, one));
+  }
+/// The same for the labels of a dataset.
 template <class Executor, class Model>
 TrainResult train(Executor& executor, Model& model, const Dataset& data, const Split& split,
                   const TrainOptions& options = {}) {
   const Training<Model> one[] = {{&model, &split, options}};
-  Outcome outcome = std::move(train_batch<Executor, Model>(executor, data, one).front());
-  if (!outcome.error.empty()) throw std::runtime_error(outcome.error);
-  return std::move(outcome.result);
+  return detail::only_result(train_batch<Executor, Model>(executor, data, one));
 }
 
 }  // namespace sheafnn::batch

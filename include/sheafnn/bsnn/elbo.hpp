@@ -19,39 +19,42 @@ struct Elbo {
   double kl = 0;         ///< per incident pair
 };
 
-/// Computes L and, in network.gradient(), its derivative with respect to every parameter.
-///
-/// \param nodes  training nodes, in increasing order; pass.nodes are these, or empty for outputs of all nodes
-/// \throws std::invalid_argument  a loss that does not fit the network or the nodes, samples < 1, or what
-///         Network::begin() throws
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
-Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
-          std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
-  network.begin(pass);
-  return elbo_of_begun(network, loss, nodes, options);
-}
+namespace detail {
 
-/// The same for a network whose pass has begun.
+/// elbo() of a network whose pass has begun, with a loss that fits.
 template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
 Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
-                   const BackwardOptions& options) {
-  const NodeSelection& rows = network.nodes();
-  check_loss(loss, network.graph().node_count(), network.model().options().classes, rows, nodes);
-  const Index samples = network.sample_count(options.samples);
-  const double share = 1 / static_cast<double>(samples);
+                   BackwardOptions options) {
+  options.samples = network.sample_count(options.samples);
+  const double share = 1 / static_cast<double>(options.samples);
   Elbo r;
   network.begin_backward(options);
-  for (Index k = 0; k < samples; ++k) {
+  for (Index k = 0; k < options.samples; ++k) {
     const auto outputs = network.draw(k);  // f(X; F_k)
     const auto outputs_bar = network.output_bar();
-    r.loss += share * loss.value_and_derivative(network.execution(), outputs, rows, nodes, share, outputs_bar);
+    r.loss += share *
+              loss.value_and_derivative(network.execution(), outputs, network.nodes(), nodes, share, outputs_bar);
     network.accumulate(outputs_bar);
   }
   r.kl = network.finish_backward();
   r.objective = r.loss + options.kl_weight * r.kl;
   return r;
+}
+
+}  // namespace detail
+
+/// Computes L and, in network.gradient(), its derivative with respect to every parameter.
+///
+/// \param pass   with training = true; its sample does not matter
+/// \param nodes  training nodes, in increasing order, among those of the pass
+/// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
+///         Network::begin() throws
+template <class Model, Loss<typename Model::Scalar> LossType>
+Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
+          std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
+  network.begin(pass);
+  check_loss(loss, network.graph().node_count(), network.model().options().classes, network.nodes(), nodes);
+  return detail::elbo_of_begun(network, loss, nodes, options);
 }
 
 }  // namespace sheafnn

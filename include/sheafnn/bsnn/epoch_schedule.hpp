@@ -59,8 +59,8 @@ class EpochSchedule {
   /// \param next  the next training pass; null after the last epoch
   /// \returns what after() returned
   template <class Evaluate, class After, class Objective>
-  bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate, const After& after,
-           const Objective& objective) {
+  bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
+           const After& after, const Objective& objective) {
     if (next != nullptr) share(*next);
     if (next == nullptr || !variant_.side_by_side) {
       begin_evaluation(network_, evaluation, next != nullptr);
@@ -104,7 +104,8 @@ class EpochSchedule {
     Execution execution;  ///< of the loops
     bool side_by_side;    ///< the evaluation beside the training pass
   };
-  [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const Graph& graph, Execution execution) {
+  [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const Graph& graph,
+                                                         Execution execution) {
     constexpr Index small = 1'000'000;
     if (execution.threads() == 1 || moved_features(model, graph) > small) return {{execution, false}};
     return {{execution, false}, {execution, true}, {1, false}};
@@ -112,27 +113,27 @@ class EpochSchedule {
 
   /// Computes what the training pass and an evaluation with the same parameters share.
   void share(const ForwardPass<S>& pass) {
-    auto& parts = network_.parts_;
-    parts.check(pass);
-    parts.bind(true);
+    auto& steps = network_.steps_;
+    steps.check(pass);
+    steps.bind(true);
+    steps.set_pass(pass);
     for_masks(pass, [](DropoutMask& mask, const Dropout& dropout) {
       if (dropout.active()) mask.take_ahead();
     });
-    parts.embed(network_.execution_, pass, true);
-    if (shares_posterior()) parts.source.infer(network_.execution_, parts.source_weights(), {});
+    steps.embed(true);
+    if (shares_posterior()) steps.infer({});
   }
   /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
   [[nodiscard]] bool shares_posterior() const {
     if constexpr (NetworkParts<Model>::is_sampled) {
-      return network_.parts_.source.has_encoder();
+      return network_.steps_.source.has_encoder();
     } else {
       return false;
     }
   }
   void begin_training(const ForwardPass<S>& pass) {
-    network_.set_pass(pass);
-    network_.start(network_.parts_.embedding.output());
-    if (!shares_posterior()) infer(network_);
+    network_.steps_.set_pass(pass);
+    start(network_, network_.steps_.embedding.output());
   }
   /// \param shared  has share() been called with the present parameters?
   void begin_evaluation(Network<Model>& network, const ForwardPass<S>& pass, bool shared) {
@@ -140,32 +141,32 @@ class EpochSchedule {
       network.begin(pass);
       return;
     }
-    network.parts_.bind(false);
-    network.set_pass(pass);
-    network.start(network_.parts_.embedding.clean());
+    network.steps_.bind(false);
+    network.steps_.set_pass(pass);
+    start(network, network_.steps_.embedding.clean());
+  }
+  /// Starts a pass from its embeddings, with the posterior of share() where that is for all passes.
+  void start(Network<Model>& network, const MatrixView<const S>& embedding) {
     if constexpr (NetworkParts<Model>::is_sampled) {
       if (shares_posterior()) {
-        network.parts_.source.take(network_.parts_.source);
+        network.steps_.start = embedding;
+        network.steps_.source.take(network_.steps_.source);
         return;
       }
     }
-    infer(network);
-  }
-  static void infer(Network<Model>& network) {
-    auto& parts = network.parts_;
-    parts.source.infer(network.execution_, parts.source_weights(), network.start_);
+    network.steps_.infer(embedding);
   }
 
   /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
   template <class Use>
   void for_masks(const ForwardPass<S>& pass, const Use& use) {
-    auto& parts = network_.parts_;
-    use(parts.embedding.entry_mask(), pass.of_features());
-    use(parts.embedding.mask(), pass.of_hidden());
-    for (Index l = 0; l < parts.layer_count(); ++l) {
-      use(parts.layers[static_cast<std::size_t>(l)].mask(), pass.of_layer(l, 0));
+    auto& steps = network_.steps_;
+    use(steps.embedding.entry_mask(), pass.of_features());
+    use(steps.embedding.mask(), pass.of_hidden());
+    for (Index l = 0; l < steps.layer_count(); ++l) {
+      use(steps.layers[static_cast<std::size_t>(l)].mask(), pass.of_layer(l, 0));
     }
-    parts.source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, pass.of_learner(sheaf, 0)); });
+    steps.source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, pass.of_learner(sheaf, 0)); });
   }
   /// Draws masks of a pass as long as go_on() holds; those that are missing are drawn when they are needed.
   template <class GoOn>

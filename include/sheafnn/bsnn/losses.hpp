@@ -37,8 +37,9 @@ struct Score {
 ///     outputs predict; `outputs` may be overwritten;
 ///   - score(predictions, nodes): of mean predictions.
 template <class L, class S>
-concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                        std::span<const std::int32_t> nodes, const MatrixView<double>& predictions) {
+concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
+                        const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                        const MatrixView<double>& predictions) {
   { L::name } -> std::convertible_to<std::string_view>;
   loss.validate(Index{}, Index{});
   { loss.known(Index{}) } -> std::same_as<bool>;
@@ -57,12 +58,15 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
   bool known = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
-    require(u >= 0 && u < node_count, concat("nodes[", i, "]"), u, concat("must be between 0 and ", node_count - 1));
-    require(i == 0 || nodes[i - 1] < u, concat("nodes[", i, "]"), u, "node numbers must increase");
-    require(rows.contains(u), concat("nodes[", i, "]"), u, "the pass computes no output of this node");
+    const auto refuse = [&](const std::string& reason) {
+      throw_invalid_argument(concat("nodes[", i, "]"), u, reason);
+    };
+    if (u < 0 || u >= node_count) refuse(concat("must be between 0 and ", node_count - 1));
+    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
+    if (!rows.contains(u)) refuse("the pass computes no output of this node");
     known = known || loss.known(u);
   }
-  require(known, "nodes", concat(nodes.size(), " nodes"), "none of them has a known target");
+  if (!known) throw_invalid_argument("nodes", concat(nodes.size(), " nodes"), "none of them has a known target");
 }
 
 namespace detail {
@@ -84,7 +88,8 @@ void for_known(const L& loss, const NodeSelection& rows, std::span<const std::in
 }
 template <class S>
 void fill_zero(const MatrixView<S>& matrix) {
-  if (matrix.rows() > 0) std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
+  if (matrix.rows() > 0)
+    std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
 }
 
 }  // namespace detail
@@ -113,8 +118,9 @@ class Classification {
     if (class_weights_.empty()) return;
     require_size(class_weights_, outputs, "class_weights");
     for (std::size_t c = 0; c < class_weights_.size(); ++c) {
-      require(class_weights_[c] > 0 && std::isfinite(class_weights_[c]), concat("class_weights[", c, "]"),
-              class_weights_[c], "must be positive and finite");
+      if (!(class_weights_[c] > 0) || !std::isfinite(class_weights_[c])) {
+        throw_invalid_argument(concat("class_weights[", c, "]"), class_weights_[c], "must be positive and finite");
+      }
     }
   }
   [[nodiscard]] bool known(Index u) const noexcept { return label(u) >= 0; }
@@ -150,7 +156,8 @@ class Classification {
     add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
   }
   /// Mean negative log-likelihood and accuracy.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     Score r;
     double total = 0, count = 0;
     for (const std::int32_t u : nodes) {
@@ -166,6 +173,7 @@ class Classification {
   }
 
   [[nodiscard]] std::span<const std::int32_t> labels() const noexcept { return labels_; }
+  [[nodiscard]] std::span<const double> class_weights() const noexcept { return class_weights_; }
   [[nodiscard]] bool weighted() const noexcept { return !class_weights_.empty(); }
 
  private:
@@ -234,7 +242,8 @@ class Multilabel {
     }
   }
   /// Mean binary cross-entropy, and the share of entries on the right side of ½.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     Score r;
     double count = 0;
     for (const std::int32_t u : nodes) {
@@ -270,10 +279,14 @@ class Regression {
 
   void validate(Index nodes, Index outputs) const {
     const Index k = targets_.columns();
-    require(targets_.rows() == nodes, "rows of targets", targets_.rows(),
-            concat("must equal the number of nodes, ", nodes));
-    require(outputs == k || outputs == 2 * k, "outputs", outputs,
-            concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
+    if (targets_.rows() != nodes) {
+      throw_invalid_argument("rows of targets", targets_.rows(),
+                             concat("must equal the number of nodes, ", nodes));
+    }
+    if (outputs != k && outputs != 2 * k) {
+      throw_invalid_argument("outputs", outputs,
+                             concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
+    }
     for (Index u = 0; u < nodes; ++u) {
       for (Index c = 0; c < k; ++c) {
         if (std::isinf(targets_(u, c))) {
@@ -325,7 +338,8 @@ class Regression {
     }
   }
   /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     double loss = 0, count = 0, mean = 0, residual = 0, spread = 0;
     const auto for_entries = [&](const auto& body) {
       for (const std::int32_t u : nodes) {

@@ -74,7 +74,6 @@ class SheafModel {
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
 
  private:
-
   void lay_out() {
     const Index h = hidden_width(), f = options_.channels, d = coordinates(), p = options_.features;
     const auto add = [&](std::string name, std::vector<Index> shape, bool transposed = false,

@@ -94,14 +94,11 @@ struct NetworkParts {
     weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
     if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
   }
-  [[nodiscard]] SheafSourceWeights<const S> source_weights() const { return {weights.sheaf_encoder, weights.learners}; }
+  [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
+    return {weights.sheaf_encoder, weights.learners};
+  }
   [[nodiscard]] SheafSourceWeights<S> source_weights_bar() const {
     return {weights_bar.sheaf_encoder, weights_bar.learners};
-  }
-
-  /// \param with_clean  also the embeddings without dropout
-  void embed(Execution execution, const ForwardPass<S>& pass, bool with_clean) {
-    embedding.forward(execution, weights.encoder, weights.second, pass.of_features(), pass.of_hidden(), with_clean);
   }
 
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
@@ -135,16 +132,22 @@ struct NetworkParts {
     require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
     for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
       const Index u = pass.nodes[i];
-      require(u >= 0 && u < graph.node_count(), concat("nodes[", i, "]"), u,
-              concat("must be between 0 and ", graph.node_count() - 1));
-      require(i == 0 || pass.nodes[i - 1] < u, concat("nodes[", i, "]"), u, "node numbers must increase");
+      if (u < 0 || u >= graph.node_count()) {
+        throw_invalid_argument(concat("nodes[", i, "]"), u,
+                               concat("must be between 0 and ", graph.node_count() - 1));
+      }
+      if (i > 0 && pass.nodes[i - 1] >= u) {
+        throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
+      }
     }
     if constexpr (is_sampled) {
       for (std::size_t i = 0; i < pass.noise.size(); ++i) {
         require_size(pass.noise[i], graph.arc_count() * Posterior::noise_size, concat("noise[", i, "]"));
       }
-      require(pass.noise.empty() || static_cast<Index>(pass.noise.size()) >= (pass.sample + 1) * sheaf_count(),
-              "noise", pass.noise.size(), concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
+      if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (pass.sample + 1) * sheaf_count()) {
+        throw_invalid_argument("noise", pass.noise.size(),
+                               concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
+      }
     } else {
       require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
     }
@@ -191,9 +194,7 @@ struct NetworkParts {
       return PointMap<Family>{model.options().parametrisation};
     }
   }
-  static SheafLearnerOptions learner_options(const Model& model) {
-    return model.layout().learners.front();
-  }
+  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }
 
   Buffer<S> scratch_[2];
 };

@@ -54,8 +54,9 @@ struct ModelOptions {
 
 /// Does a family's chart have a rotation parametrisation?
 template <class Family>
-inline constexpr bool has_rotation_coordinates =
-    requires(RotationParametrisation parametrisation) { Family::coordinate_range(parametrisation, 0); };
+inline constexpr bool has_rotation_coordinates = requires(RotationParametrisation parametrisation) {
+  Family::coordinate_range(parametrisation, 0);
+};
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///
@@ -130,8 +131,10 @@ template <class Posterior>
   if constexpr (is_point_mass<Posterior>) {
     return true;
   } else {
-    require(Posterior::closed_form_kl || estimator != KlEstimator::closed_form, "kl_estimator",
-            to_string(estimator), concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+    if (!Posterior::closed_form_kl && estimator == KlEstimator::closed_form) {
+      throw_invalid_argument("kl_estimator", to_string(estimator),
+                             concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+    }
     return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
   }
 }

@@ -27,12 +27,12 @@ struct TrainOptions {
   Index epochs = 500;    ///< maximum, ≥ 1
   Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1
   StopOn stop_on = StopOn::loss;
-  double learning_rate = 0.01;  ///< > 0
-  double weight_decay = 5e-4;   ///< L2, of all weights but the sheaf learner's, ≥ 0
-  double sheaf_decay = 5e-4;    ///< L2, of the sheaf learner's weights, ≥ 0
+  double learning_rate = 0.01;          ///< > 0
+  double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's, ≥ 0
+  double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights, ≥ 0
   WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
-  double input_dropout = 0.5;   ///< of features, in [0, 1)
-  double dropout = 0.3;         ///< of hidden features, in [0, 1)
+  double input_dropout = 0.5;           ///< of features, in [0, 1)
+  double dropout = 0.3;                 ///< of hidden features, in [0, 1)
   KlSchedule kl_schedule = KlSchedule::cyclical;
   double kl_maximum = 1;  ///< largest λ, ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;

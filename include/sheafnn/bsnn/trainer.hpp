@@ -5,6 +5,14 @@
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/bsnn/training_run.hpp"
@@ -13,32 +21,64 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// The nodes of a set whose target is known, in the same order.
+template <class LossType>
+[[nodiscard]] std::vector<std::int32_t> known_nodes(const LossType& loss, const std::vector<std::int32_t>& nodes) {
+  std::vector<std::int32_t> r;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r), [&](std::int32_t u) { return loss.known(u); });
+  return r;
+}
+
+/// Checks a loss and a split of n nodes; `name` is what messages call the split.
+///
+/// \throws std::invalid_argument  targets that do not fit, a set of the split that is not allowed or that has no node
+///         with a known target
+template <class LossType>
+void check_targets(const LossType& loss, Index n, Index outputs, const Split& split, std::string_view name) {
+  loss.validate(n, outputs);
+  validate(split, n, name);
+  const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
+    if (std::none_of(nodes.begin(), nodes.end(), [&](std::int32_t u) { return loss.known(u); })) {
+      throw_invalid_argument(concat(name, ".", part), concat(nodes.size(), " nodes"),
+                             "none of them has a known target");
+    }
+  };
+  check(split.train, "train");
+  check(split.validation, "validation");
+  check(split.test, "test");
+}
+
+}  // namespace detail
+
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// The result's accuracies are the loss's scores; test_nll is its loss on the test nodes.
+/// The result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
+/// classifications. Nodes without a known target do not count anywhere.
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp)
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
 /// \throws what options.on_epoch throws; after any of these the model is as it was
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar>
+template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
+  const Index n = graph.node_count(), outputs = model.options().classes;
   validate(options);
-  validate(split, graph.node_count(), "split");
+  detail::check_targets(loss, n, outputs, split, "split");
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
-  const NodeSelection all(graph.node_count());
-  for (const auto* nodes : {&split.train, &split.validation, &split.test}) {
-    check_loss(loss, graph.node_count(), model.options().classes, all, *nodes);
-  }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   TrainResult result = run.run();
-  const MatrixView<const double> best(run.best_predictions().data(), graph.node_count(), model.options().classes);
-  result.test_nll = loss.score(best, split.test).loss;
+  const std::vector<double>& best = run.best_predictions();
+  result.test_nll = loss.score(MatrixView<const double>(best.data(), n, outputs), split.test).loss;
+  if constexpr (std::is_same_v<LossType, Classification>) {
+    const std::vector<std::int32_t> test = detail::known_nodes(loss, split.test);
+    result.test_ece = expected_calibration_error(best, outputs, loss.labels(), test);
+  }
   return result;
 }
 
-/// Trains `model` to classify the nodes of a dataset.
+/// Trains `model` to classify the nodes of a dataset, those with a label.
 ///
 /// \throws as above
 template <class Model>
@@ -48,14 +88,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   validate(split, data.node_count(), data.name + ": split");
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
           concat("the data have ", data.class_count, " classes"));
-  static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
-  const Classification loss(data.labels);
-  detail::TrainingRun<Model, Classification> run(model, data.graph, data.features, loss, split, options);
-  TrainResult result = run.run();
-  const Index classes = model.options().classes;
-  result.test_nll = negative_log_likelihood(run.best_predictions(), classes, data.labels, split.test);
-  result.test_ece = expected_calibration_error(run.best_predictions(), classes, data.labels, split.test);
-  return result;
+  return train(model, data.graph, data.features, Classification(data.labels), split, options);
 }
 
 }  // namespace sheafnn

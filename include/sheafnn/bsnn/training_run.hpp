@@ -56,8 +56,8 @@ class TrainingRun {
  public:
   using S = typename Model::Scalar;
 
-  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss, const Split& split,
-              const TrainOptions& options)
+  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+              const Split& split, const TrainOptions& options)
       : parameters_(model.parameters()),
         loss_(loss),
         split_(split),
@@ -135,7 +135,8 @@ class TrainingRun {
   /// L and its derivative.
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
-    elbo_ = elbo_of_begun(network, loss_, split_.train, {kl_weight_, options_.kl_estimator, options_.training_samples});
+    elbo_ = elbo_of_begun(network, loss_, split_.train,
+                          {kl_weight_, options_.kl_estimator, options_.training_samples});
     result_.train_seconds += seconds_since(start);
   }
 

@@ -12,7 +12,7 @@ class Execution {
  public:
   /// One thread, or as many as given. \throws std::invalid_argument  fewer than one
   Execution(int threads = 1) : threads_(threads) {  // NOLINT: a plain number is an execution
-    require(threads >= 1, "threads", threads, "must be at least 1");
+    if (threads < 1) throw_invalid_argument("threads", threads, "must be at least 1");
   }
 
   [[nodiscard]] int threads() const noexcept { return threads_; }

@@ -18,7 +18,7 @@
 
 namespace sheafnn {
 
-/// Numbers a row of K is given room for, so that whole groups of four can be moved: K itself when it is 1.
+/// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
 [[nodiscard]] constexpr int row_room(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
 
 namespace detail {
@@ -114,7 +114,7 @@ SHEAFNN_INLINE void take_quad(const Pack<float, 16>* in, __m512* t) {
   transpose_quads(t);
 }
 
-/// Up to four packs to the rows at row(lane), which have room for four.
+/// Up to four packs to the rows at row(lane), which are padded to four.
 template <int Packs, class Row>
 SHEAFNN_INLINE void store_quad(const Pack<float, 16>* in, int count, const Row& row) {
   __m512 t[4];

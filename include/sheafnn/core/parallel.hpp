@@ -63,7 +63,7 @@ void parallel_for(Execution execution, Index count, Index grain, const Body& bod
 #if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
 #pragma omp parallel num_threads(team)
   {
-    // A runtime that grants fewer threads than asked for still has every piece done.
+    // A runtime that grants fewer threads than requested still runs every piece.
     for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
   }
 #else

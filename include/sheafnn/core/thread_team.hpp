@@ -28,10 +28,11 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Waits until ready() holds: a few microseconds at full attention, then giving the processor to whoever wants it.
-/// So a loop costs little on an idle machine, and on a busy one nobody burns the time slice that the work is
-/// waiting for.
-/// \returns whether it held before patience ran out
+/// Waits until ready() holds: spins for a few microseconds, then yields the processor. So a loop costs little on an
+/// idle machine, and on a busy one no waiting thread burns the time slice that the work needs.
+///
+/// \param yields  how often to yield before giving up
+/// \returns whether it held in time
 template <class Ready>
 bool wait_briefly(const Ready& ready, int yields) {
   for (int i = 0; i < 2000; ++i) {
@@ -57,51 +58,51 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. What
-  /// a thread has not begun when the caller is through with its own, the caller does: it never waits for a thread
-  /// that the system has no processor for. A caller who finds the team at another loop (in another thread, or
-  /// around this one) does everything itself.
+  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. When the
+  /// caller has finished its own rank, it also does those that no worker has started: it never waits for a thread
+  /// that the system has not scheduled. While the team runs another loop (of another thread, or an enclosing one),
+  /// the caller does everything itself.
   ///
   /// \param work  must not throw
   template <class Work>
   void run(int count, const Work& work) {
     std::unique_lock<std::mutex> lock(busy_, std::defer_lock);
-    if (inside_ || !lock.try_lock()) {
+    if (in_team_ || !lock.try_lock()) {
       for (int rank = 0; rank < count; ++rank) work(rank);
       return;
     }
-    inside_ = true;
+    in_team_ = true;
     grow(count - 1);
     const Loop loop{[](const void* body, int rank) { (*static_cast<const Work*>(body))(rank); }, &work,
                     current_processor()};
-    const int seated = std::min(count - 1, static_cast<int>(seats_.size()));
+    const int offered_to = std::min(count - 1, static_cast<int>(workers_.size()));
     const auto start = Clock::now();
-    for (int i = 0; i < seated; ++i) seats_[static_cast<std::size_t>(i)].offer(loop, start);
+    for (int i = 0; i < offered_to; ++i) workers_[static_cast<std::size_t>(i)].offer(loop, start);
     work(0);
-    for (int rank = seated + 1; rank < count; ++rank) work(rank);
+    for (int rank = offered_to + 1; rank < count; ++rank) work(rank);
     bool begun = false;
-    for (int i = 0; i < seated; ++i) {
-      if (seats_[static_cast<std::size_t>(i)].withdraw()) {
+    for (int i = 0; i < offered_to; ++i) {
+      if (workers_[static_cast<std::size_t>(i)].withdraw()) {
         work(i + 1);
       } else {
         begun = true;
       }
     }
-    if (begun) wait_for(seated, start);
-    inside_ = false;
+    if (begun) wait_for(offered_to, start);
+    in_team_ = false;
   }
 
-  /// Calls task() in another thread, if one is free, while the caller runs body(), whose loops that thread joins
-  /// when it is through; what it has not begun by then, the caller does. Loops within the task are run by its
-  /// thread alone.
+  /// Calls task() in another thread, if one is free, while the caller runs body(). When the task is done, its thread
+  /// joins the loops of body(); if it has not started by the end of body(), the caller runs it. Loops within the
+  /// task are run by its thread alone.
   ///
   /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may
   ///          never begin
   template <class Task, class Body>
   void run_beside(const Task& task, const Body& body) {
-    Aside aside{[](const void* work) { (*static_cast<const Task*>(work))(); }, &task, current_processor()};
-    Seat* const seat = inside_ ? nullptr : offer_aside(aside);
-    const auto taken = [&] { return seat != nullptr && finish_aside(*seat, aside); };
+    SideTask side_task{[](const void* work) { (*static_cast<const Task*>(work))(); }, &task, current_processor()};
+    Worker* const worker = in_team_ ? nullptr : offer_side_task(side_task);
+    const auto taken = [&] { return worker != nullptr && finish_side_task(*worker, side_task); };
     try {
       body();
     } catch (...) {
@@ -110,16 +111,16 @@ class ThreadTeam {
     }
     if (!taken()) {
       task();
-    } else if (aside.failure) {
-      std::rethrow_exception(aside.failure);
+    } else if (side_task.failure) {
+      std::rethrow_exception(side_task.failure);
     }
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// The system may wake a thread on the caller's processor, where neither gets on, and leave it there for long.
-  static void keep_away(int processor) noexcept {
+  /// The system may wake a thread on the caller's processor, where they would take turns, and leave it there for long.
+  static void move_off(int processor) noexcept {
     if (processor >= 0 && current_processor() == processor) leave_processor(processor);
   }
 
@@ -131,7 +132,7 @@ class ThreadTeam {
   };
 
   /// A task of run_beside().
-  struct Aside {
+  struct SideTask {
     void (*call)(const void*);
     const void* task;
     int processor;  ///< the caller's
@@ -139,26 +140,26 @@ class ThreadTeam {
     std::atomic<bool> done{false};
 
     void run() noexcept {
-      keep_away(processor);
+      move_off(processor);
       try {
         call(task);
       } catch (...) {
         failure = std::current_exception();
       }
-      done.store(true, std::memory_order_release);  // the last that is known to exist of it
+      done.store(true, std::memory_order_release);  // the caller may destroy this object from here on
     }
   };
 
-  /// A time in which something is not tried again: a multiple of the time that was lost, twice that of the time
-  /// before. So little is lost in all.
-  class Rest {
+  /// A cooldown in which something is not tried again: a multiple of the time that was lost, which doubles with every
+  /// loss, so that the total loss stays small.
+  class Cooldown {
    public:
     void begin(Clock::time_point now, Clock::duration lost) noexcept {
       factor_ = std::min(2 * factor_, 64);
       until_ = now + factor_ * lost;
     }
-    /// It went well.
-    void relent() noexcept { factor_ = std::max(1, factor_ / 2); }
+    /// Halves the next cooldown, after a success.
+    void shorten() noexcept { factor_ = std::max(1, factor_ / 2); }
     [[nodiscard]] bool over(Clock::time_point now) const noexcept { return now >= until_; }
 
    private:
@@ -166,74 +167,73 @@ class ThreadTeam {
     Clock::time_point until_{};
   };
 
-  /// Where one thread is offered work. What both threads write lies in one cache line, which travels between their
-  /// processors for every loop, and nothing else does.
-  class alignas(64) Seat {
+  /// A thread of the team, as the caller sees it: where it is offered work. What both threads write lies in one cache
+  /// line, the only one that moves between their processors for every loop.
+  class alignas(64) Worker {
    public:
-    /// Offers work, unless that cost more than it gave a moment ago.
+    /// Offers work, unless the worker is in a cooldown.
     void offer(const Loop& loop, Clock::time_point now) noexcept {
       woken_ = asleep_.load();
-      offered_ = robbed_.over(now) && (!woken_ || vain_.over(now));
+      offered_ = preempted_.over(now) && (!woken_ || woke_late_.over(now));
       if (!offered_) return;
       now_ = now;
       loop_ = loop;
       working_.store(true, std::memory_order_relaxed);
-      call();
+      notify();
     }
-    /// After offer(), by the same thread: is the work still to be done, and nobody else's any more?
+    /// After offer(), by the same thread: takes the work back. \returns false if the worker has started it
     [[nodiscard]] bool withdraw() noexcept {
       if (!offered_) return true;
       offered_ = !take();
-      if (!offered_ && woken_) vain_.begin(now_, std::chrono::microseconds(5));  // what waking costs
+      if (!offered_ && woken_) woke_late_.begin(now_, std::chrono::microseconds(5));  // what waking costs
       return !offered_;
     }
-    /// After withdraw(), by the same thread: has the thread done what it took?
+    /// After withdraw(), by the same thread: has the worker finished?
     [[nodiscard]] bool done() const noexcept { return !offered_ || !working_.load(std::memory_order_acquire); }
-    /// After the loop, by the same thread: how long was the caller kept waiting, by this thread if it worked? 0:
-    /// all was well.
-    void judge(Clock::time_point now, Clock::duration lost) noexcept {
+    /// After the loop, by the same thread: how long the caller waited for workers beyond what was to be expected, or 0.
+    void record_wait(Clock::time_point now, Clock::duration lost) noexcept {
       if (!offered_) return;
       if (lost > Clock::duration::zero()) {
-        robbed_.begin(now, lost);
+        preempted_.begin(now, lost);
       } else {
-        robbed_.relent();
-        vain_.relent();
+        preempted_.shorten();
+        woke_late_.shorten();
       }
     }
     /// Opens an offer and wakes the thread if it sleeps.
-    void call() noexcept { move(1); }
-    /// Offers a task to do beside the caller's loops, unless the thread has one already, or was lately robbed of
-    /// its processor. \returns whether it did
-    [[nodiscard]] bool offer(Aside& aside, Clock::time_point now) noexcept {
-      Aside* none = nullptr;
-      if (!robbed_.over(now) || !aside_.compare_exchange_strong(none, &aside)) return false;
+    void notify() noexcept { move(1); }
+    /// Offers a task to run beside the caller's loops, unless the worker has one already or was preempted lately.
+    /// \returns whether it did
+    [[nodiscard]] bool offer(SideTask& side_task, Clock::time_point now) noexcept {
+      SideTask* none = nullptr;
+      if (!preempted_.over(now) || !side_task_.compare_exchange_strong(none, &side_task)) return false;
       move(2);
       return true;
     }
-    /// After offer(aside): is it still to be done, and nobody else's any more?
-    [[nodiscard]] bool withdraw(Aside& aside) noexcept {
-      Aside* offered = &aside;
-      return aside_.compare_exchange_strong(offered, nullptr);
+    /// After offer(side_task): takes it back. \returns false if the worker has started it
+    [[nodiscard]] bool withdraw(SideTask& side_task) noexcept {
+      SideTask* offered = &side_task;
+      return side_task_.compare_exchange_strong(offered, nullptr);
     }
-    /// Takes the task that was offered, unless somebody else did; null: there is none.
-    [[nodiscard]] Aside* take_aside() noexcept {
-      return aside_.load(std::memory_order_relaxed) == nullptr ? nullptr : aside_.exchange(nullptr);
+    /// The task that was offered, if there is one that nobody took; else null.
+    [[nodiscard]] SideTask* take_side_task() noexcept {
+      return side_task_.load(std::memory_order_relaxed) == nullptr ? nullptr : side_task_.exchange(nullptr);
     }
-    /// Takes an open offer, unless somebody else did.
+    /// Accepts an open offer. \returns false if there is none, or it was withdrawn
     [[nodiscard]] bool take() noexcept {
       std::uint32_t seen = moves_.load(std::memory_order_acquire);
       return seen % 2 == 1 && moves_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
     }
-    /// After take(): does the work.
+    /// After take(): runs the work.
     void work(int rank) noexcept {
-      keep_away(loop_.processor);
+      move_off(loop_.processor);
       loop_.call(loop_.body, rank);
       working_.store(false, std::memory_order_release);
     }
     void wait_for_offer() noexcept {
       const auto open = [this] {
         return moves_.load(std::memory_order_acquire) % 2 == 1 ||
-               aside_.load(std::memory_order_acquire) != nullptr;
+               side_task_.load(std::memory_order_acquire) != nullptr;
       };
       if (wait_briefly(open, 64)) return;
       asleep_.store(true);
@@ -247,48 +247,48 @@ class ThreadTeam {
       moves_.fetch_add(by);
       if (asleep_.load()) moves_.notify_one();
     }
-    std::atomic<std::uint32_t> moves_{0};  ///< offers made and ended: odd while one is open
+    std::atomic<std::uint32_t> moves_{0};  ///< offers made and closed: odd while one is open
     std::atomic<bool> asleep_{false};
-    std::atomic<bool> working_{false};    ///< at the loop that was offered, if it was taken
-    std::atomic<Aside*> aside_{nullptr};  ///< a task offered by run_beside()
+    std::atomic<bool> working_{false};           ///< an offered loop is not finished
+    std::atomic<SideTask*> side_task_{nullptr};  ///< a task offered by run_beside()
     Loop loop_;
-    // Of the thread that offers.
-    alignas(64) bool offered_ = false;  ///< was there an offer in this loop, that the thread took or may take …
-    bool woken_ = false;                ///< … and did it sleep?
+    // Written by the thread that offers.
+    alignas(64) bool offered_ = false;  ///< this loop was offered, and not withdrawn …
+    bool woken_ = false;                ///< … to a sleeping worker
     Clock::time_point now_{};
-    Rest robbed_;  ///< of a thread that kept the caller waiting: no offers
-    Rest vain_;    ///< of a thread that woke too late to be of use: no loops while it sleeps
+    Cooldown preempted_;  ///< after the worker was preempted and kept the caller waiting: no offers
+    Cooldown woke_late_;  ///< after it woke too late to be of use: no loops while it sleeps
   };
 
-  /// Waits until the threads of the first `seated` seats are done. They have as much to do as the caller had: who
-  /// takes much longer was robbed of its processor.
-  void wait_for(int seated, Clock::time_point start) {
+  /// Waits for the first `offered_to` workers. They have as much to do as the caller had: one that takes much longer
+  /// was preempted.
+  void wait_for(int offered_to, Clock::time_point start) {
     const auto own = Clock::now() - start;
-    for (int i = 0; i < seated; ++i) {
-      const auto done = [&seat = seats_[static_cast<std::size_t>(i)]] { return seat.done(); };
+    for (int i = 0; i < offered_to; ++i) {
+      const auto done = [&worker = workers_[static_cast<std::size_t>(i)]] { return worker.done(); };
       while (!wait_briefly(done, 1 << 20)) {
       }
     }
     const auto now = Clock::now();
     const auto waited = now - start - own;
     const bool slow = waited > own + std::chrono::microseconds(10);
-    for (int i = 0; i < seated; ++i) {
-      seats_[static_cast<std::size_t>(i)].judge(now, slow ? waited : Clock::duration::zero());
+    for (int i = 0; i < offered_to; ++i) {
+      workers_[static_cast<std::size_t>(i)].record_wait(now, slow ? waited : Clock::duration::zero());
     }
   }
 
-  /// \returns the seat that was offered the task, or null
-  [[nodiscard]] Seat* offer_aside(Aside& aside) {
+  /// \returns the worker that the task was offered to, or null
+  [[nodiscard]] Worker* offer_side_task(SideTask& side_task) {
     const std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
     if (!lock.owns_lock()) return nullptr;
     grow(1);
-    return !seats_.empty() && seats_.front().offer(aside, Clock::now()) ? &seats_.front() : nullptr;
+    return !workers_.empty() && workers_.front().offer(side_task, Clock::now()) ? &workers_.front() : nullptr;
   }
-  /// After the caller's own work: waits for the task if its thread took it. \returns false if it did not, and
+  /// After the caller's own work: waits for the task if its worker has started it. \returns false if it has not, and
   /// never will
-  [[nodiscard]] static bool finish_aside(Seat& seat, Aside& aside) {
-    if (seat.withdraw(aside)) return false;
-    const auto done = [&aside] { return aside.done.load(std::memory_order_acquire); };
+  [[nodiscard]] static bool finish_side_task(Worker& worker, SideTask& side_task) {
+    if (worker.withdraw(side_task)) return false;
+    const auto done = [&side_task] { return side_task.done.load(std::memory_order_acquire); };
     while (!wait_briefly(done, 1 << 20)) {
     }
     return true;
@@ -297,39 +297,39 @@ class ThreadTeam {
   ThreadTeam() = default;
   ~ThreadTeam() {
     stop_ = true;
-    for (Seat& seat : seats_) seat.call();
+    for (Worker& worker : workers_) worker.notify();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// Has at least `count` threads beside the caller, or as many as the system grants.
+  /// Starts threads until there are `count` beside the caller, or as many as the system grants.
   void grow(int count) {
     while (static_cast<int>(threads_.size()) < count) {
-      Seat& seat = seats_.emplace_back();
+      Worker& worker = workers_.emplace_back();
       try {
-        threads_.emplace_back([this, &seat, rank = static_cast<int>(seats_.size())] { serve(seat, rank); });
+        threads_.emplace_back([this, &worker, rank = static_cast<int>(workers_.size())] { serve(worker, rank); });
       } catch (const std::system_error&) {
-        seats_.pop_back();  // the caller does the work of threads that are missing
+        workers_.pop_back();  // the caller does the work of missing threads
         return;
       }
     }
   }
 
-  void serve(Seat& seat, int rank) {
-    inside_ = true;
+  void serve(Worker& worker, int rank) {
+    in_team_ = true;
     while (true) {
-      seat.wait_for_offer();
-      if (Aside* const aside = seat.take_aside()) aside->run();
-      if (!seat.take()) continue;
+      worker.wait_for_offer();
+      if (SideTask* const side_task = worker.take_side_task()) side_task->run();
+      if (!worker.take()) continue;
       if (stop_) return;
-      seat.work(rank);
+      worker.work(rank);
     }
   }
 
   std::mutex busy_;
-  std::deque<Seat> seats_;  ///< of the threads, which find them where they were
+  std::deque<Worker> workers_;  ///< at fixed addresses, which the threads refer to
   std::vector<std::thread> threads_;
   bool stop_ = false;  ///< written before the last offers
-  static inline thread_local bool inside_ = false;
+  static inline thread_local bool in_team_ = false;
 };
 
 }  // namespace sheafnn::detail

@@ -31,7 +31,7 @@ struct Dataset {
   std::string name;                  ///< shown in tables and reports
   Graph graph;                       ///< n nodes
   NodeFeatures features;             ///< n × p
-  std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count)
+  std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count), or -1 where unknown
   Index class_count = 0;             ///< C
   std::vector<Split> splits;
 
@@ -62,8 +62,8 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 
 /// Checks that the parts of a dataset for training belong together.
 ///
-/// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label outside
-///         [0, class_count), or a split with an empty, unsorted, overlapping or out-of-range set
+/// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label that is neither in
+///         [0, class_count) nor -1, or a split with an empty, unsorted, overlapping or out-of-range set
 inline void validate(const Dataset& data) {
   const Index n = data.node_count();
   require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
@@ -75,9 +75,9 @@ inline void validate(const Dataset& data) {
           concat("must equal the number of nodes, ", n));
   require(data.class_count >= 2, data.name + ": class_count", data.class_count, "at least two classes are needed");
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
-    if (data.labels[u] < 0 || data.labels[u] >= data.class_count) {
+    if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
       throw_invalid_argument(concat(data.name, ": labels[", u, "]"), data.labels[u],
-                             concat("must be between 0 and ", data.class_count - 1));
+                             concat("must be between 0 and ", data.class_count - 1, ", or -1 where unknown"));
     }
   }
   for (std::size_t s = 0; s < data.splits.size(); ++s)

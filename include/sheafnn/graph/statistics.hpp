@@ -38,19 +38,23 @@ struct DegreeSummary {
   return r;
 }
 
-/// Share of the edges whose two nodes carry the same label, in [0, 1].
+/// Share of the edges whose two nodes carry the same label, in [0, 1], among the edges between labelled nodes.
 ///
-/// \param labels  one per node
-/// \throws std::invalid_argument  wrong number of labels, or a graph without edges (the share is undefined)
+/// \param labels  one per node, negative where unknown
+/// \throws std::invalid_argument  wrong number of labels, or no edge between labelled nodes (the share is undefined)
 [[nodiscard]] inline double edge_homophily(const Graph& graph, std::span<const std::int32_t> labels) {
   require(static_cast<Index>(labels.size()) == graph.node_count(), "labels", labels.size(),
           concat("expected one label for each of the ", graph.node_count(), " nodes"));
   require(graph.edge_count() > 0, "graph edges", graph.edge_count(), "homophily needs at least one edge");
-  Index same = 0;
+  Index same = 0, labelled = 0;
   for (const Edge& e : graph.edges()) {
-    if (labels[static_cast<std::size_t>(e.u)] == labels[static_cast<std::size_t>(e.v)]) ++same;
+    const std::int32_t a = labels[static_cast<std::size_t>(e.u)], b = labels[static_cast<std::size_t>(e.v)];
+    if (a < 0 || b < 0) continue;
+    ++labelled;
+    if (a == b) ++same;
   }
-  return static_cast<double>(same) / static_cast<double>(graph.edge_count());
+  require(labelled > 0, "edges between labelled nodes", labelled, "homophily needs at least one");
+  return static_cast<double>(same) / static_cast<double>(labelled);
 }
 
 /// Connected components, numbered from 0 in the order of their smallest nodes.

@@ -33,7 +33,7 @@ struct SyntheticOptions {
   std::uint64_t seed = 0;      ///< same options and seed, same dataset
 };
 
-/// Checks the ranges above, and that the graph asked for fills at most half of the pairs of either kind.
+/// Checks the ranges above, and that the requested graph fills at most half of the pairs of either kind.
 ///
 /// \throws std::invalid_argument  naming the option, its value and the limit
 inline void validate(const SyntheticOptions& o) {
@@ -175,13 +175,13 @@ class PairSet {
   // Hubs that already know everyone could stall the weighted draw: after a number of tries the ends are drawn
   // uniformly, which succeeds about every second time because at most half of the pairs are taken.
   constexpr std::uint32_t weighted_tries = 64;
-  constexpr std::uint32_t most_tries = 2000;
+  constexpr std::uint32_t max_tries = 2000;
   for (std::size_t e = 0; e < count; ++e) {
     const std::uint32_t id = static_cast<std::uint32_t>(e);
     bool same = false;
     bool placed = false;
     for (std::uint32_t attempt = 0; !placed; ++attempt) {
-      require(attempt < most_tries, "degree", o.degree, "these classes have no room for so many edges");
+      require(attempt < max_tries, "degree", o.degree, "these classes cannot hold so many edges");
       const PhiloxBlock<std::uint32_t> choice = stream.words(id, 2 * attempt);
       if (attempt == 0) same = uniform_from_word<double>(choice.word[0]) < o.homophily;
       const std::size_t c = below(choice.word[1], o.classes);

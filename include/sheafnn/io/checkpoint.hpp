@@ -31,7 +31,7 @@ void save_checkpoint(const std::filesystem::path& path, const Model& model,
   write_safetensors(path, to_tensors(model, more));
 }
 
-/// Reads a model of the type asked for.
+/// Reads a model of the given type.
 ///
 /// \throws std::runtime_error  the file cannot be read, is no checkpoint, or holds another kind of model, another
 ///         family, stalk dimension or shape: both sides are named
@@ -48,12 +48,12 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   const TensorFile file = read_safetensors(path);
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
-  std::map<std::string, std::string> wanted, found;
+  std::map<std::string, std::string> expected, found;
   detail::for_each_option(model.options(),
-                          [&](const char* key, const auto& field) { wanted[key] = detail::option_text(field); });
+                          [&](const char* key, const auto& field) { expected[key] = detail::option_text(field); });
   detail::for_each_option(info.options,
                           [&](const char* key, const auto& field) { found[key] = detail::option_text(field); });
-  for (const auto& [key, value] : wanted) {
+  for (const auto& [key, value] : expected) {
     if (found[key] != value) {
       throw std::runtime_error(
           concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));

@@ -226,7 +226,7 @@ template <class Model>
   return file;
 }
 
-/// The model of the type asked for from the content of a checkpoint.
+/// The model of the given type from the content of a checkpoint.
 ///
 /// \param path       the file it comes from, for messages
 /// \param posterior  the posterior's own state, such as a prior, which files do not hold

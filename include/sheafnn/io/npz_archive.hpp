@@ -14,7 +14,7 @@
 
 namespace sheafnn::io {
 
-/// Arrays by key, as numpy.savez and numpy.savez_compressed write them. Arrays are unpacked when asked for.
+/// Arrays by key, as numpy.savez and numpy.savez_compressed write them. Arrays are unpacked when they are read.
 class NpzArchive {
  public:
   /// Opens a file.

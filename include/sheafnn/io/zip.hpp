@@ -1,5 +1,5 @@
 /// \file
-/// ZipArchive: reads the entries of a zip file (stored or deflated, zip64), checking everything it is told.
+/// ZipArchive: reads the entries of a zip file (stored or deflated, zip64), checking everything that the file claims.
 ///
 /// Source: PKWARE APPNOTE 6.3, sections 4.3 (records), 4.5.3 (zip64 sizes). Sizes come from the central directory.
 #pragma once

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn {
@@ -48,7 +48,7 @@ struct DiffusionShape {
 
 namespace detail {
 
-/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` tells the block's
+/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` is the block's
 /// kind (1, D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
 template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
 SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* sum) {
@@ -114,8 +114,8 @@ void scale_rows(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sh
       detail::scale_block<Family>(sheaf.scale(first + k), in, out);
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + k * row + i * channels + c, out[i]);
       for (Index i = D; i < shape.coordinates; ++i) {
-        const Index place = k * row + i * channels + c;
-        store(w + place, T(shape.inverse_root[first + k]) * load<T>(y + place));
+        const Index at = k * row + i * channels + c;
+        store(w + at, T(shape.inverse_root[first + k]) * load<T>(y + at));
       }
     }
   });
@@ -137,23 +137,23 @@ void scale_features(Execution execution, const Graph& graph, const DiffusionShap
 template <class T, class S>
 [[nodiscard]] SHEAFNN_INLINE T filtered(const DiffusionShape<S>& shape, const S* x, const std::int32_t* target,
                                         Index first, Index last, Index u, Index i) {
-  const Index row = shape.row(), place = i * shape.channels;
+  const Index row = shape.row(), offset = i * shape.channels;
   const Index filter = i - (shape.coordinates - shape.filters);
   T neighbours = T(S(0));
-  for (Index arc = first; arc < last; ++arc) neighbours += load<T>(x + target[arc] * row + place);
-  return T(static_cast<S>(last - first)) * load<T>(x + u * row + place) +
+  for (Index arc = first; arc < last; ++arc) neighbours += load<T>(x + target[arc] * row + offset);
+  return T(static_cast<S>(last - first)) * load<T>(x + u * row + offset) +
          T(shape.filter_sign[filter]) * neighbours;
 }
 
 /// R = L W and Z = S R (so Z = Δ Y for W = S Y) at some nodes, handed over while they are in registers.
 ///
 /// \param w    n × d' × f, from scale_features()
-/// \param use  called as use.template operator()<T, N>(Index place, Index i, Index c, const T* r, const T* z) for
-///             every place in `nodes` and tile T of channels from c on: once with the N = D learned coordinates
+/// \param use  called as use.template operator()<T, N>(Index index, Index i, Index c, const T* r, const T* z) for
+///             every index of `nodes` and tile T of channels from c on: once with the N = D learned coordinates
 ///             (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
-void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf,
-             const NodeSelection& nodes, const S* w, const Use& use) {
+void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
+                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
@@ -164,8 +164,8 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
       const std::int32_t* offset = graph.offsets().data();
       const Index last_arc = graph.arc_count() - 1;
       const S* x = w + c;
-      for (Index place = begin; place < end; ++place) {
-        const Index u = nodes[place];
+      for (Index index = begin; index < end; ++index) {
+        const Index u = nodes[index];
         T r[D], z[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
         detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
@@ -178,19 +178,20 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
           const S* ahead = x + target[soon] * row;
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
           SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
-          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(
-              sheaf.transport_block(graph.edge_of(arc)), x + target[arc] * row, channels, r);
+          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(
+                                                                                graph.edge_of(arc)),
+                                                                            x + target[arc] * row, channels, r);
         };
         if constexpr (Sizes::transport == D * D && D > 1) {
           for (; arc < last && target[arc] < u; ++arc) add_neighbour.template operator()<true>();
         }
         for (; arc < last; ++arc) add_neighbour.template operator()<false>();
         detail::scale_block<Family>(sheaf.scale(u), r, z);
-        use_here.template operator()<T, D>(place, Index{0}, c, r, z);
+        use_here.template operator()<T, D>(index, Index{0}, c, r, z);
         for (Index i = D; i < shape.coordinates; ++i) {
           const T value = filtered<T>(shape, x, target, first, last, u, i);
           const T scaled = T(shape.inverse_root[u]) * value;
-          use_here.template operator()<T, 1>(place, i, c, &value, &scaled);
+          use_here.template operator()<T, 1>(index, i, c, &value, &scaled);
         }
       }
     });
@@ -276,8 +277,8 @@ struct DiffusionSteps {
 /// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
 void apply_laplacian_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                      const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
-                      SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
+                              const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
+                              SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sheafnn/layers/diffusion.hpp"
-#include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
@@ -99,8 +99,8 @@ class DiffusionLayer {
     backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
                         accumulate, weights_bar);
     apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
-                                     {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(), sheaf_gradient,
-                                     accumulate);
+                                     {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
+                                     sheaf_gradient, accumulate);
     mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
   }
 
@@ -118,8 +118,8 @@ class DiffusionLayer {
   }
 
   /// w = S (I ⊗ A) dropout(X) Bᵀ.
-  void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                     const S* x, const Dropout& dropout, bool keep, S* w) {
+  void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights,
+                     const SheafBlocks<Family, S>& sheaf, const S* x, const Dropout& dropout, bool keep, S* w) {
     const Index row = diffusion_->row();
     mixing_.forward(execution, weights, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
       scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
@@ -136,20 +136,20 @@ class DiffusionLayer {
     S* diffused = diffused_.data();
     const bool activation = options_.activation;
     apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
-                    [=, &gain]<class T, int N>(Index place, Index i, Index c, const T* r, const T* z) {
-                      const Index in = nodes[place] * row + i * f + c, to = place * row + i * f + c;
-                      T step[N];
-                      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
-                      if (activation) {
-                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
-                      }
-                      if (keep) {
-                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(diffused + to + k * f, r[k]);
-                      }
-                      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                        store(out + to + k * f, T(gain[i + k]) * load<T>(x + in + k * f) - step[k]);
-                      }
-                    });
+                            [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+                              const Index in = nodes[index] * row + i * f + c, to = index * row + i * f + c;
+                              T step[N];
+                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
+                              if (activation) {
+                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
+                              }
+                              if (keep) {
+                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(diffused + to + k * f, r[k]);
+                              }
+                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+                                store(out + to + k * f, T(gain[i + k]) * load<T>(x + in + k * f) - step[k]);
+                              }
+                            });
   }
 
   /// 1 + tanh ε_i.
@@ -174,11 +174,11 @@ class DiffusionLayer {
         const bool add = accumulate || c > 0;
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
-        Index place = nodes_.lower_bound(begin);
+        Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
-          if (place == nodes_.count() || nodes_[place] != u) {
+          if (index == nodes_.count() || nodes_[index] != u) {
             for (Index i = 0; i < d; ++i) {
               store(x_bar + at + i * f, T(S(0)));
               store(r_bar + at + i * f, T(S(0)));
@@ -186,7 +186,7 @@ class DiffusionLayer {
             if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
             continue;
           }
-          const Index from = place++ * row + c;
+          const Index from = index++ * row + c;
           T r[D], z[D], bar[D], scaled[D];
           load_coordinates<D>(diffused_.data() + from, f, r);
           load_coordinates<D>(output_bar + from, f, bar);

@@ -18,7 +18,7 @@
 namespace sheafnn {
 
 /// Node and arc numbers of every lane. The last block is filled up with copies of the last edge; lane_count()
-/// tells how many lanes of a block are edges.
+/// is the number of lanes of a block that are edges.
 template <class S>
 class EdgeBlocks {
  public:
@@ -69,14 +69,14 @@ SHEAFNN_INLINE void load_lanes(const S* base, Pack<S, W>* out) {
   // One by one, not as a copy of an array: they are to stay in registers.
   [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA {
     ((out[k] = Pack<S, W>::load(base + k * W)), ...);
-  }(std::make_integer_sequence<int, K>{});
+  }
+  (std::make_integer_sequence<int, K>{});
 }
 /// Writes K packs one after another.
 template <int K, int W, class S>
 SHEAFNN_INLINE void store_lanes(const Pack<S, W>* in, S* base) {
-  [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA {
-    (in[k].store(base + k * W), ...);
-  }(std::make_integer_sequence<int, K>{});
+  [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA { (in[k].store(base + k * W), ...); }
+  (std::make_integer_sequence<int, K>{});
 }
 /// Asks for K packs that are read soon.
 template <int K, class S>

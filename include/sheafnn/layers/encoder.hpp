@@ -94,8 +94,8 @@ class Encoder {
     entries_.draw(execution, input_dropout);
     used_values_ = entries_.values.data();
     if (clean_apart) {
-      input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
-                           finish);
+      input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(),
+                           work_.data(), finish);
     } else {
       input_->forward(execution, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
     }
@@ -141,7 +141,7 @@ class Encoder {
   Buffer<S> degree_;
   EntryDropout<S> entries_;  ///< stored features after dropout
   Buffer<S> activated_;      ///< ELU output, before dropout
-  Buffer<S> clean_;          ///< the same for features without dropout, once it was asked for
+  Buffer<S> clean_;          ///< the same for features without dropout, allocated when first needed
   Buffer<S> work_;           ///< of the input layer
   DropoutMask mask_;
   Buffer<S> output_;

@@ -60,13 +60,13 @@ class FeatureMixing {
   /// Y of the last forward pass, n × d' × f.
   [[nodiscard]] const S* output() const noexcept { return output_; }
 
-  /// Computes output() from x, which has to stay in place until backward().
+  /// Computes output() from x, which must not change until backward().
   ///
   /// \param keep    write output(); otherwise only `finish` sees it
   /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
   template <class Finish>
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout, bool keep,
-               const Finish& finish) {
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
+               bool keep, const Finish& finish) {
     const Index f = channels_, row = coordinates_ * f;
     input_ = x;
     dropped_ = dropout.active();
@@ -103,8 +103,8 @@ class FeatureMixing {
   /// \param gain      factor of each stalk coordinate, d'
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar, S* x_bar,
-                const DiffusionWeights<S>& weights_bar) {
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
+                S* x_bar, const DiffusionWeights<S>& weights_bar) {
     const Index f = channels_, d = coordinates_, row = d * f;
     const S* left = left_ ? weights.left.data() : nullptr;
     const S* right = right_ ? weights.right.data() : nullptr;
@@ -149,7 +149,7 @@ class FeatureMixing {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
 
-  /// Numbers [first, first + size) of dropout(X): in place where nothing is dropped, else in `scratch`.
+  /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const {
     if (!dropped_) return input_ + first;
     for_tiles<S>(0, size, [&]<class T>(Index i) {

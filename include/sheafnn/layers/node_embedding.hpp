@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"

@@ -91,10 +91,10 @@ class OutputLayer {
   }
 
   Index inputs_, outputs_, stride_;
-  Index rows_ = 0;                   ///< of the last forward()
-  Buffer<S> weight_, weight_bar_;    ///< inputs × stride
-  Buffer<S> weight_transposed_;      ///< C × inputs
-  Buffer<S> output_, output_bar_;    ///< rows of stride numbers; what pads them in output_bar stays 0
+  Index rows_ = 0;                 ///< of the last forward()
+  Buffer<S> weight_, weight_bar_;  ///< inputs × stride
+  Buffer<S> weight_transposed_;    ///< C × inputs
+  Buffer<S> output_, output_bar_;  ///< rows of stride numbers; what pads them in output_bar stays 0
 };
 
 }  // namespace sheafnn

@@ -54,13 +54,18 @@ class PointSource {
       inputs_[s].forward(execution, input.x, input.dropout);
       learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
     }
-    stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep, [&](Index block, Map (&map)[2]) {
-      for (int side = 0; side < 2; ++side) {
-        P raw[detail::array_size(PointMap<Family>::size)];
-        if constexpr (is_learned<Family>) load_lanes<PointMap<Family>::size>(learners_[s].raw(block, side), raw);
-        point_.map(raw, map[side]);
+    stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep,
+                              [&](Index block, Map (&map)[2]) { map_block(input.sheaf, block, map); });
+  }
+  /// The maps of a block of edges that the last build() of a sheaf has made.
+  void map_block(Index sheaf, Index block, Map (&map)[2]) const {
+    for (int side = 0; side < 2; ++side) {
+      P raw[detail::array_size(PointMap<Family>::size)];
+      if constexpr (is_learned<Family>) {
+        load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side), raw);
       }
-    });
+      point_.map(raw, map[side]);
+    }
   }
 
   void begin_backward(Execution, double) {}
@@ -68,8 +73,9 @@ class PointSource {
   /// From gradient() to the learner's weights and x_bar (n × h, added to).
   ///
   /// \param work  n × h, overwritten
-  void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input, double,
-                const MatrixView<S>& x_bar, const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
+  void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input,
+                double, const MatrixView<S>& x_bar, const MatrixView<S>& work,
+                const SheafSourceWeights<S>& weights_bar) {
     if constexpr (is_learned<Family>) {
       constexpr int size = PointMap<Family>::size;
       const std::size_t s = static_cast<std::size_t>(input.sheaf);

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -49,13 +49,13 @@ class SheafBlocks {
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = SheafBlocksGradient<Family, S>;
-  /// Room for the Gram matrices of all arcs, which build() needs for a moment.
+  /// A buffer for the Gram matrices of all arcs, used within build() only.
   using ArcGrams = Buffer<S>;
 
   SheafBlocks() = default;
   /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
-               std::shared_ptr<ArcGrams> arc_grams = nullptr)
+              std::shared_ptr<ArcGrams> arc_grams = nullptr)
       : graph_(&graph),
         blocks_(&blocks),
         normalisation_(normalisation),
@@ -134,7 +134,7 @@ class SheafBlocks {
 
   /// The same for maps that are there.
   void build(Execution execution, const S* weight) {
-    build(execution, weight, false, [this](Index block, Map (&map)[2]) {
+    build(execution, weight, false, [this](Index block, Map(&map)[2]) {
       for (int side = 0; side < 2; ++side) map[side] = load_map(maps(block, side));
     });
   }
@@ -150,6 +150,7 @@ class SheafBlocks {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
     });
   }
+
  private:
   /// body(first node, count) for blocks of W nodes.
   template <class Body>

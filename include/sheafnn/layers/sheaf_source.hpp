@@ -31,11 +31,11 @@ struct SheafNoise {
 /// What the maps of one sheaf of a pass are made of; a source reads what concerns it.
 template <class S>
 struct SheafInput {
-  Index sheaf = 0;          ///< number of the sheaf, from 0
-  MatrixView<const S> x;    ///< PointSource: features of the layer, n × h
-  Dropout dropout;          ///< PointSource: of x
-  SheafNoise<S> noise;      ///< VariationalSource
-  bool keep = false;        ///< keep what backward() reads
+  Index sheaf = 0;        ///< number of the sheaf, from 0
+  MatrixView<const S> x;  ///< PointSource: features of the layer, n × h
+  Dropout dropout;        ///< PointSource: of x
+  SheafNoise<S> noise;    ///< VariationalSource
+  bool keep = false;      ///< keep what backward() reads
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
@@ -49,7 +49,9 @@ class SheafStack {
     for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
   }
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
-  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept { return sheaves_[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept {
+    return sheaves_[static_cast<std::size_t>(s)];
+  }
   [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
   }

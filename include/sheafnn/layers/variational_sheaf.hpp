@@ -7,12 +7,12 @@
 #include <array>
 #include <cstdint>
 
-#include "sheafnn/layers/edge_blocks.hpp"
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/layers/sheaf_source.hpp"
-#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn {
@@ -57,10 +57,21 @@ class VariationalSheaf {
     }
   }
 
+  /// The posterior's means of one block of edges.
+  void mean_block(Index block, Map (&map)[2]) const {
+    for (int side = 0; side < 2; ++side) {
+      P parameters[Q::parameter_size];
+      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      q_.mean(parameters, map[side]);
+    }
+  }
+  /// Parameters of a block of edges, lanes-innermost: parameter_size numbers per incident pair.
+  [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
+    return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
+  }
+
   /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
-  [[nodiscard]] double mean_kl(Execution execution)
-    requires Q::closed_form_kl
-  {
+  [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -68,7 +79,8 @@ class VariationalSheaf {
     });
   }
   /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const SheafBlocks<Family, S>& sheaf) {
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise,
+                                      const SheafBlocks<Family, S>& sheaf) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -92,7 +104,8 @@ class VariationalSheaf {
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
   /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
-  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
+  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar,
+                       S share) {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
     load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     load_lanes<Q::gradient_size>(gradient(block, side), bar);
@@ -117,9 +130,6 @@ class VariationalSheaf {
   static constexpr int raw_size = Q::mean_size + Q::spread_size;
 
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
-    return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
-  }
-  [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
   [[nodiscard]] S* gradient(Index block, int side) noexcept {

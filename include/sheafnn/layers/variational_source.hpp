@@ -27,7 +27,9 @@ class VariationalSource {
   /// `graph` and `blocks` must outlive the source.
   VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks, const Posterior& posterior, Index sheaves,
                     Normalisation normalisation, const SheafLearnerOptions& learner)
-      : stack_(graph, blocks, sheaves, normalisation), learner_(graph, blocks, learner), posterior_(blocks, posterior) {}
+      : stack_(graph, blocks, sheaves, normalisation),
+        learner_(graph, blocks, learner),
+        posterior_(blocks, posterior) {}
 
   VariationalSource(const VariationalSource&) = delete;
   VariationalSource& operator=(const VariationalSource&) = delete;
@@ -48,7 +50,8 @@ class VariationalSource {
   void for_masks(const Use&) {}
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
-  void infer(Execution execution, const SheafSourceWeights<const S>& weights, const MatrixView<const S>& embedding) {
+  void infer(Execution execution, const SheafSourceWeights<const S>& weights,
+             const MatrixView<const S>& embedding) {
     z_ = embedding;
     if (encoder_) {
       encoder_->forward(execution, weights.encoder);
@@ -64,15 +67,12 @@ class VariationalSource {
   /// Draws the sheaf input.sheaf.
   void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input) {
     const VariationalSheaf<Posterior, S>& q = posterior();
-    stack_[input.sheaf].build(execution, edge_weights(), input.keep, [&](Index block, Map (&map)[2]) {
-      q.sample_block(input.noise, block, map);
-    });
+    stack_[input.sheaf].build(execution, edge_weights(), input.keep,
+                              [&](Index block, Map(&map)[2]) { q.sample_block(input.noise, block, map); });
   }
 
   /// KL(Q ‖ prior), averaged over the incident pairs.
-  [[nodiscard]] double kl(Execution execution)
-    requires Posterior::closed_form_kl
-  {
+  [[nodiscard]] double kl(Execution execution) requires Posterior::closed_form_kl {
     return posterior_.mean_kl(execution);
   }
   /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs.
@@ -89,7 +89,8 @@ class VariationalSource {
   ///
   /// \param log_ratio_weight  factor of log_ratio(input) in the loss
   void backward(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input,
-                double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&, const SheafSourceWeights<S>&) {
+                double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&,
+                const SheafSourceWeights<S>&) {
     const S share = posterior_.pair_share(log_ratio_weight);
     stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
                                  [&](Index block, int side, const Map& map, const Map& map_bar) {

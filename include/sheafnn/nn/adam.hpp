@@ -80,8 +80,10 @@ struct Adam {
   /// \returns whether the gradient is finite
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
             double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2) {
-    require(gradient.size() == parameters.size() && first_moment.size() == parameters.size(), "size of the gradient",
-            gradient.size(), concat("must be the number of parameters, ", parameters.size()));
+    if (gradient.size() != parameters.size() || first_moment.size() != parameters.size()) {
+      throw_invalid_argument("size of the gradient", gradient.size(),
+                             concat("must be the number of parameters, ", parameters.size(), ", as Adam's own"));
+    }
     begin_step();
     bool finite = true;
     for (const ParameterInfo& info : parameters.info()) {

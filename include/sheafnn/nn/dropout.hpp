@@ -40,7 +40,7 @@ struct Dropout {
   /// Is element e kept? The reference for fill_mask.
   [[nodiscard]] bool keeps(Index element) const;
 
-  /// Writes the bits of elements [0, count) into `mask`, which has room for mask_size(count) bytes.
+  /// Writes the bits of elements [0, count) into `mask`, a buffer of mask_size(count) bytes.
   SHEAFNN_NOINLINE void fill_mask(Execution execution, Index count, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
     const Index blocks = (count + block - 1) / block;
@@ -66,7 +66,7 @@ struct Dropout {
     });
   }
 
-  /// Bytes of a mask for `count` elements, with room for kept_bits() to read past the last of them.
+  /// Bytes of a mask for `count` elements, padded so that kept_bits() may read past the last of them.
   [[nodiscard]] static Index mask_size(Index count) noexcept {
     return (count + block - 1) / block * (block / 8) + 8;
   }

@@ -1,5 +1,5 @@
 /// \file
-/// DropoutMask: the mask of one dropout of a network, drawn when it is wanted or, by another thread, ahead of that.
+/// DropoutMask: the mask of one dropout of a network, drawn when it is needed or, by another thread, ahead of time.
 #pragma once
 
 #include <cassert>
@@ -14,7 +14,7 @@
 
 namespace sheafnn {
 
-/// One bit per element, and room for those of the next pass. Takes no room before anything is drawn.
+/// One bit per element, for this pass and the next. Nothing is allocated before something is drawn.
 class DropoutMask {
  public:
   DropoutMask() = default;
@@ -36,7 +36,7 @@ class DropoutMask {
     dropout.fill_mask(1, elements_, ahead_bits_.data());
     ahead_ = dropout;
   }
-  /// Not beside draw_ahead(): a draw() of the dropout of that finds its bits, and there is room for the next one.
+  /// Not beside draw_ahead(): makes the mask that was drawn ahead available to draw(), and prepares the next one.
   void take_ahead() {
     if (ahead_) {
       std::swap(bits_, ahead_bits_);

@@ -65,9 +65,9 @@ class SparseInput {
     Buffer<Index> next = column_offset_;
     for (Index u = 0; u < rows_; ++u) {
       for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
-        const Index place = next[column_[k]]++;
-        row_[place] = static_cast<std::int32_t>(u);
-        entry_[place] = k;
+        const Index position = next[column_[k]]++;
+        row_[position] = static_cast<std::int32_t>(u);
+        entry_[position] = k;
       }
     }
     if (parts_ == 1) return;

@@ -8,6 +8,8 @@
 /// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "The model".
 #pragma once
 
+#include <array>
+
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/posterior/point_map.hpp"
@@ -63,6 +65,7 @@ struct CayleyPosterior {
   static constexpr int gradient_size = D * D + 1;  ///< M̄, κ̄
   static constexpr int noise_size = D * D;         ///< U column by column
   static constexpr bool closed_form_kl = Prior::closed_form;
+  static constexpr std::array spread_parameters = {ParameterRange{"kappa", D * D, 1}};
   template <class T>
   using Map = SquareMatrix<T, D>;
 
@@ -91,7 +94,8 @@ struct CayleyPosterior {
   }
   template <class T>
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
-    map = multiply(moebius<T, D>(detail::matrix_of<D>(noise), parameters[D * D]), detail::matrix_of<D>(parameters));
+    map =
+        multiply(moebius<T, D>(detail::matrix_of<D>(noise), parameters[D * D]), detail::matrix_of<D>(parameters));
   }
   /// At fixed U, with Y₀ = Y Mᵀ: M̄ = Y₀ᵀȲ and κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩; ∂ log q/∂κ = (D − 1) tr(Y₀)/(1 − κ²).
   template <class T>
@@ -117,15 +121,11 @@ struct CayleyPosterior {
            prior.log_density(map);
   }
   template <class T>
-  [[nodiscard]] SHEAFNN_HD T kl(const T* parameters) const
-    requires closed_form_kl
-  {
+  [[nodiscard]] SHEAFNN_HD T kl(const T* parameters) const requires closed_form_kl {
     return prior.kl(detail::matrix_of<D>(parameters), parameters[D * D]);
   }
   template <class T>
-  SHEAFNN_HD void kl_backward(const T* parameters, const T& weight, T* gradient) const
-    requires closed_form_kl
-  {
+  SHEAFNN_HD void kl_backward(const T* parameters, const T& weight, T* gradient) const requires closed_form_kl {
     Map<T> location_bar = detail::matrix_of<D>(static_cast<const T*>(gradient));
     prior.kl_backward(detail::matrix_of<D>(parameters), parameters[D * D], weight, location_bar, gradient[D * D]);
     detail::entries_of<D>(location_bar, gradient);
@@ -134,6 +134,8 @@ struct CayleyPosterior {
   SHEAFNN_HD void mean(const T* parameters, Map<T>& map) const {
     map = detail::matrix_of<D>(parameters);
   }
+
+  friend bool operator==(const CayleyPosterior&, const CayleyPosterior&) = default;
 
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PointMap<SpecialOrthogonal<D>> location_map() const {

@@ -7,6 +7,7 @@
 /// Source: math: "Conformal maps".
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "sheafnn/posterior/cayley.hpp"
@@ -26,9 +27,11 @@ struct ConformalPosterior {
   static constexpr int mu = Rotations::parameter_size, sigma = mu + 1, log_sigma = mu + 2;
   static constexpr int parameter_size = mu + 3;  ///< M, κ, μ, σ, log σ
   static constexpr int sample_size = mu + 2;
-  static constexpr int gradient_size = mu + 2;                ///< M̄, κ̄, μ̄, derivative in log σ
+  static constexpr int gradient_size = mu + 2;                  ///< M̄, κ̄, μ̄, derivative in log σ
   static constexpr int noise_size = Rotations::noise_size + 1;  ///< U column by column, ε
   static constexpr bool closed_form_kl = true;
+  /// σ is that of log c.
+  static constexpr std::array spread_parameters = {ParameterRange{"kappa", D * D, 1}, ParameterRange{"sigma", sigma, 1}};
   template <class T>
   using Map = typename Family::template Map<T>;
 
@@ -110,6 +113,8 @@ struct ConformalPosterior {
     const T scale = exp(parameters[mu]);
     for (int k = 0; k < D * D; ++k) map(k % D, k / D) = scale * parameters[k];
   }
+
+  friend bool operator==(const ConformalPosterior&, const ConformalPosterior&) = default;
 
  private:
   /// c, log c and R of F = c R.

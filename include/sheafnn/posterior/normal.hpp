@@ -9,6 +9,7 @@
 /// math: "The model".
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "sheafnn/nn/activation.hpp"
@@ -30,7 +31,8 @@ struct NormalPosterior {
   static constexpr int gradient_size = 2 * size;  ///< μ̄, derivative in log σ
   static constexpr int noise_size = size;         ///< ε
   static constexpr bool closed_form_kl = true;
-  /// Where the chart has an inverse, the map tells z.
+  static constexpr std::array spread_parameters = {ParameterRange{"sigma", size, size}};
+  /// Where the chart has an inverse, z is computed from the map.
   static constexpr bool needs_noise = !requires(const typename Family::template Map<double>& map, double* z) {
     Family::to_coordinates(map, z);
   };
@@ -119,6 +121,8 @@ struct NormalPosterior {
   SHEAFNN_HD void mean(const T* parameters, Map<T>& map) const {
     Family::from_coordinates(parameters, map);
   }
+
+  friend bool operator==(const NormalPosterior&, const NormalPosterior&) = default;
 
  private:
   /// z = μ + σ ∘ ε, of the map where the chart can be inverted.

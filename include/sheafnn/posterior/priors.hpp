@@ -2,7 +2,7 @@
 /// Priors over coordinates of restriction maps: independent normal distributions.
 ///
 /// A prior of NormalPosterior has mean(k) and deviation(k) of coordinate k. Priors over rotations:
-/// posterior/rotation_priors.hpp.
+/// posterior/rotation_priors.hpp. Source: math: "Priors".
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@ namespace sheafnn {
 struct StandardNormalPrior {
   [[nodiscard]] SHEAFNN_HD static constexpr double mean(int) { return 0; }
   [[nodiscard]] SHEAFNN_HD static constexpr double deviation(int) { return 1; }
+  friend bool operator==(const StandardNormalPrior&, const StandardNormalPrior&) = default;
 };
 
 /// N(μ₀, diag σ₀²) over Size coordinates.
@@ -38,6 +39,8 @@ class NormalPrior {
   }
   [[nodiscard]] SHEAFNN_HD double mean(int k) const { return mean_.data()[k]; }
   [[nodiscard]] SHEAFNN_HD double deviation(int k) const { return deviation_.data()[k]; }
+
+  friend bool operator==(const NormalPrior&, const NormalPrior&) = default;
 
  private:
   void validate() const {

@@ -24,12 +24,17 @@
 ///     kl(parameters), kl_backward(parameters, weight, gradient)   KL(q ‖ prior); adds weight times its derivative
 ///     mean(parameters, map)                                 the distribution's location
 ///
+/// A posterior may name parts of its parameters that users want to see beside the mean, a concentration or a standard
+/// deviation: `static constexpr std::array spread_parameters = {ParameterRange{"kappa", 9, 1}};`. They are what
+/// posterior_parameters() reads out; of a posterior without it, all parameters as "parameters".
+///
 /// `noise` is null in sample_backward() and log_ratio() unless the posterior says needs_noise = true: those that can
 /// do with the map itself spare drawing it again. Explicit noise comes row by row: noise_index(k), where there is
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <string_view>
 #include <type_traits>
@@ -44,36 +49,52 @@ namespace sheafnn {
 namespace detail {
 
 template <class Q, class T>
-concept PosteriorOver =
-    requires(const Q& q, const T* in, T* out, const typename Q::family::template Map<T>& map,
-             typename Q::family::template Map<T>& drawn, const Stream& stream, const word_of_t<T>& arc, const T& c) {
-      q.activate(in, out);
-      q.activate_backward(in, in, in, out);
-      q.draw_noise(stream, arc, out);
-      q.sample(in, in, drawn);
-      q.sample_backward(in, in, map, map, c, out);
-      { q.log_ratio(in, in, map) } -> std::convertible_to<T>;
-      q.mean(in, drawn);
-    } && (!Q::closed_form_kl || requires(const Q& q, const T* in, T* out, const T& c) {
-      { q.kl(in) } -> std::convertible_to<T>;
-      q.kl_backward(in, c, out);
-    });
+concept PosteriorOver = requires(const Q& q, const T* in, T* out, const typename Q::family::template Map<T>& map,
+                                 typename Q::family::template Map<T>& drawn, const Stream& stream,
+                                 const word_of_t<T>& arc, const T& c) {
+  q.activate(in, out);
+  q.activate_backward(in, in, in, out);
+  q.draw_noise(stream, arc, out);
+  q.sample(in, in, drawn);
+  q.sample_backward(in, in, map, map, c, out);
+  { q.log_ratio(in, in, map) } -> std::convertible_to<T>;
+  q.mean(in, drawn);
+}
+&&(!Q::closed_form_kl || requires(const Q& q, const T* in, T* out, const T& c) {
+  { q.kl(in) } -> std::convertible_to<T>;
+  q.kl_backward(in, c, out);
+});
 
 }  // namespace detail
 
 /// See the file comment.
 template <class Q>
-concept SheafPosterior =
-    RestrictionMapFamily<typename Q::family> && std::is_trivially_copyable_v<Q> && requires {
-      { Q::name } -> std::convertible_to<std::string_view>;
-      { Q::mean_size } -> std::convertible_to<int>;
-      { Q::spread_size } -> std::convertible_to<int>;
-      { Q::parameter_size } -> std::convertible_to<int>;
-      { Q::sample_size } -> std::convertible_to<int>;
-      { Q::gradient_size } -> std::convertible_to<int>;
-      { Q::noise_size } -> std::convertible_to<int>;
-      { Q::closed_form_kl } -> std::convertible_to<bool>;
-    } && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, Pack<float, 16>>;
+concept SheafPosterior = RestrictionMapFamily<typename Q::family> && std::is_trivially_copyable_v<Q> && requires {
+  { Q::name } -> std::convertible_to<std::string_view>;
+  { Q::mean_size } -> std::convertible_to<int>;
+  { Q::spread_size } -> std::convertible_to<int>;
+  { Q::parameter_size } -> std::convertible_to<int>;
+  { Q::sample_size } -> std::convertible_to<int>;
+  { Q::gradient_size } -> std::convertible_to<int>;
+  { Q::noise_size } -> std::convertible_to<int>;
+  { Q::closed_form_kl } -> std::convertible_to<bool>;
+} && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, Pack<float, 16>>;
+
+/// Numbers first … first + count − 1 of what a posterior's activate() writes, with a name.
+struct ParameterRange {
+  std::string_view name;
+  int first = 0;
+  int count = 1;
+};
+/// The parameters of a posterior that describe its spread; see the file comment.
+template <class Q>
+inline constexpr auto spread_parameters = [] {
+  if constexpr (requires { Q::spread_parameters; }) {
+    return Q::spread_parameters;
+  } else {
+    return std::array{ParameterRange{"parameters", 0, Q::parameter_size}};
+  }
+}();
 
 /// No distribution at all, but a map: the sheaf source of deterministic models.
 template <class Q>

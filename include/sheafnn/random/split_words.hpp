@@ -1,5 +1,5 @@
 /// \file
-/// 32-bit words whose 64-bit products are wanted, side by side.
+/// 32-bit words whose 64-bit products are needed, side by side.
 ///
 /// Vector instructions multiply the lower half of every 64-bit lane. A pack of words is therefore held as two
 /// vectors of such lanes, the words of even and of odd position, through all rounds of Philox: no shuffle is

@@ -36,7 +36,7 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
   using Matrix = SquareMatrix<double, P>;
 
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
-    constexpr int most_iterations = 10000;
+    constexpr int max_iterations = 10000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, P + 1);
     std::vector<Column<double, P>> samples;
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -49,8 +49,8 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
     Matrix covariance = identity_matrix<double, P>();
     int iteration = 0;
     for (double change = 1; change > 1e-12; ++iteration) {
-      if (iteration == most_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", most_iterations, " iterations"));
+      if (iteration == max_iterations) {
+        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       const AngularCentralGaussian<P, double> current = checked(covariance);
       Matrix next = Matrix::Zero();

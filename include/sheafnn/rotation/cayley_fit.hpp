@@ -74,7 +74,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   }
 
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
-    constexpr int most_iterations = 1000;
+    constexpr int max_iterations = 1000;
     constexpr double twice = N == 2 ? 2 : 1;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given);
@@ -84,8 +84,8 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     double likelihood = detail::cayley_log_likelihood<N>(samples, weights, location, kappa);
     int iteration = 0, last_steps = 30;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
-      if (iteration == most_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", most_iterations, " iterations"));
+      if (iteration == max_iterations) {
+        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {

@@ -153,10 +153,10 @@ template <class T, int N>
                                           add_multiple<T, N>(pade.even, pade.odd, T(1)));
     const int squarings = largest_lane(halving.count);
     for (int k = 0; k < squarings; ++k) {
-      const auto wanted = T(k) < halving.count;
+      const auto active = T(k) < halving.count;
       const SquareMatrix<T, N> squared = product<T, N>(r, r);
       for (int j = 0; j < N; ++j) {
-        for (int i = 0; i < N; ++i) r(i, j) = select(wanted, squared(i, j), r(i, j));
+        for (int i = 0; i < N; ++i) r(i, j) = select(active, squared(i, j), r(i, j));
       }
     }
     return r;
@@ -199,13 +199,13 @@ SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationPar
                                           product<T, N>(add_multiple<T, N>(odd, even, T(-1)), r), T(1)));
     const int squarings = largest_lane(halving.count);
     for (int k = 0; k < squarings; ++k) {
-      const auto wanted = T(k) < halving.count;
+      const auto active = T(k) < halving.count;
       const SquareMatrix<T, N> l_next = sum_of_products<T, N>(r, l, l, r);
       const SquareMatrix<T, N> r_next = product<T, N>(r, r);
       for (int j = 0; j < N; ++j) {
         for (int i = 0; i < N; ++i) {
-          l(i, j) = select(wanted, l_next(i, j), l(i, j));
-          r(i, j) = select(wanted, r_next(i, j), r(i, j));
+          l(i, j) = select(active, l_next(i, j), l(i, j));
+          r(i, j) = select(active, r_next(i, j), r(i, j));
         }
       }
     }

@@ -82,7 +82,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   }
 
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
-    constexpr int most_iterations = 1000;
+    constexpr int max_iterations = 1000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given);
     SquareMatrix<double, N> location = detail::moment_estimate<N>("fit", samples, weights).location;
@@ -92,8 +92,8 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
             "the likelihood vanishes there");
     int iteration = 0, last_steps = 30;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
-      if (iteration == most_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", most_iterations, " iterations"));
+      if (iteration == max_iterations) {
+        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {

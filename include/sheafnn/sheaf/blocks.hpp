@@ -57,8 +57,8 @@ template <class T, int R, int C>
 
 /// Δ_uu = S_u D_u S_u, of the shape of D.
 template <class T, int R, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> diagonal_block(const Eigen::Matrix<T, R, C>& scale,
-                                                                              const Eigen::Matrix<T, R, C>& degree) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> diagonal_block(
+    const Eigen::Matrix<T, R, C>& scale, const Eigen::Matrix<T, R, C>& degree) {
   return block_product(block_product(scale, degree), scale);
 }
 

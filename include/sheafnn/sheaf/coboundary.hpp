@@ -44,7 +44,8 @@ inline constexpr Index stalk_grain = 64;
 /// \throws std::invalid_argument  wrong number of rows
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> coboundary(const CellularSheaf<Family, Scalar>& sheaf,
-                                         const std::type_identity_t<CochainRef<Scalar>>& x, Execution execution = {}) {
+                                         const std::type_identity_t<CochainRef<Scalar>>& x,
+                                         Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
   detail::require_rows<Scalar>(x, sheaf.node_dimension(), "C0");
   const Graph& graph = sheaf.graph();

@@ -27,7 +27,7 @@ inline constexpr int max_stalk_dimension = 8;
 
 /// A stalk dimension of a family, 1 … 8.
 template <int D>
-concept StalkDimension = 1 <= D && D <= max_stalk_dimension;
+concept StalkDimension = 1 <= D&& D <= max_stalk_dimension;
 
 /// F_aᵀF_a of a family, over T.
 template <class F, class T>
@@ -41,7 +41,8 @@ namespace detail {
 /// Algebra and chart of a family over one scalar type.
 template <class F, class T>
 concept FamilyOver = requires(const typename F::template Map<T>& map, typename F::template Map<T>& map_bar,
-                              const Gram<F, T>& gram_bar, const Transport<F, T>& transport_bar, const T* z, T* z_bar) {
+                              const Gram<F, T>& gram_bar, const Transport<F, T>& transport_bar, const T* z,
+                              T* z_bar) {
   { F::gram(map) } -> std::same_as<Gram<F, T>>;
   { F::transport(map, map) } -> std::same_as<Transport<F, T>>;
   F::gram_backward(map, gram_bar, map_bar);
@@ -57,6 +58,7 @@ concept FamilyOver = requires(const typename F::template Map<T>& map, typename F
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
+///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
 ///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates).
 template <class F>
 concept RestrictionMapFamily = StalkDimension<F::stalk_dimension> && requires {

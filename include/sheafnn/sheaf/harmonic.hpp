@@ -29,7 +29,7 @@ namespace sheafnn {
 struct HarmonicOptions {
   double tolerance =
       0;  ///< relative tolerance in [0, 1); 0: 8 N ε, N the rows of the component; see harmonic_space
-  Index most_rows = 4096;  ///< most rows of a component that is decomposed densely (time N³, memory N²)
+  Index max_rows = 4096;  ///< largest number of rows of a component that is decomposed densely (time N³, memory N²)
 };
 
 /// An orthonormal basis of ker Δ, kept connected component by connected component.
@@ -106,7 +106,7 @@ struct SpanningTree {
   std::vector<Index> parent_arc;
 };
 
-/// One tree per connected component. `position[u]` becomes the place of node u in its tree.
+/// One tree per connected component. `position[u]` becomes the index of node u in its tree.
 [[nodiscard]] inline std::vector<SpanningTree> spanning_forest(const Graph& graph, std::vector<Index>& position) {
   position.assign(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<SpanningTree> forest;
@@ -136,8 +136,8 @@ template <class Family, class Scalar>
                                            const HarmonicOptions& options) {
   constexpr int D = Family::stalk_dimension;
   const Index rows = static_cast<Index>(tree.nodes.size()) * D;
-  require(rows <= options.most_rows, "rows of a connected component", rows,
-          concat("the dense decomposition takes at most ", options.most_rows, " (HarmonicOptions::most_rows)"));
+  require(rows <= options.max_rows, "rows of a connected component", rows,
+          concat("the dense decomposition takes at most ", options.max_rows, " (HarmonicOptions::max_rows)"));
   const Graph& graph = laplacian.graph();
   Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> dense =
       Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>::Zero(rows, rows);
@@ -232,10 +232,10 @@ template <class Family, class Scalar>
 /// Every connected component is treated alone. Diagonal and general maps: dense eigendecomposition; an eigenvalue
 /// counts as zero when it is at most tolerance · (largest eigenvalue of the component). Identity and rotation
 /// maps: holonomy along a spanning tree, O(m D³) for any size; a direction counts as fixed when Σ ‖(holonomy − I)
-/// h‖² over the independent cycles is at most tolerance, so holonomy angles below about √tolerance are not told
+/// h‖² over the independent cycles is at most tolerance, so holonomy angles below about √tolerance are not distinguished
 /// from 0.
 ///
-/// \throws std::invalid_argument  a tolerance outside [0, 1), or a component with more than options.most_rows rows
+/// \throws std::invalid_argument  a tolerance outside [0, 1), or a component with more than options.max_rows rows
 ///         (diagonal and general maps)
 /// \throws std::runtime_error     the eigenvalue iteration did not converge, or edge weights so far apart that a
 ///         block of the Laplacian underflows

@@ -22,12 +22,10 @@ template <class Family, class T>
 /// Backward of off_diagonal_block: sets q_bar = −S_u T̄ S_v and the (unsymmetrised) scale derivatives
 /// S̄_u = −T̄ S_v Qᵀ, S̄_v = −Qᵀ S_u T̄, reduced to the shape of S.
 template <class Family, class T>
-SHEAFNN_HD SHEAFNN_INLINE void off_diagonal_block_backward(const Gram<Family, T>& scale_u,
-                                                           const Transport<Family, T>& q,
-                                                           const Gram<Family, T>& scale_v,
-                                                           const Transport<Family, T>& block_bar,
-                                                           Transport<Family, T>& q_bar, Gram<Family, T>& scale_u_bar,
-                                                           Gram<Family, T>& scale_v_bar) {
+SHEAFNN_HD SHEAFNN_INLINE void off_diagonal_block_backward(
+    const Gram<Family, T>& scale_u, const Transport<Family, T>& q, const Gram<Family, T>& scale_v,
+    const Transport<Family, T>& block_bar, Transport<Family, T>& q_bar, Gram<Family, T>& scale_u_bar,
+    Gram<Family, T>& scale_v_bar) {
   const Transport<Family, T> minus = -block_bar;
   q_bar = block_product(block_product(scale_u, minus), scale_v);
   if constexpr (Gram<Family, T>::RowsAtCompileTime == 1) {

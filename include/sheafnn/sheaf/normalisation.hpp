@@ -45,9 +45,9 @@ struct NodeScaling {
 };
 template <class Family, class T>
 struct NodeScaling<Family, T, true> {
-  Gram<Family, T> scale;                                 ///< S_u
-  SquareMatrix<T, Family::stalk_dimension> vectors;      ///< Q
-  Column<T, Family::stalk_dimension> root;               ///< s = eigenvalues of S_u
+  Gram<Family, T> scale;                             ///< S_u
+  SquareMatrix<T, Family::stalk_dimension> vectors;  ///< Q
+  Column<T, Family::stalk_dimension> root;           ///< s = eigenvalues of S_u
 };
 
 namespace detail {
@@ -74,9 +74,8 @@ template <class Family, class T>
   NodeScaling<Family, T> r;
   if (normalisation == Normalisation::none || normalisation == Normalisation::degree) {
     constexpr Scalar rate = dense ? Scalar(dimension) : Scalar(1);
-    const T value = normalisation == Normalisation::none
-                        ? T(1)
-                        : detail::guarded_inverse_sqrt(T(rate) * degree + T(1), T(0));
+    const T value =
+        normalisation == Normalisation::none ? T(1) : detail::guarded_inverse_sqrt(T(rate) * degree + T(1), T(0));
     r.scale = block_product(Eigen::Matrix<T, 1, 1>(value), one);
     if constexpr (dense) {
       r.vectors = one;

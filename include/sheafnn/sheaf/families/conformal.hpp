@@ -35,7 +35,8 @@ struct Conformal : DenseMaps<D> {
     for (int k = 0; k < D * D; ++k) map_bar(k % D, k / D) += factor * map(k % D, k / D);
   }
 
-  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int k) {
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation,
+                                                                    int k) {
     return k < Rotation::coordinate_count ? Rotation::coordinate_range(parametrisation, k) : 1.0;
   }
   template <class T>
@@ -68,6 +69,13 @@ struct Conformal : DenseMaps<D> {
                              "a conformal map has a positive, finite scale");
     }
     Rotation::validate(index, Eigen::Matrix<Scalar, D, D>(map / scale));
+  }
+
+  /// The same scale times the nearest rotation.
+  template <class Scalar>
+  [[nodiscard]] static SquareMatrix<Scalar, D> nearest(const Eigen::Matrix<Scalar, D, D>& map) {
+    const Scalar scale = std::sqrt(gram(map)(0));
+    return scale * Rotation::template nearest<Scalar>(map / scale);
   }
 
   /// A uniform rotation times e^x, x ~ N(0, 1).

@@ -17,6 +17,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/rotation/haar.hpp"
+#include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/rotation/skew.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -79,6 +80,12 @@ struct SpecialOrthogonal : DenseMaps<D> {
       throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with determinant ", determinant),
                              "a rotation has determinant 1");
     }
+  }
+
+  /// The rotation next to one within orthogonality_tolerance of float: two Newton–Schulz steps.
+  template <class Scalar>
+  [[nodiscard]] static SquareMatrix<Scalar, D> nearest(const Eigen::Matrix<Scalar, D, D>& map) {
+    return orthonormalisation_step<Scalar, D>(orthonormalisation_step<Scalar, D>(map));
   }
 
   /// A uniform (Haar) rotation.

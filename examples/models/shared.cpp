@@ -1,0 +1,3 @@
+// What shared.hpp declares.
+#define PROGRAMS_DEFINE_SHARED
+#include "models/shared.hpp"

@@ -1,0 +1,227 @@
+/// \file
+/// The sheaf that a model has learned, as a CellularSheaf, for whatever works on sheaves: Laplacian, harmonic space,
+/// spectrum, files.
+///
+///     const auto sheaf = sheafnn::learned_sheaf(model, data);
+///     const sheafnn::SheafLaplacian laplacian(sheaf, model.options().normalisation);
+///
+/// Maps and edge weights are converted to double. Rotations in single precision are orthogonal to single precision
+/// only and are replaced by the nearest ones in double (Family::nearest). Source: math: "The model".
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/posterior/posterior_parameters.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+
+namespace sheafnn {
+
+/// Has the model a distribution of sheaves? Bayesian models have, unless their maps are fixed (Identity).
+template <class Model>
+inline constexpr bool has_sheaf_posterior = Model::bayesian&& is_learned<typename Model::Family>;
+
+struct LearnedSheafOptions {
+  Index layer = 0;  ///< 0 … layers − 1; without effect where all layers share their maps or posterior
+  int threads = 0;  ///< 0: as many as the graph is worth
+};
+
+/// Which sheaf draw_sheaf() draws. With the same seed and epoch, predict() uses it for this sample and layer.
+struct DrawSheafOptions {
+  Index sample = 0;  ///< 0 … 32767
+  Index layer = 0;   ///< 0 … layers − 1; linear models have one sheaf for all layers
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  int threads = 0;  ///< 0: as many as the graph is worth
+};
+
+namespace detail {
+
+/// A lane of a map, over double.
+template <class Family, class PackMap>
+[[nodiscard]] typename Family::template Map<double> map_of_lane(const PackMap& map, int lane, Index arc) {
+  using S = scalar_of_t<typename PackMap::Scalar>;
+  typename Family::template Map<S> own;
+  for (Index k = 0; k < own.size(); ++k) own.data()[k] = map.data()[k].lane(lane);
+  const typename Family::template Map<double> wide = own.template cast<double>();
+  if constexpr (!std::is_same_v<S, double> && requires { Family::nearest(wide); }) {
+    if constexpr (requires { Family::validate(arc, own); }) Family::validate(arc, own);
+    return Family::nearest(wide);
+  } else {
+    return wide;
+  }
+}
+
+/// \param weights    lanes-innermost edge weights, or null
+/// \param map_block  map_block(block, map) sets both sides' maps of a block of edges
+template <class Model, class MapBlock>
+[[nodiscard]] CellularSheaf<typename Model::Family> gather_sheaf(
+    const Graph& graph, [[maybe_unused]] const typename Model::Scalar* weights, const MapBlock& map_block) {
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+  CellularSheaf<Family> sheaf(graph);
+  if constexpr (is_learned<Family>) {
+    const EdgeBlocks<S> blocks(graph);
+    for (Index block = 0; block < blocks.block_count(); ++block) {
+      typename SheafBlocks<Family, S>::Map map[2];
+      map_block(block, map);
+      for (int side = 0; side < 2; ++side) {
+        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
+          const Index arc = blocks.arcs(block, side)[lane];
+          sheaf.set_map(arc, map_of_lane<Family>(map[side], lane, arc));
+        }
+      }
+    }
+    if constexpr (may_have_edge_weights<Family>) {
+      // Lanes-innermost with one number per edge: edge by edge.
+      for (Index e = 0; weights != nullptr && e < graph.edge_count(); ++e) {
+        sheaf.set_edge_weight(e, static_cast<double>(weights[e]));
+      }
+    }
+  }
+  return sheaf;
+}
+
+template <class Model>
+void require_layer(const Model& model, Index layer) {
+  require(layer >= 0 && layer < model.options().layers, "layer", layer,
+          concat("must be between 0 and ", model.options().layers - 1));
+}
+template <class Model>
+[[nodiscard]] Execution reading_execution(const Model& model, const Graph& graph, int threads) {
+  require(threads >= 0, "threads", threads, "must be at least 0 (0: as many as the graph is worth)");
+  return threads > 0 ? threads : suggested_threads(model, graph);
+}
+
+/// The mean of the posterior after begin().
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> mean_sheaf(const Network<Model>& network) {
+  const auto& source = network.sheaf_source();
+  return gather_sheaf<Model>(network.graph(), source.edge_weights(),
+                             [&](Index block, auto& map) { source.posterior().mean_block(block, map); });
+}
+/// The sheaf of a layer of a model without a posterior.
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> point_sheaf(Network<Model>& network, Index layer) {
+  if constexpr (is_learned<typename Model::Family>) network.forward();
+  const auto& source = network.sheaf_source();
+  const Index sheaf = std::min(layer, source.stack().count() - 1);
+  return gather_sheaf<Model>(network.graph(), source.edge_weights(sheaf),
+                             [&](Index block, auto& map) { source.map_block(sheaf, block, map); });
+}
+
+}  // namespace detail
+
+/// The sheaf of a layer, without dropout: of Bayesian models the posterior's mean, which all layers share, of
+/// deterministic models the maps that this layer computes from its features.
+///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that no sheaf
+///         can have, such as NaN
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Graph& graph,
+                                                                  const NodeFeatures& features,
+                                                                  const LearnedSheafOptions& options = {}) {
+  detail::require_layer(model, options.layer);
+  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
+  if constexpr (has_sheaf_posterior<Model>) {
+    network.begin({});
+    return detail::mean_sheaf(network);
+  } else {
+    return detail::point_sheaf(network, options.layer);
+  }
+}
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Dataset& data,
+                                                                  const LearnedSheafOptions& options = {}) {
+  return learned_sheaf(model, data.graph, data.features, options);
+}
+
+/// The sheaf drawn for a sample and layer: the maps of predict() with the same seed and epoch. Of deterministic models
+/// every sample is the learned sheaf.
+///
+/// \throws std::invalid_argument  as learned_sheaf()
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> draw_sheaf(const Model& model, const Graph& graph,
+                                                               const NodeFeatures& features,
+                                                               const DrawSheafOptions& options = {}) {
+  using S = typename Model::Scalar;
+  detail::require_layer(model, options.layer);
+  ForwardPass<S> pass;
+  pass.seed = options.seed;
+  pass.epoch = options.epoch;
+  pass.sample = options.sample;
+  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
+  network.begin(pass);
+  if constexpr (has_sheaf_posterior<Model>) {
+    const auto& source = network.sheaf_source();
+    const Index sheaf = std::min(options.layer, source.stack().count() - 1);
+    const SheafNoise<S> noise{pass.of_sheaf(sheaf, options.sample)};
+    return detail::gather_sheaf<Model>(graph, source.edge_weights(), [&](Index block, auto& map) {
+      source.posterior().sample_block(noise, block, map);
+    });
+  } else {
+    return detail::point_sheaf(network, options.layer);
+  }
+}
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> draw_sheaf(const Model& model, const Dataset& data,
+                                                               const DrawSheafOptions& options = {}) {
+  return draw_sheaf(model, data.graph, data.features, options);
+}
+
+/// The posterior's parameters of every incident pair: its mean, what the posterior itself names as its spread
+/// (spread_parameters, posterior/sheaf_posterior.hpp), and the edge weights.
+///
+/// \param threads  0: as many as the graph is worth
+/// \throws std::invalid_argument  as learned_sheaf()
+template <class Model>
+  requires has_sheaf_posterior<Model>
+[[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Graph& graph,
+                                                       const NodeFeatures& features, int threads = 0) {
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, threads));
+  network.begin({});
+  const CellularSheaf<Family> mean = detail::mean_sheaf(network);
+  PosteriorParameters r;
+  r.map_size = Family::map_size;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    const auto& map = mean.map(a);
+    for (Index i = 0; i < map.rows(); ++i) {
+      for (Index j = 0; j < map.cols(); ++j) r.location.push_back(map(i, j));
+    }
+  }
+  const auto& posterior = network.sheaf_source().posterior();
+  const EdgeBlocks<S> blocks(graph);
+  for (const ParameterRange& range : spread_parameters<typename Model::Posterior>) {
+    NamedMatrix& matrix = r.spread.emplace_back();
+    matrix.name = std::string(range.name);
+    matrix.columns = range.count;
+    matrix.values.resize(static_cast<std::size_t>(graph.arc_count() * range.count));
+    for (Index block = 0; block < blocks.block_count(); ++block) {
+      for (int side = 0; side < 2; ++side) {
+        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
+          const S* from = posterior.parameter(block, side) + range.first * blocks.width + lane;
+          double* to = matrix.values.data() + blocks.arcs(block, side)[lane] * range.count;
+          for (int k = 0; k < range.count; ++k) to[k] = static_cast<double>(from[k * blocks.width]);
+        }
+      }
+    }
+  }
+  for (Index e = 0; e < graph.edge_count(); ++e) r.edge_weights.push_back(mean.edge_weight(e));
+  return r;
+}
+template <class Model>
+  requires has_sheaf_posterior<Model>
+[[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Dataset& data, int threads = 0) {
+  return posterior_parameters(model, data.graph, data.features, threads);
+}
+
+}  // namespace sheafnn

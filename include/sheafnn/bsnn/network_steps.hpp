@@ -1,0 +1,94 @@
+/// \file
+/// NetworkSteps: the steps that the passes of a Network are made of, on its parts, and what a pass remembers between
+/// them.
+#pragma once
+
+#include "sheafnn/bsnn/network_parts.hpp"
+
+namespace sheafnn::detail {
+
+template <class Model>
+struct NetworkSteps : NetworkParts<Model> {
+  using Parts = NetworkParts<Model>;
+  using S = typename Model::Scalar;
+
+  NetworkSteps(const Model& model, const Graph& graph, const NodeFeatures& features, Execution on)
+      : Parts(model, graph, features), execution(on) {}
+
+  void set_pass(const ForwardPass<S>& of) {
+    pass = of;
+    nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
+  }
+  /// H = encoder(X), with the pass's dropouts. \param with_clean  also without them
+  void embed(bool with_clean) {
+    this->embedding.forward(execution, this->weights.encoder, this->weights.second, pass.of_features(),
+                            pass.of_hidden(), with_clean);
+  }
+  /// Q(F | H), for H = `from`.
+  void infer(const MatrixView<const S>& from) {
+    start = from;
+    this->source.infer(execution, this->source_weights(), start);
+  }
+  /// X_1.
+  [[nodiscard]] FeatureView<const S> start_features() const { return this->features_of(start); }
+
+  /// F^l: drawn from Q, or computed from x = X_l.
+  void build_sheaf(Index l, const FeatureView<const S>& x) {
+    this->source.build(execution, this->source_weights(), sheaf_input(l, x));
+  }
+  /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
+  [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
+    auto& layer = this->layers[static_cast<std::size_t>(l)];
+    const auto& layer_weights = this->weights.layers[static_cast<std::size_t>(l)];
+    const NodeSelection all(this->graph.node_count());
+    const NodeSelection& here = l + 1 < this->layer_count() ? all : nodes;
+    if (pass.training) {
+      layer.forward(execution, layer_weights, this->sheaf_of(l), x, pass.of_layer(l, sample), here);
+    } else {
+      layer.evaluate(execution, layer_weights, this->sheaf_of(l), x, here,
+                     l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0));
+    }
+    return layer.output();
+  }
+
+  /// From the derivative of X_{l+1} to that of X_l, in x_bar, of the layer's weights and of its sheaf's blocks.
+  void diffuse_backward(Index l, const FeatureView<const S>& bar) {
+    const std::size_t i = static_cast<std::size_t>(l);
+    const bool shares_sheaf =
+        l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
+    this->layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l), this->source.gradient(),
+                             shares_sheaf, bar, this->x_bar_view(), this->scratch(0), this->scratch(1),
+                             this->weights_bar.layers[i]);
+  }
+  /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
+  void sheaf_backward(Index l) {
+    const SheafInput<S> input = sheaf_input(l, start_features());
+    const double share = 1 / static_cast<double>(options.samples * this->sheaf_count());
+    if constexpr (Parts::is_sampled) {
+      if (!closed_form) kl += share * this->source.log_ratio(execution, input);
+    }
+    this->source.backward(execution, this->source_weights(), input, closed_form ? 0.0 : options.kl_weight * share,
+                          this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+  }
+
+  Execution execution;
+  ForwardPass<S> pass;
+  NodeSelection nodes;                                  ///< of the rows of outputs
+  MatrixView<const S> start;                            ///< H
+  Index sample = 0;                                     ///< that is drawn
+  MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
+  BackwardOptions options;
+  bool closed_form = true, first_sample = true;
+  double kl = 0;  ///< KL term of the backward pass
+
+ private:
+  [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
+    SheafInput<S> input{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.training};
+    if (!pass.noise.empty()) {
+      input.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
+    }
+    return input;
+  }
+};
+
+}  // namespace sheafnn::detail

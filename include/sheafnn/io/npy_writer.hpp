@@ -1,0 +1,80 @@
+/// \file
+/// Arrays in NumPy's .npy format, version 1, in memory.
+///
+/// Source: the format description in NumPy's documentation (numpy.lib.format).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/file.hpp"
+
+namespace sheafnn::io {
+
+namespace detail {
+
+/// Header and room for `size` bytes after it.
+[[nodiscard]] inline Bytes npy_with_header(const std::string& dtype, std::span<const Index> shape,
+                                           std::size_t size) {
+  std::string header = concat("{'descr': '", dtype, "', 'fortran_order': False, 'shape': (");
+  for (const Index extent : shape) header += concat(extent, ",");
+  header += "), }";
+  constexpr std::size_t fixed = 10;  // magic, version, length of the header
+  header.append((64 - (fixed + header.size() + 1) % 64) % 64, ' ');
+  header += '\n';
+  Bytes r = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+  r.reserve(fixed + header.size() + size);
+  append_little(r, static_cast<std::uint16_t>(header.size()));
+  r.insert(r.end(), header.begin(), header.end());
+  return r;
+}
+[[nodiscard]] constexpr char byte_order() { return std::endian::native == std::endian::big ? '>' : '<'; }
+
+}  // namespace detail
+
+/// A .npy file of T = float, double, std::int32_t or std::int64_t, in C order.
+///
+/// \param shape   at most 8 extents; none for a single number
+/// \param values  in row-major order
+/// \throws std::invalid_argument  a number of values that the shape does not have
+template <class T>
+[[nodiscard]] Bytes to_npy(std::span<const Index> shape, std::span<const T> values) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
+                std::is_same_v<T, std::int64_t>);
+  Index size = 1;
+  require(shape.size() <= 8, "shape.size", shape.size(), "at most 8 extents");
+  for (const Index extent : shape) {
+    require(extent >= 0, "shape", extent, "an extent must be at least 0");
+    size *= extent;
+  }
+  require(static_cast<Index>(values.size()) == size, "values", values.size(), concat("the shape has ", size));
+  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
+  Bytes r = detail::npy_with_header(concat(detail::byte_order(), kind, sizeof(T)), shape, values.size_bytes());
+  const std::size_t begin = r.size();
+  r.resize(begin + values.size_bytes());
+  if (!values.empty()) std::memcpy(r.data() + begin, values.data(), values.size_bytes());
+  return r;
+}
+
+/// A .npy file of one text (dtype U, no extents), which Python reads by str(array). ASCII only.
+///
+/// \throws std::invalid_argument  an empty text, or another character
+[[nodiscard]] inline Bytes to_npy(std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  require(!text.empty() && plain, "text", detail::printable(text), "must consist of printable ASCII characters");
+  Bytes r = detail::npy_with_header(concat("<U", text.size()), {}, 4 * text.size());
+  for (const char c : text) detail::append_little(r, static_cast<std::uint32_t>(c));
+  return r;
+}
+
+}  // namespace sheafnn::io

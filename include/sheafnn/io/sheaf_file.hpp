@@ -1,0 +1,89 @@
+/// \file
+/// Sheaves as .npz files, for other programs: numpy.load("sheaf.npz").
+///
+/// | key             | shape                      | what                                                              |
+/// | --------------- | -------------------------- | ----------------------------------------------------------------- |
+/// | family          | text                       | name of the family of maps                                        |
+/// | stalk_dimension | a number                   | D                                                                 |
+/// | node_count      | a number                   | n                                                                 |
+/// | edges           | m × 2                      | ends u < v, sorted                                                |
+/// | arcs            | 2m × 2                     | source u and target v of an arc, sorted; it stands for u ⊴ {u, v} |
+/// | maps            | 2m × D × D, 2m × D, 2m × 0 | matrix, diagonal or nothing (F = I) per arc, without edge weight  |
+/// | edge_weights    | m                          | w_e; the restriction map of an arc is w_e times its map           |
+///
+/// (maps are 2m × 1 where D = 1) and, of a posterior, its spread: 2m × columns under the name of each (NamedMatrix),
+/// one column as a vector 2m.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/npz_writer.hpp"
+#include "sheafnn/posterior/posterior_parameters.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+
+namespace sheafnn::io {
+
+/// Writes a sheaf: to a temporary file first, which then takes the place of `path`.
+///
+/// \param columns  further matrices with a row per arc, e.g. PosteriorParameters::spread
+/// \throws std::invalid_argument  a matrix of another length or a name that is taken, or more than 4 GiB in all
+/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
+template <RestrictionMapFamily Family, class Scalar>
+void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& sheaf,
+                 std::span<const NamedMatrix> columns = {}) {
+  const Graph& graph = sheaf.graph();
+  const Index n = graph.node_count(), m = graph.edge_count(), arc_count = graph.arc_count();
+  NpzWriter writer;
+  writer.add("family", Family::name);
+  const std::int64_t numbers[] = {Family::stalk_dimension, n};
+  writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers, 1));
+  writer.add<std::int64_t>("node_count", {}, std::span(numbers + 1, 1));
+  std::vector<std::int32_t> edges, arcs;
+  std::vector<Scalar> maps, weights;
+  for (const Edge& e : graph.edges()) edges.insert(edges.end(), {e.u, e.v});
+  for (Index a = 0; a < arc_count; ++a) {
+    arcs.insert(arcs.end(),
+                {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
+    if constexpr (Family::map_size > 0) {
+      const auto& map = sheaf.map(a);
+      for (Index i = 0; i < map.rows(); ++i) {
+        for (Index j = 0; j < map.cols(); ++j) maps.push_back(map(i, j));
+      }
+    }
+  }
+  for (Index e = 0; e < m; ++e) weights.push_back(sheaf.edge_weight(e));
+  writer.add<std::int32_t>("edges", {m, 2}, edges);
+  writer.add<std::int32_t>("arcs", {arc_count, 2}, arcs);
+  if constexpr (Family::map_size > 0 && is_dense_block<typename Family::template Map<Scalar>>) {
+    writer.add<Scalar>("maps", {arc_count, Family::stalk_dimension, Family::stalk_dimension}, maps);
+  } else {
+    writer.add<Scalar>("maps", {arc_count, Family::map_size}, maps);
+  }
+  writer.add<Scalar>("edge_weights", {m}, weights);
+  for (const NamedMatrix& matrix : columns) {
+    require(matrix.columns >= 1 && static_cast<Index>(matrix.values.size()) == arc_count * matrix.columns,
+            concat("values of ", matrix.name), matrix.values.size(),
+            concat("expected ", matrix.columns, " for each of ", arc_count, " arcs"));
+    if (matrix.columns == 1) {
+      writer.add<double>(matrix.name, {arc_count}, matrix.values);
+    } else {
+      writer.add<double>(matrix.name, {arc_count, matrix.columns}, matrix.values);
+    }
+  }
+  writer.write(path);
+}
+
+/// A posterior: its mean as the sheaf, and its spread.
+template <RestrictionMapFamily Family, class Scalar>
+void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& mean,
+                 const PosteriorParameters& posterior) {
+  write_sheaf(path, mean, std::span<const NamedMatrix>(posterior.spread));
+}
+
+}  // namespace sheafnn::io

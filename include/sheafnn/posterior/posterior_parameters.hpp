@@ -1,0 +1,40 @@
+/// \file
+/// PosteriorParameters: the posterior of a sheaf as plain arrays, one row per incident pair.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// A matrix with a name, rows × columns numbers row by row.
+struct NamedMatrix {
+  std::string name;
+  Index columns = 1;
+  std::vector<double> values;
+};
+
+/// Row a belongs to the arc a = (u→v) of a graph with m edges, that is to the incident pair u ⊴ {u, v}; arcs are
+/// sorted by source, then target, as in Graph.
+struct PosteriorParameters {
+  Index map_size = 0;            ///< numbers per map, as the family stores it: D² (row by row) or D (a diagonal)
+  std::vector<double> location;  ///< 2m × map_size, the means
+  std::vector<NamedMatrix> spread;   ///< 2m × columns each; which ones is up to the posterior
+  std::vector<double> edge_weights;  ///< m, by edge; 1 where the model has none
+
+  /// \throws std::invalid_argument  the posterior has no parameters of that name
+  [[nodiscard]] const NamedMatrix& find(std::string_view name) const {
+    std::string names;
+    for (const NamedMatrix& matrix : spread) {
+      if (matrix.name == name) return matrix;
+      names += concat(names.empty() ? "" : ", ", matrix.name);
+    }
+    throw_invalid_argument("name", name, concat("this posterior has ", names));
+  }
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# usage: check_errors.sh [COMPILER]
+# Programs that must not compile, and what the compiler says of them: the concept that is not fulfilled in the first
+# error or the note behind it, and at most 15 errors, warnings and notes in all. CPPFLAGS says where Eigen is.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+compiler=${1:-g++}
+read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# usage: refuse NAME CONCEPT: the program on stdin must not compile; CONCEPT is the one it does not fulfil.
+refuse() {
+  local name=$1 concept=$2 messages
+  { echo '#include <sheafnn/bsnn.hpp>'; cat; } > "$work/program.cpp"
+  if timeout 60 "$compiler" -std=c++20 -fsyntax-only "-I$root/include" "${include_flags[@]}" "$work/program.cpp" \
+    > "$work/output" 2>&1; then
+    echo "$name compiles"
+    failed=1
+    return
+  fi
+  messages=$(grep -E '(error|warning|note): |required (from|for)' "$work/output" || true)
+  if ! head -n 2 <<< "$messages" | grep -qw "$concept"; then
+    printf '%s: the first error does not name %s:\n%s\n' "$name" "$concept" "$(head -n 5 <<< "$messages")"
+    failed=1
+  elif [ "$(wc -l <<< "$messages")" -gt 15 ]; then
+    printf '%s: %s messages:\n%s\n' "$name" "$(wc -l <<< "$messages")" "$messages"
+    failed=1
+  fi
+}
+
+refuse "SpecialOrthogonal<99>" StalkDimension <<< 'sheafnn::SpecialOrthogonal<99> family;'
+refuse "Diagonal<0>" StalkDimension <<< 'sheafnn::Diagonal<0> family;'
+refuse "Bsnn<GeneralLinear<9>>" StalkDimension <<< 'sheafnn::Bsnn<sheafnn::GeneralLinear<9>> model({});'
+refuse "a posterior that is only a name" SheafSource << 'END'
+struct MatrixLangevin {
+  static constexpr std::string_view name = "matrix-langevin";
+};
+using Model = sheafnn::SheafModel<sheafnn::SpecialOrthogonal<3>, MatrixLangevin>;
+int main() { Model model({.features = 34, .classes = 2}); }
+END
+refuse "a posterior without sample_backward" SheafSource << 'END'
+struct Half : sheafnn::NormalPosterior<sheafnn::Diagonal<2>> {
+  void sample_backward() const {}
+};
+sheafnn::SheafModel<sheafnn::Diagonal<2>, Half> model({.features = 34, .classes = 2});
+END
+refuse "a family without a chart" RestrictionMapFamily << 'END'
+struct Symmetric : sheafnn::DenseMaps<3> {
+  static constexpr std::string_view name = "symmetric";
+  static constexpr int coordinate_count = 6;
+};
+sheafnn::Nsd<Symmetric> model({.features = 34, .classes = 2});
+END
+[ "$failed" -eq 0 ] && echo "6 programs are refused as they should be"
+exit "$failed"

@@ -1,0 +1,100 @@
+/// \file
+/// Conformal maps and their posterior: a Cayley distribution of rotations times a log-normal scale.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "posterior_checks.hpp"
+#include "sheafnn/posterior/default_posterior.hpp"
+
+namespace {
+
+using namespace posterior_checks;
+using sheafnn::Conformal;
+using sheafnn::PointMap;
+
+template <int D>
+using Posterior = sheafnn::ConformalPosterior<Conformal<D>>;
+
+template <int D>
+void check_conformal() {
+  for_parametrisations<D>([](RotationParametrisation parametrisation) {
+    CAPTURE(to_string(parametrisation));
+    check_packs(Posterior<D>{parametrisation});
+    check_packs(PointMap<Conformal<D>>{parametrisation});
+    for (const double scale : {0.3, 2.5}) {
+      check_derivatives(Posterior<D>{parametrisation}, scale);
+      check_derivatives(PointMap<Conformal<D>>{parametrisation}, scale);
+    }
+  });
+  check_monte_carlo(Posterior<D>());
+}
+
+}  // namespace
+
+TEST_CASE("conformal posterior: sizes, activations, the scalar part of KL") {
+  using Q = Posterior<3>;
+  CHECK(Q::mean_size == 4);
+  CHECK(Q::spread_size == 2);
+  CHECK(Posterior<1>::mean_size == 1);
+  const double raw[] = {0.1, -0.2, 0.3, 0.5, 0.7, -0.4};
+  double parameters[Q::parameter_size], rotation[Q::Rotations::parameter_size];
+  Q().activate(raw, parameters);
+  const double rotation_raw[] = {0.1, -0.2, 0.3, 0.7};
+  Q::Rotations().activate(rotation_raw, rotation);
+  for (int k = 0; k < Q::Rotations::parameter_size; ++k) CHECK(parameters[k] == rotation[k]);
+  const double mu = std::tanh(0.5), sigma = std::exp(-0.4);
+  CHECK(std::abs(parameters[Q::mu] - mu) <= 4 * rotation_checks::epsilon);
+  CHECK(std::abs(parameters[Q::sigma] - sigma) <= 4 * rotation_checks::epsilon);
+  CHECK(parameters[Q::log_sigma] == -0.4);
+  const double kl =
+      Q::Rotations().kl(static_cast<const double*>(rotation)) + 0.5 * (mu * mu + sigma * sigma - 1) + 0.4;
+  CHECK(std::abs(Q().kl(static_cast<const double*>(parameters)) - kl) <= 16 * rotation_checks::epsilon * kl);
+  // The mean map is that of the deterministic model.
+  sheafnn::SquareMatrix<double, 3> mean, point;
+  Q().mean(static_cast<const double*>(parameters), mean);
+  PointMap<Conformal<3>>().map(raw, point);
+  CHECK((mean - point).cwiseAbs().maxCoeff() <= 4 * rotation_checks::epsilon);
+}
+
+TEST_CASE("a conformal sample is e^(μ + σε) times the rotation that the Cayley posterior draws") {
+  using Q = Posterior<3>;
+  const Doubles raw = numbers(700, raw_numbers<Q>);
+  double parameters[Q::parameter_size], noise[Q::noise_size];
+  Q().activate(raw.data(), parameters);
+  Q().draw_noise(Stream{7, sheafnn::Purpose::sheaf_noise}, 3u, noise);
+  sheafnn::SquareMatrix<double, 3> map, rotation;
+  Q().sample(static_cast<const double*>(parameters), static_cast<const double*>(noise), map);
+  Q::Rotations().sample(static_cast<const double*>(parameters), static_cast<const double*>(noise), rotation);
+  const double scale = std::exp(parameters[Q::mu] + parameters[Q::sigma] * noise[9]);
+  CHECK((map - scale * rotation).cwiseAbs().maxCoeff() <= 4 * rotation_checks::epsilon * scale);
+  CHECK(std::abs(Conformal<3>::gram(map)(0) - scale * scale) <= 32 * rotation_checks::epsilon * scale * scale);
+  for (int k = 0; k < 9; ++k) CHECK(sheafnn::noise_index<Q>(k) == (k % 3) * 3 + k / 3);
+  CHECK(sheafnn::noise_index<Q>(9) == 9);
+}
+
+TEST_CASE("conformal maps and posteriors, D = 1 and 2") {
+  check_conformal<1>();
+  check_conformal<2>();
+}
+TEST_CASE("conformal maps and posteriors, D = 3") { check_conformal<3>(); }
+TEST_CASE("conformal maps and posteriors, D = 4") { check_conformal<4>(); }
+
+TEST_CASE("conformal posterior: raw outputs of ±30 stay finite") {
+  const auto check = []<class T, int D>(T, std::integral_constant<int, D>) {
+    for_parametrisations<D>([](RotationParametrisation parametrisation) {
+      CAPTURE(to_string(parametrisation));
+      check_extremes<T>(Posterior<D>{parametrisation}, [](const Doubles& parameters, double spread) {
+        CHECK(parameters.back() == doctest::Approx(spread > 0 ? 1 : spread).epsilon(1e-6));
+        const double kappa = parameters[D * D];
+        CHECK(kappa >= 0.025 / 1.975 - 1e-6);
+        CHECK(kappa <= 0.975 / 1.025 + 1e-6);
+      });
+      check_extremes<T>(PointMap<Conformal<D>>{parametrisation});
+    });
+  };
+  check(0.0f, std::integral_constant<int, 1>());
+  check(0.0, std::integral_constant<int, 2>());
+  check(Pack<float, 16>(), std::integral_constant<int, 3>());
+  check(Pack<double, 8>(), std::integral_constant<int, 4>());
+}
