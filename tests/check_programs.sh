@@ -104,6 +104,9 @@ kappa = numpy.load("bsnn.npz")["kappa"]
 assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
 PYTHON
 fi
+"$bin/learned_sheaf" learned.npz > learned.txt || fail "learned_sheaf"
+[ "$(grep -cE '^(before training|after training|a sample) ' learned.txt)" -eq 3 ] || fail "learned_sheaf lacks a sheaf"
+grep -qa 'kappa\.npy' learned.npz || fail "learned_sheaf wrote no posterior"
 "$bin/separation" > separation.txt || fail "separation"
 "$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
 [ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
