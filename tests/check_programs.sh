@@ -110,6 +110,9 @@ kappa = numpy.load("bsnn.npz")["kappa"]
 assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
 PYTHON
 fi
+"$bin/learned_sheaf" learned.npz > learned.txt || fail "learned_sheaf"
+[ "$(grep -cE '^(before training|after training|a sample) ' learned.txt)" -eq 3 ] || fail "learned_sheaf lacks a sheaf"
+grep -qa 'kappa\.npy' learned.npz || fail "learned_sheaf wrote no posterior"
 "$bin/separation" > separation.txt || fail "separation"
 # Each class has half of the members: what is learned is well above 50%.
 for program in own_family own_posterior; do

@@ -14,6 +14,7 @@
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -156,7 +157,9 @@ void check_model() {
   std::vector<typename Model::Scalar> noise;
   if constexpr (sheafnn::has_sheaf_posterior<Model>) {
     constexpr int D = Family::stalk_dimension;
-    constexpr bool rotations = requires { Family::coordinate_range(sheafnn::RotationParametrisation::euler, 0); };
+    constexpr bool rotations = Model::Posterior::noise_size >= D * D && requires {
+      Family::coordinate_range(sheafnn::RotationParametrisation::euler, 0);
+    };
     for (Index a = 0; a < task.graph.arc_count(); ++a) {
       for (int k = 0; k < Model::Posterior::noise_size; ++k) {
         noise.push_back(rotations && k < D * D && k / D == k % D ? 1 : 0);
@@ -262,6 +265,8 @@ TEST_CASE("learned sheaves of Bayesian models") {
   check_model<Bsnn<Conformal<2>, double>>();
   check_model<Bsnn<SpecialOrthogonal<3>>>();
   check_model<Bsnn<Conformal<3>>>();
+  using TangentNormal = sheafnn::TangentNormalPosterior<SpecialOrthogonal<3>>;
+  check_model<sheafnn::SheafModel<SpecialOrthogonal<3>, TangentNormal, double>>();
 }
 
 TEST_CASE("learned sheaves of deterministic models") {
@@ -354,6 +359,13 @@ TEST_CASE("posteriors say which parameters are read out") {
   for (std::size_t a = 0; a < q.spread[1].values.size(); ++a)
     CHECK(q.spread[1].values[a] == q.location[2 * a + 1]);
   check_refused([&] { return q.find("kappa").columns; }, "log_sigma, mu_1");
+
+  using TangentNormal = sheafnn::TangentNormalPosterior<SpecialOrthogonal<3>>;
+  const auto t =
+      sheafnn::posterior_parameters(tiny_model<sheafnn::SheafModel<SpecialOrthogonal<3>, TangentNormal, double>>(),
+                                    task.graph, task.sparse);
+  REQUIRE(t.find("sigma").columns == 3);
+  for (const double sigma : t.find("sigma").values) CHECK((sigma > 0 && sigma < TangentNormal::largest_sigma));
 
   constexpr auto all = sheafnn::spread_parameters<Silent>;
   static_assert(all.size() == 1 && all[0].name == "parameters" && all[0].first == 0 && all[0].count == 5);
