@@ -4,6 +4,7 @@
 #include <sheafnn/batch/gradient_sums.hpp>
 #include <sheafnn/batch/input.hpp>
 #include <sheafnn/batch/optimiser.hpp>
+#include <sheafnn/posterior/default_posterior.hpp>
 
 #include "gpu/kernels.hpp"
 #include "support/epoch_graphs.hpp"
@@ -79,7 +80,7 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
   };
   sums(RowProducts<float>{activated.data(), f, f, 0, out.data(), f, f, 0, {n * D}, false, nullptr, 0}, 2 * all);
   sums(CoordinateProducts<float>{activated.data(), out.data(), 0, D, f, nodes, false, nullptr, 0}, 2 * all);
-  constexpr Index q = sheafnn::Posterior<sheafnn::SpecialOrthogonal<3>>::mean_size + 2;
+  constexpr Index q = sheafnn::DefaultPosterior<sheafnn::SpecialOrthogonal<3>>::mean_size + 2;
   const FloatArray projection_bar = random_array(executor, n * 2 * q);
   sums(FirstLayerProducts<float>{activated.data(), projection_bar.data(), h, q, nodes, nullptr, 0},
        all + 8 * static_cast<double>(n * q));

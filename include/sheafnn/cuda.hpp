@@ -40,15 +40,12 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
 }
 
 /// The same with a loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar> TrainResult train(Model& model, const Graph& graph,
-                                                                    const NodeFeatures& features,
-                                                                    const LossType& loss, const Split& split,
-                                                                    const TrainOptions& options = {},
-                                                                    int device = 0) {
-    DeviceExecutor executor(device);
-    return batch::train(executor, model, graph, features, loss, split, options);
-  }
+template <class Model, Loss<typename Model::Scalar> LossType>
+TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+                  const Split& split, const TrainOptions& options = {}, int device = 0) {
+  DeviceExecutor executor(device);
+  return batch::train(executor, model, graph, features, loss, split, options);
+}
 
 /// Many trainings of one architecture side by side on a GPU.
 ///
@@ -60,13 +57,12 @@ std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<M
 }
 
 /// The same with a loss for all of them: a Classification.
-template <class Model, class LossType>
-  requires Loss<LossType, typename Model::Scalar> std::vector<Outcome> train_batch(
-      const Graph& graph, const NodeFeatures& features, const LossType& loss,
-      std::span<const Training<Model>> trainings, int device = 0) {
-    DeviceExecutor executor(device);
-    return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
-  }
+template <class Model, Loss<typename Model::Scalar> LossType>
+std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
+                                 std::span<const Training<Model>> trainings, int device = 0) {
+  DeviceExecutor executor(device);
+  return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
+}
 
 /// sheafnn::predict on a GPU.
 template <class Model>

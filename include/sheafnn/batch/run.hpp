@@ -105,7 +105,7 @@ template <class Model>
 struct BatchSize {
   Index runs = 1;
   Index training_copies = 1;  ///< sheaves drawn in a training step
-  Index copies = 1;           ///< at most; at least training_copies
+  Index copies = 1;           ///< largest number of copies of a pass, at least training_copies
 
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
