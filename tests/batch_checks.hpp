@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "map_kind.hpp"
+#include "shared_networks.hpp"
 #include "sheafnn/batch/network.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 
 namespace test {

@@ -30,6 +30,7 @@ void count_allocation() { ++allocations; }
 #include <vector>
 
 #include "map_kind.hpp"
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/version.hpp"
 #include "temporary_folder.hpp"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/layers/diffusion.hpp"

@@ -11,6 +11,7 @@
 
 #include "map_kind.hpp"
 #include "reference_network.hpp"
+#include "shared_networks.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/rotation/haar.hpp"

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/karate.hpp"

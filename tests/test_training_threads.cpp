@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 

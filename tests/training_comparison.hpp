@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shared_networks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/prediction.hpp"
 #include "sheafnn/batch/trainer.hpp"

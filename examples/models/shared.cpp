@@ -1,3 +1,3 @@
-// What shared.hpp declares.
-#define PROGRAMS_DEFINE_SHARED
 #include "models/shared.hpp"
+
+SHEAFNN_SHARED_BY_MODELS(template, float)

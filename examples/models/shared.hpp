@@ -1,22 +1,58 @@
 /// \file
-/// The parts of the networks that do not depend on the family of maps, compiled once for all models (in
-/// shared.cpp).
+/// The parts of the networks that do not depend on the family of maps, compiled once for all models (in shared.cpp)
+/// instead of once for each. A program that compiles many models can do the same.
 #pragma once
 
+#include <sheafnn/bsnn/losses.hpp>
+#include <sheafnn/bsnn/model_layout.hpp>
+#include <sheafnn/bsnn/model_parameters.hpp>
+#include <sheafnn/layers/diffusion.hpp>
+#include <sheafnn/layers/dropout_layer.hpp>
+#include <sheafnn/layers/edge_blocks.hpp>
 #include <sheafnn/layers/encoder.hpp>
+#include <sheafnn/layers/feature_mixing.hpp>
+#include <sheafnn/layers/node_embedding.hpp>
+#include <sheafnn/layers/output_layer.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
+#include <sheafnn/nn/adam.hpp>
 #include <sheafnn/nn/dense.hpp>
+#include <sheafnn/nn/parameters.hpp>
+#include <sheafnn/nn/softmax.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 
-#if !defined(PROGRAMS_DEFINE_SHARED)
-#define PROGRAMS_SHARED extern template
-#else
-#define PROGRAMS_SHARED template
-#endif
-PROGRAMS_SHARED class sheafnn::SheafLearner<float>;
-PROGRAMS_SHARED class sheafnn::Encoder<float>;
-PROGRAMS_SHARED class sheafnn::SparseInput<float>;
-PROGRAMS_SHARED void sheafnn::multiply_dense<float>(Execution, Index, Index, Index, const StridedMatrix<float>&,
-                                                    const float*, Index, float*, Index, bool);
-PROGRAMS_SHARED void sheafnn::add_column_sums<float>(Index, Index, const float*, Index, float*);
-#undef PROGRAMS_SHARED
+/// \param declare_or_define  `extern template` or `template`
+/// \param S                  float or double
+#define SHEAFNN_SHARED_BY_MODELS(declare_or_define, S)                                                           \
+  declare_or_define class sheafnn::ParameterSet<S>;                                                              \
+  declare_or_define struct sheafnn::NetworkWeights<S>;                                                           \
+  declare_or_define struct sheafnn::NetworkWeights<const S>;                                                     \
+  declare_or_define sheafnn::ModelLayout sheafnn::detail::lay_out(const ModelOptions&, const ParameterShape&,    \
+                                                                  ParameterSet<S>&);                             \
+  declare_or_define void sheafnn::detail::initialise(const ModelOptions&, const ParameterShape&,                 \
+                                                     const ModelLayout&, std::uint64_t, ParameterSet<S>&);       \
+  declare_or_define struct sheafnn::Adam<S>;                                                                     \
+  declare_or_define class sheafnn::SparseInput<S>;                                                               \
+  declare_or_define class sheafnn::Encoder<S>;                                                                   \
+  declare_or_define class sheafnn::NodeEmbedding<S>;                                                             \
+  declare_or_define class sheafnn::EdgeBlocks<S>;                                                                \
+  declare_or_define class sheafnn::SheafLearner<S>;                                                              \
+  declare_or_define class sheafnn::DropoutLayer<S>;                                                              \
+  declare_or_define class sheafnn::FeatureMixing<S>;                                                             \
+  declare_or_define struct sheafnn::DiffusionShape<S>;                                                           \
+  declare_or_define class sheafnn::OutputLayer<S>;                                                               \
+  declare_or_define void sheafnn::multiply_block(Index, Index, Index, const StridedMatrix<S>&, const S*, Index,  \
+                                                 S*, Index, bool);                                               \
+  declare_or_define void sheafnn::multiply_dense(Execution, Index, Index, Index, const StridedMatrix<S>&,        \
+                                                 const S*, Index, S*, Index, bool);                              \
+  declare_or_define void sheafnn::add_column_sums(Index, Index, const S*, Index, S*);                            \
+  declare_or_define void sheafnn::log_softmax_rows(Execution, Index, Index, S*, Index);                          \
+  declare_or_define void sheafnn::add_probabilities(Execution, const NodeSelection&, Index, const S*, Index,     \
+                                                    double*);                                                    \
+  declare_or_define double sheafnn::Classification::value_and_derivative(Execution, const MatrixView<S>&,        \
+                                                                         const NodeSelection&,                   \
+                                                                         std::span<const std::int32_t>, double,  \
+                                                                         const MatrixView<S>&) const;            \
+  declare_or_define void sheafnn::Classification::predict(Execution, const MatrixView<S>&, const NodeSelection&, \
+                                                          const MatrixView<double>&) const;
+
+SHEAFNN_SHARED_BY_MODELS(extern template, float)

@@ -144,33 +144,11 @@ class Classification {
   /// Turns `outputs` into log-probabilities.
   template <class S>
   double value_and_derivative(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
-    log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
-    double sum = 0, total = 0;
-    detail::for_known(*this, rows, nodes, [&](Index u, Index row) {
-      sum -= weight(u) * static_cast<double>(outputs(row, label(u)));
-      total += weight(u);
-    });
-    if (static_cast<Index>(nodes.size()) < rows.count()) detail::fill_zero(bar);
-    detail::for_rows(rows, nodes, [&](Index u, Index row) {
-      const S factor = known(u) ? static_cast<S>(share * weight(u) / total) : S(0);
-      const S* log_p = outputs.data() + row * outputs.stride();
-      S* out = bar.data() + row * bar.stride();
-      for_tiles<S>(0, outputs.columns(), [&]<class T>(Index c) {
-        using std::exp;
-        store(out + c, T(factor) * exp(load<T>(log_p + c)));
-      });
-      if (known(u)) out[label(u)] -= factor;
-    });
-    return sum / total;
-  }
+                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const;
   /// Probabilities.
   template <class S>
   void predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-               const MatrixView<double>& predictions) const {
-    log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
-    add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
-  }
+               const MatrixView<double>& predictions) const;
   /// Mean negative log-likelihood and accuracy.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
@@ -201,6 +179,37 @@ class Classification {
   std::span<const std::int32_t> labels_;
   std::span<const double> class_weights_;
 };
+
+template <class S>
+double Classification::value_and_derivative(Execution execution, const MatrixView<S>& outputs,
+                                            const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                            double share, const MatrixView<S>& bar) const {
+  log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+  double sum = 0, total = 0;
+  detail::for_known(*this, rows, nodes, [&](Index u, Index row) {
+    sum -= weight(u) * static_cast<double>(outputs(row, label(u)));
+    total += weight(u);
+  });
+  if (static_cast<Index>(nodes.size()) < rows.count()) detail::fill_zero(bar);
+  detail::for_rows(rows, nodes, [&](Index u, Index row) {
+    const S factor = known(u) ? static_cast<S>(share * weight(u) / total) : S(0);
+    const S* log_p = outputs.data() + row * outputs.stride();
+    S* out = bar.data() + row * bar.stride();
+    for_tiles<S>(0, outputs.columns(), [&]<class T>(Index c) {
+      using std::exp;
+      store(out + c, T(factor) * exp(load<T>(log_p + c)));
+    });
+    if (known(u)) out[label(u)] -= factor;
+  });
+  return sum / total;
+}
+
+template <class S>
+void Classification::predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                             const MatrixView<double>& predictions) const {
+  log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+  add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
+}
 
 /// Any number of classes per node: the mean binary cross-entropy of sigmoid(outputs) over the known entries.
 class Multilabel {

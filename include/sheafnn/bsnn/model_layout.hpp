@@ -55,36 +55,39 @@ struct NetworkWeights {
   std::vector<DiffusionWeights<T>> layers;
 
   /// Views of `array`, which is laid out like the parameters.
-  void bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array) {
-    const auto matrix = [&](ParameterId id) -> MatrixView<T> {
-      if (id < 0) return {};
-      const ParameterInfo& info = parameters.info(id);
-      const Index rows = info.transposed ? info.size / info.shape.front() : info.shape.front();
-      return {array + info.offset, rows, info.size / rows};
-    };
-    const auto vector = [&](ParameterId id) -> std::span<T> {
-      if (id < 0) return {};
-      const ParameterInfo& info = parameters.info(id);
-      return {array + info.offset, static_cast<std::size_t>(info.size)};
-    };
-    encoder = {matrix(layout.encoder.weight), vector(layout.encoder.bias)};
-    second = {matrix(layout.second_weight), vector(layout.second_bias)};
-    sheaf_encoder = {matrix(layout.sheaf_encoder.weight), vector(layout.sheaf_encoder.bias)};
-    output = {matrix(layout.output_weight), vector(layout.output_bias)};
-    learners.resize(layout.learners.size());
-    for (std::size_t l = 0; l < learners.size(); ++l) {
-      const SheafLearnerLayout& from = layout.learners[l];
-      for (std::size_t k = 0; k < from.hidden.size(); ++k) learners[l].hidden[k] = matrix(from.hidden[k]);
-      learners[l].mean = matrix(from.mean_weight);
-      learners[l].spread = matrix(from.spread_weight);
-      learners[l].edge = matrix(from.edge_weight);
-    }
-    layers.resize(layout.layers.size());
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const DiffusionLayout& from = layout.layers[l];
-      layers[l] = {matrix(from.left), matrix(from.right), vector(from.epsilon)};
-    }
-  }
+  void bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array);
 };
+
+template <class T>
+void NetworkWeights<T>::bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array) {
+  const auto matrix = [&](ParameterId id) -> MatrixView<T> {
+    if (id < 0) return {};
+    const ParameterInfo& info = parameters.info(id);
+    const Index rows = info.transposed ? info.size / info.shape.front() : info.shape.front();
+    return {array + info.offset, rows, info.size / rows};
+  };
+  const auto vector = [&](ParameterId id) -> std::span<T> {
+    if (id < 0) return {};
+    const ParameterInfo& info = parameters.info(id);
+    return {array + info.offset, static_cast<std::size_t>(info.size)};
+  };
+  encoder = {matrix(layout.encoder.weight), vector(layout.encoder.bias)};
+  second = {matrix(layout.second_weight), vector(layout.second_bias)};
+  sheaf_encoder = {matrix(layout.sheaf_encoder.weight), vector(layout.sheaf_encoder.bias)};
+  output = {matrix(layout.output_weight), vector(layout.output_bias)};
+  learners.resize(layout.learners.size());
+  for (std::size_t l = 0; l < learners.size(); ++l) {
+    const SheafLearnerLayout& from = layout.learners[l];
+    for (std::size_t k = 0; k < from.hidden.size(); ++k) learners[l].hidden[k] = matrix(from.hidden[k]);
+    learners[l].mean = matrix(from.mean_weight);
+    learners[l].spread = matrix(from.spread_weight);
+    learners[l].edge = matrix(from.edge_weight);
+  }
+  layers.resize(layout.layers.size());
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const DiffusionLayout& from = layout.layers[l];
+    layers[l] = {matrix(from.left), matrix(from.right), vector(from.epsilon)};
+  }
+}
 
 }  // namespace sheafnn

@@ -57,33 +57,10 @@ class TrainingRun {
   using S = typename Model::Scalar;
 
   TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
-              const Split& split, const TrainOptions& options)
-      : parameters_(model.parameters()),
-        loss_(loss),
-        split_(split),
-        options_(options),
-        outputs_(model.options().classes),
-        schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
-        adam_(parameters_.size(), options.learning_rate),
-        first_values_(parameters_.values()),
-        best_values_(parameters_.values()),
-        predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
-        best_predictions_(predictions_) {
-    constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
-    result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
-    std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
-               std::back_inserter(evaluated_));
-  }
+              const Split& split, const TrainOptions& options);
 
   /// Whatever goes wrong, the model is left as it was.
-  TrainResult run() {
-    try {
-      return trained();
-    } catch (...) {
-      std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
-      throw;
-    }
-  }
+  TrainResult run();
   /// Mean predictions of the best epoch, n × C; of validation and test nodes.
   [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
 
@@ -218,5 +195,35 @@ class TrainingRun {
   double best_score_ = std::numeric_limits<double>::infinity();
   double callback_seconds_ = 0;
 };
+
+template <class Model, class LossType>
+TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
+                                          const LossType& loss, const Split& split, const TrainOptions& options)
+    : parameters_(model.parameters()),
+      loss_(loss),
+      split_(split),
+      options_(options),
+      outputs_(model.options().classes),
+      schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
+      adam_(parameters_.size(), options.learning_rate),
+      first_values_(parameters_.values()),
+      best_values_(parameters_.values()),
+      predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
+      best_predictions_(predictions_) {
+  constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
+  result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
+  std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
+             std::back_inserter(evaluated_));
+}
+
+template <class Model, class LossType>
+TrainResult TrainingRun<Model, LossType>::run() {
+  try {
+    return trained();
+  } catch (...) {
+    std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
+    throw;
+  }
+}
 
 }  // namespace sheafnn::detail

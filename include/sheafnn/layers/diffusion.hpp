@@ -25,18 +25,7 @@ namespace sheafnn {
 template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
-  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count)
-      : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
-        coordinates(stalk + filters),
-        channels(channel_count),
-        inverse_root(graph.node_count()) {
-    int next = 0;
-    if (lp) filter_sign[next++] = S(1);
-    if (hp) filter_sign[next++] = S(-1);
-    for (Index u = 0; u < graph.node_count(); ++u) {
-      inverse_root[u] = S(1) / std::sqrt(static_cast<S>(graph.degree(u)) + S(1));
-    }
-  }
+  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count);
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
   Index filters = 0;                ///< number of fixed filters
@@ -45,6 +34,20 @@ struct DiffusionShape {
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
   Buffer<S> inverse_root;           ///< (deg u + 1)^{-1/2}
 };
+
+template <class S>
+DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count)
+    : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
+      coordinates(stalk + filters),
+      channels(channel_count),
+      inverse_root(graph.node_count()) {
+  int next = 0;
+  if (lp) filter_sign[next++] = S(1);
+  if (hp) filter_sign[next++] = S(-1);
+  for (Index u = 0; u < graph.node_count(); ++u) {
+    inverse_root[u] = S(1) / std::sqrt(static_cast<S>(graph.degree(u)) + S(1));
+  }
+}
 
 namespace detail {
 

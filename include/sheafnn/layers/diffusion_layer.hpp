@@ -33,15 +33,7 @@ class DiffusionLayer {
  public:
   DiffusionLayer() = default;
   /// `graph` and `diffusion` must outlive the layer.
-  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options = {})
-      : graph_(&graph),
-        diffusion_(&diffusion),
-        options_(options),
-        mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
-        scaled_(graph.node_count() * diffusion.row()),
-        diffused_(scaled_.size()),
-        output_(scaled_.size()),
-        partial_(mixing_.chunks().count * max_coordinates) {}
+  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options = {});
 
   /// X' at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
@@ -55,30 +47,14 @@ class DiffusionLayer {
   ///
   /// \throws std::invalid_argument  features or weights of another shape
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes) {
-    check(weights, x);
-    input_ = x.data();
-    nodes_ = nodes;
-    mix_and_scale(execution, weights, sheaf, x.data(), dropout, true, scaled_.data());
-    diffuse_and_activate(execution, weights, sheaf, x.data(), scaled_.data(), true);
-  }
+               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes);
 
   /// Computes output() without dropout, and nothing that only backward() needs.
   ///
   /// \param w  a buffer of the shape of x, overwritten
   void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed,
-                const FeatureView<S>& w) {
-    check(weights, x);
-    nodes_ = nodes;
-    if (mixed == MixedFeatures::reuse) {
-      scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
-    } else {
-      const bool keep = mixed == MixedFeatures::compute_and_keep;
-      mix_and_scale(execution, weights, sheaf, x.data(), Dropout{}, keep, w.data());
-    }
-    diffuse_and_activate(execution, weights, sheaf, x.data(), w.data(), false);
-  }
+                const FeatureView<S>& w);
 
   /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
   /// sheaf's blocks.
@@ -90,19 +66,7 @@ class DiffusionLayer {
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                 const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& y_bar,
-                const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar) {
-    require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
-    require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
-    check_weights(weights_bar);
-    S gain[max_coordinates];
-    gains(weights, gain);
-    backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
-                        accumulate, weights_bar);
-    apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
-                                     {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
-                                     sheaf_gradient, accumulate);
-    mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
-  }
+                const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar);
 
  private:
   template <class T>
@@ -234,5 +198,64 @@ class DiffusionLayer {
   const S* input_ = nullptr;
   NodeSelection nodes_;  ///< at which forward() computed output()
 };
+
+template <RestrictionMapFamily Family, class S>
+DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
+                                          const DiffusionOptions& options)
+    : graph_(&graph),
+      diffusion_(&diffusion),
+      options_(options),
+      mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+      scaled_(graph.node_count() * diffusion.row()),
+      diffused_(scaled_.size()),
+      output_(scaled_.size()),
+      partial_(mixing_.chunks().count * max_coordinates) {}
+
+template <RestrictionMapFamily Family, class S>
+void DiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
+                                        const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
+                                        const Dropout& dropout, const NodeSelection& nodes) {
+  check(weights, x);
+  input_ = x.data();
+  nodes_ = nodes;
+  mix_and_scale(execution, weights, sheaf, x.data(), dropout, true, scaled_.data());
+  diffuse_and_activate(execution, weights, sheaf, x.data(), scaled_.data(), true);
+}
+
+template <RestrictionMapFamily Family, class S>
+void DiffusionLayer<Family, S>::evaluate(Execution execution, const DiffusionWeights<const S>& weights,
+                                         const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
+                                         const NodeSelection& nodes, MixedFeatures mixed,
+                                         const FeatureView<S>& w) {
+  check(weights, x);
+  nodes_ = nodes;
+  if (mixed == MixedFeatures::reuse) {
+    scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
+  } else {
+    const bool keep = mixed == MixedFeatures::compute_and_keep;
+    mix_and_scale(execution, weights, sheaf, x.data(), Dropout{}, keep, w.data());
+  }
+  diffuse_and_activate(execution, weights, sheaf, x.data(), w.data(), false);
+}
+
+template <RestrictionMapFamily Family, class S>
+void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
+                                         const SheafBlocks<Family, S>& sheaf,
+                                         SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                                         const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
+                                         const FeatureView<S>& y_bar, const FeatureView<S>& r_bar,
+                                         const DiffusionWeights<S>& weights_bar) {
+  require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
+  require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
+  check_weights(weights_bar);
+  S gain[max_coordinates];
+  gains(weights, gain);
+  backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
+                      accumulate, weights_bar);
+  apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
+                                   {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(), sheaf_gradient,
+                                   accumulate);
+  mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
+}
 
 }  // namespace sheafnn

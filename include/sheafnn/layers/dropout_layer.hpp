@@ -19,17 +19,7 @@ class DropoutLayer {
   /// Computes output() from x, which must not change until backward().
   ///
   /// \throws std::invalid_argument  x of another shape
-  void forward(Execution execution, const MatrixView<const S>& x, const Dropout& dropout) {
-    require_array(x, rows_, columns_, "x");
-    dropped_ = dropout.active();
-    output_ = x;
-    if (!dropped_) return;
-    if (kept_.empty()) kept_.resize(rows_ * columns_);
-    scale_ = dropout.scale();
-    mask_.draw(execution, dropout);
-    apply_dropout(execution, kept_.size(), x.data(), mask_.bits(), scale_, kept_.data());
-    output_ = {kept_.data(), rows_, columns_};
-  }
+  void forward(Execution execution, const MatrixView<const S>& x, const Dropout& dropout);
   /// x itself while nothing is dropped.
   [[nodiscard]] const MatrixView<const S>& output() const noexcept { return output_; }
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
@@ -37,11 +27,7 @@ class DropoutLayer {
   /// x_bar += the derivative of x, from that of output(), where they differ.
   ///
   /// \throws std::invalid_argument  views of another shape
-  void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const {
-    require_array(bar, rows_, columns_, "output_bar");
-    require_array(x_bar, rows_, columns_, "x_bar");
-    apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
-  }
+  void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const;
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
 
  private:
@@ -52,5 +38,26 @@ class DropoutLayer {
   double scale_ = 1;
   bool dropped_ = false;
 };
+
+template <class S>
+void DropoutLayer<S>::forward(Execution execution, const MatrixView<const S>& x, const Dropout& dropout) {
+  require_array(x, rows_, columns_, "x");
+  dropped_ = dropout.active();
+  output_ = x;
+  if (!dropped_) return;
+  if (kept_.empty()) kept_.resize(rows_ * columns_);
+  scale_ = dropout.scale();
+  mask_.draw(execution, dropout);
+  apply_dropout(execution, kept_.size(), x.data(), mask_.bits(), scale_, kept_.data());
+  output_ = {kept_.data(), rows_, columns_};
+}
+
+template <class S>
+void DropoutLayer<S>::backward(Execution execution, const MatrixView<const S>& bar,
+                               const MatrixView<S>& x_bar) const {
+  require_array(bar, rows_, columns_, "output_bar");
+  require_array(x_bar, rows_, columns_, "x_bar");
+  apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
+}
 
 }  // namespace sheafnn

@@ -26,21 +26,7 @@ class EdgeBlocks {
   using P = Pack<S, width>;
 
   EdgeBlocks() = default;
-  explicit EdgeBlocks(const Graph& graph)
-      : edge_count_(graph.edge_count()), block_count_((graph.edge_count() + width - 1) / width) {
-    for (int side = 0; side < 2; ++side) {
-      node_[side].resize(block_count_ * width);
-      arc_[side].resize(block_count_ * width);
-    }
-    for (Index i = 0; i < block_count_ * width; ++i) {
-      const Index e = std::min(i, edge_count_ - 1);
-      const Index forward = graph.forward_arc(e);
-      node_[0][i] = graph.edge(e).u;
-      node_[1][i] = graph.edge(e).v;
-      arc_[0][i] = static_cast<std::int32_t>(forward);
-      arc_[1][i] = static_cast<std::int32_t>(graph.reverse(forward));
-    }
-  }
+  explicit EdgeBlocks(const Graph& graph);
 
   [[nodiscard]] Index edge_count() const noexcept { return edge_count_; }
   [[nodiscard]] Index block_count() const noexcept { return block_count_; }
@@ -62,6 +48,23 @@ class EdgeBlocks {
   Buffer<std::int32_t> node_[2];
   Buffer<std::int32_t> arc_[2];
 };
+
+template <class S>
+EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
+    : edge_count_(graph.edge_count()), block_count_((graph.edge_count() + width - 1) / width) {
+  for (int side = 0; side < 2; ++side) {
+    node_[side].resize(block_count_ * width);
+    arc_[side].resize(block_count_ * width);
+  }
+  for (Index i = 0; i < block_count_ * width; ++i) {
+    const Index e = std::min(i, edge_count_ - 1);
+    const Index forward = graph.forward_arc(e);
+    node_[0][i] = graph.edge(e).u;
+    node_[1][i] = graph.edge(e).v;
+    arc_[0][i] = static_cast<std::int32_t>(forward);
+    arc_[1][i] = static_cast<std::int32_t>(graph.reverse(forward));
+  }
+}
 
 /// Reads K packs that lie one after another.
 template <int K, int W, class S>

@@ -27,17 +27,7 @@ class Encoder {
  public:
   Encoder() = default;
   /// `input` must outlive the encoder.
-  Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options)
-      : input_(&input),
-        options_(options),
-        entries_(input.entries()),
-        activated_(input.rows() * options.width),
-        mask_(input.rows() * options.width),
-        output_(input.rows() * options.width) {
-    if (!options.degrees) return;
-    degree_.resize(input.rows());
-    for (Index u = 0; u < input.rows(); ++u) degree_[u] = static_cast<S>(graph.degree(u));
-  }
+  Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options);
 
   /// n × h, valid after forward().
   [[nodiscard]] MatrixView<const S> output() const noexcept {
@@ -55,76 +45,12 @@ class Encoder {
   /// \param with_clean  compute clean() as well, in the same walk over the features
   /// \throws std::invalid_argument  weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout = {},
-               const Dropout& dropout = {}, bool with_clean = false) {
-    const Index width = options_.width, n = input_->rows();
-    require_shapes(weights);
-    const S* weight = weights.weight.data();
-    const S* degree_weight = weight + input_->columns() * width;
-    const S* bias = weights.bias.data();
-    entries_dropped_ = input_dropout.active();
-    const bool clean_apart = with_clean && entries_dropped_;
-    output_is_activated_ = !dropout.active();
-    factor_ = static_cast<S>(dropout.scale());
-    if (dropout.active()) mask_.draw(execution, dropout);
-    const auto activate = [&](Index u, S* row) {
-      for_tiles<S>(0, width, [&]<class T>(Index c) {
-        T value = load<T>(row + c);
-        if (options_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
-        store(row + c, options_.activation ? elu(value) : value);
-      });
-    };
-    const auto finish = [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        activate(u, activated_.data() + u * width);
-        if (clean_apart) activate(u, clean_.data() + u * width);
-      }
-      if (output_is_activated_) return;
-      for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
-        store(output_.data() + i, dropped(load<T>(activated_.data() + i), mask_.bits(), i, factor_));
-      });
-    };
-    if (clean_apart && clean_.empty()) clean_.resize(n * width);
-    const Index work_size = input_->work_size(width, clean_apart ? 2 : 1);
-    if (work_.size() < work_size) work_.resize(work_size);
-    if (!entries_dropped_) {
-      input_->forward(execution, weight, bias, width, activated_.data(), work_.data(), finish);
-      used_values_ = input_->values();
-      return;
-    }
-    entries_.draw(execution, input_dropout);
-    used_values_ = entries_.values.data();
-    if (clean_apart) {
-      input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(),
-                           work_.data(), finish);
-    } else {
-      input_->forward(execution, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
-    }
-  }
+               const Dropout& dropout = {}, bool with_clean = false);
 
   /// From the derivative of output() (n × h, overwritten) to those of the weights: writes that of W, adds that of b.
   ///
   /// \throws std::invalid_argument  views of another shape
-  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
-    const Index width = options_.width, n = input_->rows();
-    require_shapes(weights_bar);
-    require_array(bar, n, width, "output_bar");
-    S* output_bar = bar.data();
-    parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
-      for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        T bar = load<T>(output_bar + i);
-        if (!output_is_activated_) bar = dropped(bar, mask_.bits(), i, factor_);
-        if (options_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
-        store(output_bar + i, bar);
-      });
-    });
-    S* weight_bar = weights_bar.weight.data();
-    input_->backward(execution, used_values_, output_bar, width, weight_bar);
-    if (options_.degrees) {
-      multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
-                        weight_bar + input_->columns() * width, width, false);
-    }
-    add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
-  }
+  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar);
 
  private:
   [[nodiscard]] MatrixView<const S> view(const Buffer<S>& buffer) const noexcept {
@@ -132,7 +58,8 @@ class Encoder {
   }
   template <class T>
   void require_shapes(const LinearWeights<T>& weights) const {
-    require_array(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width, "encoder weight");
+    require_array(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width,
+                  "encoder weight");
     require_size(weights.bias, options_.width, "encoder bias");
   }
 
@@ -149,5 +76,89 @@ class Encoder {
   S factor_ = S(1);
   bool entries_dropped_ = false, output_is_activated_ = true;
 };
+
+template <class S>
+Encoder<S>::Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options)
+    : input_(&input),
+      options_(options),
+      entries_(input.entries()),
+      activated_(input.rows() * options.width),
+      mask_(input.rows() * options.width),
+      output_(input.rows() * options.width) {
+  if (!options.degrees) return;
+  degree_.resize(input.rows());
+  for (Index u = 0; u < input.rows(); ++u) degree_[u] = static_cast<S>(graph.degree(u));
+}
+
+template <class S>
+void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout,
+                         const Dropout& dropout, bool with_clean) {
+  const Index width = options_.width, n = input_->rows();
+  require_shapes(weights);
+  const S* weight = weights.weight.data();
+  const S* degree_weight = weight + input_->columns() * width;
+  const S* bias = weights.bias.data();
+  entries_dropped_ = input_dropout.active();
+  const bool clean_apart = with_clean && entries_dropped_;
+  output_is_activated_ = !dropout.active();
+  factor_ = static_cast<S>(dropout.scale());
+  if (dropout.active()) mask_.draw(execution, dropout);
+  const auto activate = [&](Index u, S* row) {
+    for_tiles<S>(0, width, [&]<class T>(Index c) {
+      T value = load<T>(row + c);
+      if (options_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
+      store(row + c, options_.activation ? elu(value) : value);
+    });
+  };
+  const auto finish = [&](Index begin, Index end) {
+    for (Index u = begin; u < end; ++u) {
+      activate(u, activated_.data() + u * width);
+      if (clean_apart) activate(u, clean_.data() + u * width);
+    }
+    if (output_is_activated_) return;
+    for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
+      store(output_.data() + i, dropped(load<T>(activated_.data() + i), mask_.bits(), i, factor_));
+    });
+  };
+  if (clean_apart && clean_.empty()) clean_.resize(n * width);
+  const Index work_size = input_->work_size(width, clean_apart ? 2 : 1);
+  if (work_.size() < work_size) work_.resize(work_size);
+  if (!entries_dropped_) {
+    input_->forward(execution, weight, bias, width, activated_.data(), work_.data(), finish);
+    used_values_ = input_->values();
+    return;
+  }
+  entries_.draw(execution, input_dropout);
+  used_values_ = entries_.values.data();
+  if (clean_apart) {
+    input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
+                         finish);
+  } else {
+    input_->forward(execution, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
+  }
+}
+
+template <class S>
+void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
+  const Index width = options_.width, n = input_->rows();
+  require_shapes(weights_bar);
+  require_array(bar, n, width, "output_bar");
+  S* output_bar = bar.data();
+  parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
+    for_tiles<S>(begin, end, [&]<class T>(Index i) {
+      T bar = load<T>(output_bar + i);
+      if (!output_is_activated_) bar = dropped(bar, mask_.bits(), i, factor_);
+      if (options_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
+      store(output_bar + i, bar);
+    });
+  });
+  S* weight_bar = weights_bar.weight.data();
+  input_->backward(execution, used_values_, output_bar, width, weight_bar);
+  if (options_.degrees) {
+    multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
+                      weight_bar + input_->columns() * width, width, false);
+  }
+  add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
+}
 
 }  // namespace sheafnn

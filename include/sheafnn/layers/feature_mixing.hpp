@@ -43,19 +43,7 @@ class FeatureMixing {
  public:
   FeatureMixing() = default;
   /// \param left, right  are there A (d' × d') and B (f × f)?
-  FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right)
-      : coordinates_(coordinates),
-        channels_(channels),
-        left_(left),
-        right_(right),
-        group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
-        mask_(nodes * coordinates * channels),
-        mixed_(nodes * coordinates * channels),
-        right_transposed_(right ? channels * channels : 0) {
-    const Index partial = gradient_size();
-    chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
-    partial_.resize(chunks_.count * partial);
-  }
+  FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
 
   /// Y of the last forward pass, n × d' × f.
   [[nodiscard]] const S* output() const noexcept { return output_; }
@@ -89,7 +77,7 @@ class FeatureMixing {
         S* out = keep ? mixed_.data() + u * row : near;
         if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
         if (left != nullptr) {
-          multiply_coordinates<false>(left, nodes, in, out);
+          times_left(left, nodes, in, out);
         } else if (!right_) {
           std::copy_n(in, size, out);
         }
@@ -104,39 +92,7 @@ class FeatureMixing {
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
-                S* x_bar, const DiffusionWeights<S>& weights_bar) {
-    const Index f = channels_, d = coordinates_, row = d * f;
-    const S* left = left_ ? weights.left.data() : nullptr;
-    const S* right = right_ ? weights.right.data() : nullptr;
-    chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-      S source[scratch_size], product[scratch_size], product_bar[scratch_size];
-      S* left_bar = partial_.data() + chunk * gradient_size();
-      std::fill_n(left_bar, gradient_size(), S(0));
-      S* right_bar = left_bar + (left != nullptr ? d * d : 0);
-      for (Index u = begin; u < end; u += group_) {
-        const Index nodes = std::min(group_, end - u), size = nodes * row;
-        const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
-        const S* bar = y_bar + u * row;  // becomes the derivative of dropout(X): Aᵀ Ȳ B
-        const S* mixed_bar = bar;        // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
-        if (left != nullptr) {
-          multiply_coordinates<true>(left, nodes, bar, product_bar);
-          mixed_bar = product_bar;
-        }
-        if (right != nullptr) {
-          multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
-          bar = times_right(right, nodes, bar, product);
-        }
-        if (left != nullptr) {
-          add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
-          multiply_coordinates<true>(left, nodes, bar, product_bar);
-          bar = product_bar;
-        }
-        add_to_input(u * row, size, gain, bar, x_bar);
-      }
-    });
-    if (left_) add_partials(d * d, 0, weights_bar.left.data());
-    if (right_) add_partials(f * f, left_ ? d * d : 0, weights_bar.right.data());
-  }
+                S* x_bar, const DiffusionWeights<S>& weights_bar);
 
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
@@ -150,20 +106,14 @@ class FeatureMixing {
   }
 
   /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
-  [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const {
-    if (!dropped_) return input_ + first;
-    for_tiles<S>(0, size, [&]<class T>(Index i) {
-      store(scratch + i, dropped(load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
-    });
-    return scratch;
-  }
+  [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const;
 
   /// out = in · m for the rows of a group of nodes; returns out.
-  const S* times_right(const S* m, Index nodes, const S* in, S* out) const {
-    multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
-                      false);
-    return out;
-  }
+  const S* times_right(const S* m, Index nodes, const S* in, S* out) const;
+  /// out_u = A in_u for a group of nodes.
+  void times_left(const S* a, Index nodes, const S* in, S* out) const;
+  /// out_u = Aᵀ in_u.
+  void times_left_transposed(const S* a, Index nodes, const S* in, S* out) const;
 
   /// Calls body.template operator()<D>() with the number of coordinates, as a constant where it is a usual one (0:
   /// not).
@@ -178,7 +128,6 @@ class FeatureMixing {
     }
   }
 
-  /// out_u = A in_u (or Aᵀ in_u) for a group of nodes.
   template <bool Transposed>
   SHEAFNN_NOINLINE void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
     with_coordinates([&]<int D>() {
@@ -265,5 +214,82 @@ class FeatureMixing {
   bool dropped_ = false;
   S factor_ = S(1);
 };
+
+template <class S>
+FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right)
+    : coordinates_(coordinates),
+      channels_(channels),
+      left_(left),
+      right_(right),
+      group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
+      mask_(nodes * coordinates * channels),
+      mixed_(nodes * coordinates * channels),
+      right_transposed_(right ? channels * channels : 0) {
+  const Index partial = gradient_size();
+  chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
+  partial_.resize(chunks_.count * partial);
+}
+
+template <class S>
+void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
+                                const S* y_bar, S* x_bar, const DiffusionWeights<S>& weights_bar) {
+  const Index f = channels_, d = coordinates_, row = d * f;
+  const S* left = left_ ? weights.left.data() : nullptr;
+  const S* right = right_ ? weights.right.data() : nullptr;
+  chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
+    S source[scratch_size], product[scratch_size], product_bar[scratch_size];
+    S* left_bar = partial_.data() + chunk * gradient_size();
+    std::fill_n(left_bar, gradient_size(), S(0));
+    S* right_bar = left_bar + (left != nullptr ? d * d : 0);
+    for (Index u = begin; u < end; u += group_) {
+      const Index nodes = std::min(group_, end - u), size = nodes * row;
+      const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
+      const S* bar = y_bar + u * row;  // becomes the derivative of dropout(X): Aᵀ Ȳ B
+      const S* mixed_bar = bar;        // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
+      if (left != nullptr) {
+        times_left_transposed(left, nodes, bar, product_bar);
+        mixed_bar = product_bar;
+      }
+      if (right != nullptr) {
+        multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
+        bar = times_right(right, nodes, bar, product);
+      }
+      if (left != nullptr) {
+        add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
+        times_left_transposed(left, nodes, bar, product_bar);
+        bar = product_bar;
+      }
+      add_to_input(u * row, size, gain, bar, x_bar);
+    }
+  });
+  if (left_) add_partials(d * d, 0, weights_bar.left.data());
+  if (right_) add_partials(f * f, left_ ? d * d : 0, weights_bar.right.data());
+}
+
+template <class S>
+const S* FeatureMixing<S>::dropped_rows(Index first, Index size, S* scratch) const {
+  if (!dropped_) return input_ + first;
+  for_tiles<S>(0, size, [&]<class T>(Index i) {
+    store(scratch + i, dropped(load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
+  });
+  return scratch;
+}
+
+template <class S>
+const S* FeatureMixing<S>::times_right(const S* m, Index nodes, const S* in, S* out) const {
+  multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
+                    false);
+  return out;
+}
+
+template <class S>
+void FeatureMixing<S>::times_left(const S* a, Index nodes, const S* in, S* out) const {
+  multiply_coordinates<false>(a, nodes, in, out);
+}
+
+template <class S>
+void FeatureMixing<S>::times_left_transposed(const S* a, Index nodes, const S* in, S* out) const {
+  multiply_coordinates<true>(a, nodes, in, out);
+}
 
 }  // namespace sheafnn

@@ -22,12 +22,7 @@ class NodeEmbedding {
   /// `input` must outlive the embedding.
   ///
   /// \param second_layer  is there a second layer?
-  NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options, bool second_layer)
-      : encoder_(input, graph, options),
-        nodes_(graph.node_count()),
-        width_(options.width),
-        second_(second_layer),
-        transposed_(second_layer ? width_ * width_ : 0) {}
+  NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options, bool second_layer);
 
   /// Valid after forward().
   [[nodiscard]] MatrixView<const S> output() const noexcept { return output_; }
@@ -44,13 +39,7 @@ class NodeEmbedding {
   /// \param with_clean  compute clean() as well
   /// \throws std::invalid_argument  weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& first, const LinearWeights<const S>& second,
-               const Dropout& features, const Dropout& hidden, bool with_clean) {
-    encoder_.forward(execution, first, features, hidden, with_clean);
-    output_ = second_layer(execution, second, encoder_.output(), product_);
-    if (!with_clean) return;
-    const bool same = encoder_.clean().data() == encoder_.output().data();
-    clean_ = same ? output_ : second_layer(execution, second, encoder_.clean(), clean_product_);
-  }
+               const Dropout& features, const Dropout& hidden, bool with_clean);
 
   /// From the derivative of output() to those of the weights: writes that of W₁, adds the others.
   ///
@@ -58,23 +47,7 @@ class NodeEmbedding {
   /// \param work  n × h, overwritten
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const LinearWeights<const S>& second, const MatrixView<S>& bar,
-                const MatrixView<S>& work, const LinearWeights<S>& first_bar, const LinearWeights<S>& second_bar) {
-    if (!second_) {
-      encoder_.backward(execution, bar, first_bar);
-      return;
-    }
-    const Index n = nodes_, h = width_;
-    require_array(bar, n, h, "output_bar");
-    require_array(work, n, h, "work");
-    require_second(second);
-    require_second(second_bar);
-    multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h,
-                      second_bar.weight.data(), h, true);
-    add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
-    transpose_into(h, h, second.weight.data(), transposed_.data(), h);
-    multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
-    encoder_.backward(execution, work, first_bar);
-  }
+                const MatrixView<S>& work, const LinearWeights<S>& first_bar, const LinearWeights<S>& second_bar);
 
  private:
   template <class T>
@@ -100,5 +73,46 @@ class NodeEmbedding {
   Buffer<S> product_, clean_product_, transposed_;
   MatrixView<const S> output_, clean_;
 };
+
+template <class S>
+NodeEmbedding<S>::NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options,
+                                bool second_layer)
+    : encoder_(input, graph, options),
+      nodes_(graph.node_count()),
+      width_(options.width),
+      second_(second_layer),
+      transposed_(second_layer ? width_ * width_ : 0) {}
+
+template <class S>
+void NodeEmbedding<S>::forward(Execution execution, const LinearWeights<const S>& first,
+                               const LinearWeights<const S>& second, const Dropout& features,
+                               const Dropout& hidden, bool with_clean) {
+  encoder_.forward(execution, first, features, hidden, with_clean);
+  output_ = second_layer(execution, second, encoder_.output(), product_);
+  if (!with_clean) return;
+  const bool same = encoder_.clean().data() == encoder_.output().data();
+  clean_ = same ? output_ : second_layer(execution, second, encoder_.clean(), clean_product_);
+}
+
+template <class S>
+void NodeEmbedding<S>::backward(Execution execution, const LinearWeights<const S>& second,
+                                const MatrixView<S>& bar, const MatrixView<S>& work,
+                                const LinearWeights<S>& first_bar, const LinearWeights<S>& second_bar) {
+  if (!second_) {
+    encoder_.backward(execution, bar, first_bar);
+    return;
+  }
+  const Index n = nodes_, h = width_;
+  require_array(bar, n, h, "output_bar");
+  require_array(work, n, h, "work");
+  require_second(second);
+  require_second(second_bar);
+  multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h, second_bar.weight.data(),
+                    h, true);
+  add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
+  transpose_into(h, h, second.weight.data(), transposed_.data(), h);
+  multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
+  encoder_.backward(execution, work, first_bar);
+}
 
 }  // namespace sheafnn

@@ -18,15 +18,7 @@ template <class S>
 class OutputLayer {
  public:
   /// \param nodes, inputs, outputs  most rows of X, its width, and C
-  OutputLayer(Index nodes, Index inputs, Index outputs)
-      : inputs_(inputs),
-        outputs_(outputs),
-        stride_((outputs + 7) / 8 * 8),
-        weight_(inputs * stride_),
-        weight_bar_(inputs * stride_),
-        weight_transposed_(outputs * inputs),
-        output_(nodes * stride_),
-        output_bar_(nodes * stride_) {}
+  OutputLayer(Index nodes, Index inputs, Index outputs);
 
   /// Y of the last forward(), rows × C. A loss may work in it.
   [[nodiscard]] MatrixView<S> output() noexcept { return {output_.data(), rows_, outputs_, stride_}; }
@@ -37,40 +29,14 @@ class OutputLayer {
   /// Computes output().
   ///
   /// \throws std::invalid_argument  x or weights of another shape
-  void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x) {
-    check(weights);
-    require_shape(x, std::min(x.rows(), output_.size() / stride_), inputs_, "x");
-    rows_ = x.rows();
-    const S* bias = weights.bias.data();
-    for (Index i = 0; i < inputs_; ++i) {
-      std::copy_n(weights.weight.data() + i * outputs_, outputs_, weight_.data() + i * stride_);
-    }
-    parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) std::copy_n(bias, outputs_, output_.data() + u * stride_);
-    });
-    multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
-                      output_.data(), stride_, true);
-  }
+  void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
 
   /// From the derivative of output() to that of x (overwritten) and to those of W and b (added to).
   ///
   /// \param bar  rows × C: output_bar(), or another view with rows padded alike
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
-                const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar) {
-    check(weights);
-    check(weights_bar);
-    require_shape(x, rows_, inputs_, "x");
-    require_shape(x_bar, rows_, inputs_, "x_bar");
-    const MatrixView<const S> padded = padded_bar(execution, bar);
-    multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
-                      weight_bar_.data(), stride_, false);
-    add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
-    add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
-    transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
-    multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
-                      inputs_, x_bar.data(), x_bar.stride(), false);
-  }
+                const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar);
 
  private:
   template <class T>
@@ -96,5 +62,51 @@ class OutputLayer {
   Buffer<S> weight_transposed_;    ///< C × inputs
   Buffer<S> output_, output_bar_;  ///< rows of stride numbers; what pads them in output_bar stays 0
 };
+
+template <class S>
+OutputLayer<S>::OutputLayer(Index nodes, Index inputs, Index outputs)
+    : inputs_(inputs),
+      outputs_(outputs),
+      stride_((outputs + 7) / 8 * 8),
+      weight_(inputs * stride_),
+      weight_bar_(inputs * stride_),
+      weight_transposed_(outputs * inputs),
+      output_(nodes * stride_),
+      output_bar_(nodes * stride_) {}
+
+template <class S>
+void OutputLayer<S>::forward(Execution execution, const LinearWeights<const S>& weights,
+                             const MatrixView<const S>& x) {
+  check(weights);
+  require_shape(x, std::min(x.rows(), output_.size() / stride_), inputs_, "x");
+  rows_ = x.rows();
+  const S* bias = weights.bias.data();
+  for (Index i = 0; i < inputs_; ++i) {
+    std::copy_n(weights.weight.data() + i * outputs_, outputs_, weight_.data() + i * stride_);
+  }
+  parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
+    for (Index u = begin; u < end; ++u) std::copy_n(bias, outputs_, output_.data() + u * stride_);
+  });
+  multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
+                    output_.data(), stride_, true);
+}
+
+template <class S>
+void OutputLayer<S>::backward(Execution execution, const LinearWeights<const S>& weights,
+                              const MatrixView<const S>& x, const MatrixView<const S>& bar,
+                              const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar) {
+  check(weights);
+  check(weights_bar);
+  require_shape(x, rows_, inputs_, "x");
+  require_shape(x_bar, rows_, inputs_, "x_bar");
+  const MatrixView<const S> padded = padded_bar(execution, bar);
+  multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
+                    weight_bar_.data(), stride_, false);
+  add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
+  add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
+  transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
+  multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
+                    inputs_, x_bar.data(), x_bar.stride(), false);
+}
 
 }  // namespace sheafnn

@@ -22,16 +22,7 @@ class PointSource {
 
   /// `graph` and `blocks` must outlive the source.
   PointSource(const Graph& graph, const EdgeBlocks<S>& blocks, const PointMap<Family>& point, Index sheaves,
-              Normalisation normalisation, const SheafLearnerOptions& learner)
-      : point_(point), stack_(graph, blocks, sheaves, normalisation) {
-    if constexpr (is_learned<Family>) {
-      learners_.reserve(static_cast<std::size_t>(sheaves));
-      for (Index s = 0; s < sheaves; ++s) {
-        learners_.emplace_back(graph, blocks, learner);
-        inputs_.emplace_back(graph.node_count(), learner.inputs);
-      }
-    }
-  }
+              Normalisation normalisation, const SheafLearnerOptions& learner);
 
   [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
@@ -48,15 +39,7 @@ class PointSource {
   void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&) {}
 
   /// Builds the sheaf input.sheaf from input.x.
-  void build(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input) {
-    const std::size_t s = static_cast<std::size_t>(input.sheaf);
-    if constexpr (is_learned<Family>) {
-      inputs_[s].forward(execution, input.x, input.dropout);
-      learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
-    }
-    stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep,
-                              [&](Index block, Map (&map)[2]) { map_block(input.sheaf, block, map); });
-  }
+  void build(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input);
   /// The maps of a block of edges that the last build() of a sheaf has made.
   void map_block(Index sheaf, Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) {
@@ -75,27 +58,7 @@ class PointSource {
   /// \param work  n × h, overwritten
   void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input,
                 double, const MatrixView<S>& x_bar, const MatrixView<S>& work,
-                const SheafSourceWeights<S>& weights_bar) {
-    if constexpr (is_learned<Family>) {
-      constexpr int size = PointMap<Family>::size;
-      const std::size_t s = static_cast<std::size_t>(input.sheaf);
-      SheafLearner<S>& learner = learners_[s];
-      gradient().weight_bar.fill(S(0));
-      stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
-                                   [&](Index block, int side, const Map&, const Map& map_bar) {
-                                     P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
-                                     load_lanes<size>(learner.raw(block, side), raw);
-                                     point_.backward(raw, map_bar, raw_bar);
-                                     store_lanes<size>(raw_bar, learner.raw_bar(block, side));
-                                   });
-      learner.set_edge_weights_bar(gradient().weight_bar);
-      const DropoutLayer<S>& layer = inputs_[s];
-      const bool dropped = layer.dropped();
-      learner.backward(execution, weights.learners[s], layer.output(), weights_bar.learners[s],
-                       dropped ? work : x_bar, !dropped);
-      if (dropped) layer.backward(execution, work, x_bar);
-    }
-  }
+                const SheafSourceWeights<S>& weights_bar);
 
   void finish_backward(Execution, const SheafSourceWeights<const S>&, const MatrixView<S>&, const MatrixView<S>&,
                        const SheafSourceWeights<S>&) {}
@@ -106,5 +69,55 @@ class PointSource {
   std::vector<SheafLearner<S>> learners_;
   std::vector<DropoutLayer<S>> inputs_;
 };
+
+template <RestrictionMapFamily Family, class S>
+PointSource<Family, S>::PointSource(const Graph& graph, const EdgeBlocks<S>& blocks, const PointMap<Family>& point,
+                                    Index sheaves, Normalisation normalisation, const SheafLearnerOptions& learner)
+    : point_(point), stack_(graph, blocks, sheaves, normalisation) {
+  if constexpr (is_learned<Family>) {
+    learners_.reserve(static_cast<std::size_t>(sheaves));
+    for (Index s = 0; s < sheaves; ++s) {
+      learners_.emplace_back(graph, blocks, learner);
+      inputs_.emplace_back(graph.node_count(), learner.inputs);
+    }
+  }
+}
+
+template <RestrictionMapFamily Family, class S>
+void PointSource<Family, S>::build(Execution execution, const SheafSourceWeights<const S>& weights,
+                                   const SheafInput<S>& input) {
+  const std::size_t s = static_cast<std::size_t>(input.sheaf);
+  if constexpr (is_learned<Family>) {
+    inputs_[s].forward(execution, input.x, input.dropout);
+    learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
+  }
+  stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep,
+                            [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });
+}
+
+template <RestrictionMapFamily Family, class S>
+void PointSource<Family, S>::backward(Execution execution, const SheafSourceWeights<const S>& weights,
+                                      const SheafInput<S>& input, double, const MatrixView<S>& x_bar,
+                                      const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
+  if constexpr (is_learned<Family>) {
+    constexpr int size = PointMap<Family>::size;
+    const std::size_t s = static_cast<std::size_t>(input.sheaf);
+    SheafLearner<S>& learner = learners_[s];
+    gradient().weight_bar.fill(S(0));
+    stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
+                                 [&](Index block, int side, const Map&, const Map& map_bar) {
+                                   P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
+                                   load_lanes<size>(learner.raw(block, side), raw);
+                                   point_.backward(raw, map_bar, raw_bar);
+                                   store_lanes<size>(raw_bar, learner.raw_bar(block, side));
+                                 });
+    learner.set_edge_weights_bar(gradient().weight_bar);
+    const DropoutLayer<S>& layer = inputs_[s];
+    const bool dropped = layer.dropped();
+    learner.backward(execution, weights.learners[s], layer.output(), weights_bar.learners[s],
+                     dropped ? work : x_bar, !dropped);
+    if (dropped) layer.backward(execution, work, x_bar);
+  }
+}
 
 }  // namespace sheafnn

@@ -55,18 +55,7 @@ class SheafBlocks {
   SheafBlocks() = default;
   /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
-              std::shared_ptr<ArcGrams> arc_grams = nullptr)
-      : graph_(&graph),
-        blocks_(&blocks),
-        normalisation_(normalisation),
-        map_(blocks.block_count() * 2 * Sizes::map * W),
-        arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
-        degree_block_(graph.node_count() * Sizes::gram),
-        scale_(graph.node_count() * Sizes::gram),
-        eigen_(graph.node_count() * Sizes::eigen),
-        transport_(graph.edge_count() * Sizes::transport) {
-    if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_room);
-  }
+              std::shared_ptr<ArcGrams> arc_grams = nullptr);
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
   [[nodiscard]] S* maps(Index block, int side) noexcept {
@@ -265,5 +254,20 @@ class SheafBlocks {
   std::shared_ptr<ArcGrams> arc_grams_;
   Buffer<S> degree_block_, scale_, eigen_, transport_;
 };
+
+template <RestrictionMapFamily Family, class S>
+SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
+                                    std::shared_ptr<ArcGrams> arc_grams)
+    : graph_(&graph),
+      blocks_(&blocks),
+      normalisation_(normalisation),
+      map_(blocks.block_count() * 2 * Sizes::map * W),
+      arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
+      degree_block_(graph.node_count() * Sizes::gram),
+      scale_(graph.node_count() * Sizes::gram),
+      eigen_(graph.node_count() * Sizes::eigen),
+      transport_(graph.edge_count() * Sizes::transport) {
+  if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_room);
+}
 
 }  // namespace sheafnn

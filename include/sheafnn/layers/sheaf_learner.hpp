@@ -14,6 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
@@ -31,26 +32,7 @@ class SheafLearner {
 
   SheafLearner() = default;
   /// `graph` and `blocks` must outlive the learner.
-  SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape)
-      : graph_(&graph),
-        blocks_(&blocks),
-        shape_(shape),
-        columns_(shape_.first_outputs()),
-        half_((columns_ + 3) / 4 * 4),
-        stride_(2 * half_),
-        weight_(shape_.inputs * stride_),
-        weight_back_(stride_ * shape_.inputs),
-        projection_(graph.node_count() * stride_),
-        raw_(blocks.block_count() * 2 * shape_.outputs() * W),
-        raw_bar_(raw_.size()),
-        hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
-        edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
-        edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
-        edge_weight_bar_(edge_weight_.size()),
-        arc_bar_(graph.arc_count() * half_),
-        chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
-        partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
-        scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+  SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape);
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
@@ -71,23 +53,7 @@ class SheafLearner {
   /// Computes raw outputs and edge weights from embeddings z (n × h).
   ///
   /// \throws std::invalid_argument  embeddings or weights of another shape
-  void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z) {
-    if (columns_ == 0) return;
-    require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
-    require_deep(weights);
-    assemble(weights);
-    multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
-                      weight_.data(), stride_, projection_.data(), stride_, false);
-    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
-        if (has_edge_weights()) {
-          const S* factor = edge_factor_.data() + block * 2 * W;
-          (P::load(factor) * P::load(factor + W)).store(edge_weight_.data() + block * W);
-        }
-      }
-    });
-  }
+  void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z);
 
   /// Backward pass from raw_bar() and edge_weights_bar(); lanes that are no edges are ignored.
   ///
@@ -95,28 +61,7 @@ class SheafLearner {
   /// \param z_bar     n × h; overwritten, or added to when `accumulate`
   /// \throws std::invalid_argument  embeddings, weights or derivatives of another shape
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
-                const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate) {
-    require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
-    require_shape(z_bar, graph_->node_count(), shape_.inputs, "derivative of embeddings");
-    if (columns_ == 0) {
-      if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
-      return;
-    }
-    require_deep(weights);
-    require_deep(weights_bar);
-    clear_idle_lanes();
-    parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
-      for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
-    });
-    sum_deep_gradients(weights_bar);
-    gather_projection_bar(execution);
-    multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
-                      projection_.data(), stride_, weight_.data(), stride_, false);
-    distribute(weights_bar);
-    multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_,
-                      {projection_.data(), stride_, 1}, weight_back_.data(), shape_.inputs, z_bar.data(),
-                      z_bar.stride(), accumulate);
-  }
+                const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate);
 
  private:
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
@@ -229,33 +174,13 @@ class SheafLearner {
       S* in = out_of_first;
       for (std::size_t layer = 1; layer < hidden_layers(); ++layer) {
         S* out = hidden(layer, block, side);
-        arc_dense(weights.hidden[layer].data(), shape_.width, in, out);
+        detail::arc_dense(weights.hidden[layer].data(), shape_.width, shape_.width, in, out);
         for (Index k = 0; k < shape_.width; ++k) elu(P::load(out + k * W)).store(out + k * W);
         in = out;
       }
-      if (shape_.mean > 0) arc_dense(weights.mean.data(), shape_.mean, in, raw);
+      if (shape_.mean > 0) detail::arc_dense(weights.mean.data(), shape_.width, shape_.mean, in, raw);
       if (shape_.spread > 0) {
-        arc_dense(weights.spread.data(), shape_.spread, in, raw + shape_.mean * W);
-      }
-    }
-  }
-
-  /// out[o] = Σ_i weight[o, i] in[i] for W arcs.
-  void arc_dense(const S* weight, Index outputs, const S* in, S* out) const {
-    for (Index o = 0; o < outputs; ++o) {
-      P sum = P(S(0));
-      for (Index i = 0; i < shape_.width; ++i) sum += P(weight[o * shape_.width + i]) * P::load(in + i * W);
-      sum.store(out + o * W);
-    }
-  }
-  /// Adds to in_bar and to weight_bar (summed over lanes).
-  void arc_dense_backward(const S* weight, Index outputs, const S* in, const S* out_bar, S* in_bar,
-                          S* weight_bar) const {
-    for (Index o = 0; o < outputs; ++o) {
-      const P bar = P::load(out_bar + o * W);
-      for (Index i = 0; i < shape_.width; ++i) {
-        (P::load(in_bar + i * W) + P(weight[o * shape_.width + i]) * bar).store(in_bar + i * W);
-        weight_bar[o * shape_.width + i] += reduce_add(bar * P::load(in + i * W));
+        detail::arc_dense(weights.spread.data(), shape_.width, shape_.spread, in, raw + shape_.mean * W);
       }
     }
   }
@@ -321,11 +246,13 @@ class SheafLearner {
     std::fill_n(in_bar, shape_.width * W, S(0));
     S* weight_bar = partial + static_cast<Index>(layer) * shape_.width * shape_.width;
     if (shape_.mean > 0) {
-      arc_dense_backward(weights.mean.data(), shape_.mean, in, raw_bar(block, side), in_bar, weight_bar);
+      detail::arc_dense_backward(weights.mean.data(), shape_.width, shape_.mean, in, raw_bar(block, side), in_bar,
+                                 weight_bar);
     }
     if (shape_.spread > 0) {
-      arc_dense_backward(weights.spread.data(), shape_.spread, in, raw_bar(block, side) + shape_.mean * W, in_bar,
-                         weight_bar + shape_.mean * shape_.width);
+      detail::arc_dense_backward(weights.spread.data(), shape_.width, shape_.spread, in,
+                                 raw_bar(block, side) + shape_.mean * W, in_bar,
+                                 weight_bar + shape_.mean * shape_.width);
     }
     while (true) {
       for (Index k = 0; k < shape_.width; ++k) {
@@ -335,8 +262,8 @@ class SheafLearner {
       S* next_bar = in_bar == a ? b : a;
       std::fill_n(next_bar, shape_.width * W, S(0));
       const S* below = hidden(layer - 1, block, side);
-      arc_dense_backward(weights.hidden[layer].data(), shape_.width, below, in_bar, next_bar,
-                         partial + static_cast<Index>(layer - 1) * shape_.width * shape_.width);
+      detail::arc_dense_backward(weights.hidden[layer].data(), shape_.width, shape_.width, below, in_bar, next_bar,
+                                 partial + static_cast<Index>(layer - 1) * shape_.width * shape_.width);
       in = below;
       in_bar = next_bar;
       --layer;
@@ -394,5 +321,72 @@ class SheafLearner {
   Index chunks_ = 1;
   Buffer<S> partial_, scratch_;
 };
+
+template <class S>
+SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape)
+    : graph_(&graph),
+      blocks_(&blocks),
+      shape_(shape),
+      columns_(shape_.first_outputs()),
+      half_((columns_ + 3) / 4 * 4),
+      stride_(2 * half_),
+      weight_(shape_.inputs * stride_),
+      weight_back_(stride_ * shape_.inputs),
+      projection_(graph.node_count() * stride_),
+      raw_(blocks.block_count() * 2 * shape_.outputs() * W),
+      raw_bar_(raw_.size()),
+      hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
+      edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
+      edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
+      edge_weight_bar_(edge_weight_.size()),
+      arc_bar_(graph.arc_count() * half_),
+      chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
+      partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
+      scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+
+template <class S>
+void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<const S>& weights,
+                              const MatrixView<const S>& z) {
+  if (columns_ == 0) return;
+  require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+  require_deep(weights);
+  assemble(weights);
+  multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
+                    weight_.data(), stride_, projection_.data(), stride_, false);
+  parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
+    for (Index block = begin; block < end; ++block) {
+      for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
+      if (has_edge_weights()) {
+        const S* factor = edge_factor_.data() + block * 2 * W;
+        (P::load(factor) * P::load(factor + W)).store(edge_weight_.data() + block * W);
+      }
+    }
+  });
+}
+
+template <class S>
+void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<const S>& weights,
+                               const MatrixView<const S>& z, const SheafLearnerWeights<S>& weights_bar,
+                               const MatrixView<S>& z_bar, bool accumulate) {
+  require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
+  require_shape(z_bar, graph_->node_count(), shape_.inputs, "derivative of embeddings");
+  if (columns_ == 0) {
+    if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
+    return;
+  }
+  require_deep(weights);
+  require_deep(weights_bar);
+  clear_idle_lanes();
+  parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
+    for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
+  });
+  sum_deep_gradients(weights_bar);
+  gather_projection_bar(execution);
+  multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
+                    projection_.data(), stride_, weight_.data(), stride_, false);
+  distribute(weights_bar);
+  multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
+                    weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
+}
 
 }  // namespace sheafnn

@@ -43,11 +43,7 @@ template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:
   /// \param count  number of sheaves
-  SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation)
-      : gradient_(graph, blocks) {
-    const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
-    for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
-  }
+  SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation);
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
   [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
@@ -61,5 +57,13 @@ class SheafStack {
   std::vector<SheafBlocks<Family, S>> sheaves_;
   SheafBlocksGradient<Family, S> gradient_;
 };
+
+template <RestrictionMapFamily Family, class S>
+SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count,
+                                  Normalisation normalisation)
+    : gradient_(graph, blocks) {
+  const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
+  for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
+}
 
 }  // namespace sheafnn

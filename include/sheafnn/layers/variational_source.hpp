@@ -26,10 +26,7 @@ class VariationalSource {
 
   /// `graph` and `blocks` must outlive the source.
   VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks, const Posterior& posterior, Index sheaves,
-                    Normalisation normalisation, const SheafLearnerOptions& learner)
-      : stack_(graph, blocks, sheaves, normalisation),
-        learner_(graph, blocks, learner),
-        posterior_(blocks, posterior) {}
+                    Normalisation normalisation, const SheafLearnerOptions& learner);
 
   VariationalSource(const VariationalSource&) = delete;
   VariationalSource& operator=(const VariationalSource&) = delete;
@@ -51,65 +48,34 @@ class VariationalSource {
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
   void infer(Execution execution, const SheafSourceWeights<const S>& weights,
-             const MatrixView<const S>& embedding) {
-    z_ = embedding;
-    if (encoder_) {
-      encoder_->forward(execution, weights.encoder);
-      z_ = encoder_->output();
-    }
-    learner_.forward(execution, weights.learners[0], z_);
-    posterior_.activate(execution, learner_);
-    inferred_ = this;
-  }
+             const MatrixView<const S>& embedding);
   /// Takes Q(F | Z) that another source has computed with the same weights; it must stay as it is.
   void take(const VariationalSource& other) noexcept { inferred_ = &other; }
 
   /// Draws the sheaf input.sheaf.
-  void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input) {
-    const VariationalSheaf<Posterior, S>& q = posterior();
-    stack_[input.sheaf].build(execution, edge_weights(), input.keep,
-                              [&](Index block, Map(&map)[2]) { q.sample_block(input.noise, block, map); });
-  }
+  void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input);
 
   /// KL(Q ‖ prior), averaged over the incident pairs.
   [[nodiscard]] double kl(Execution execution) requires Posterior::closed_form_kl {
     return posterior_.mean_kl(execution);
   }
   /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs.
-  [[nodiscard]] double log_ratio(Execution execution, const SheafInput<S>& input) {
-    return posterior_.monte_carlo_kl(execution, input.noise, stack_[input.sheaf]);
-  }
+  [[nodiscard]] double log_ratio(Execution execution, const SheafInput<S>& input);
 
   /// \param kl_weight  factor of kl() in the loss, 0 to leave it out
-  void begin_backward(Execution execution, double kl_weight) {
-    posterior_.begin_backward(execution, kl_weight);
-    gradient().weight_bar.fill(S(0));
-  }
+  void begin_backward(Execution execution, double kl_weight);
   /// From gradient() to the derivatives in Q's parameters, which add up.
   ///
   /// \param log_ratio_weight  factor of log_ratio(input) in the loss
   void backward(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input,
-                double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&,
-                const SheafSourceWeights<S>&) {
-    const S share = posterior_.pair_share(log_ratio_weight);
-    stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
-                                 [&](Index block, int side, const Map& map, const Map& map_bar) {
-                                   posterior_.sample_backward(input.noise, block, side, map, map_bar, share);
-                                 });
-  }
+                double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&, const SheafSourceWeights<S>&);
   /// From the derivatives in Q's parameters to those of the weights and, without an encoder of its own, to those of
   /// the embeddings (n × h, added to).
   ///
   /// \param work  n × h, overwritten
   void finish_backward(Execution execution, const SheafSourceWeights<const S>& weights,
                        const MatrixView<S>& embedding_bar, const MatrixView<S>& work,
-                       const SheafSourceWeights<S>& weights_bar) {
-    posterior_.end_backward(execution, learner_);
-    learner_.set_edge_weights_bar(gradient().weight_bar);
-    learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
-                      !encoder_);
-    if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
-  }
+                       const SheafSourceWeights<S>& weights_bar);
 
  private:
   SheafStack<Family, S> stack_;
@@ -119,5 +85,70 @@ class VariationalSource {
   MatrixView<const S> z_;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
 };
+
+template <SheafPosterior Posterior, class S>
+VariationalSource<Posterior, S>::VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks,
+                                                   const Posterior& posterior, Index sheaves,
+                                                   Normalisation normalisation, const SheafLearnerOptions& learner)
+    : stack_(graph, blocks, sheaves, normalisation),
+      learner_(graph, blocks, learner),
+      posterior_(blocks, posterior) {}
+
+template <SheafPosterior Posterior, class S>
+void VariationalSource<Posterior, S>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
+                                            const MatrixView<const S>& embedding) {
+  z_ = embedding;
+  if (encoder_) {
+    encoder_->forward(execution, weights.encoder);
+    z_ = encoder_->output();
+  }
+  learner_.forward(execution, weights.learners[0], z_);
+  posterior_.activate(execution, learner_);
+  inferred_ = this;
+}
+
+template <SheafPosterior Posterior, class S>
+void VariationalSource<Posterior, S>::build(Execution execution, const SheafSourceWeights<const S>&,
+                                            const SheafInput<S>& input) {
+  const VariationalSheaf<Posterior, S>& q = posterior();
+  stack_[input.sheaf].build(execution, edge_weights(), input.keep,
+                            [&](Index block, Map(&map)[2]) { q.sample_block(input.noise, block, map); });
+}
+
+template <SheafPosterior Posterior, class S>
+double VariationalSource<Posterior, S>::log_ratio(Execution execution, const SheafInput<S>& input) {
+  return posterior_.monte_carlo_kl(execution, input.noise, stack_[input.sheaf]);
+}
+
+template <SheafPosterior Posterior, class S>
+void VariationalSource<Posterior, S>::begin_backward(Execution execution, double kl_weight) {
+  posterior_.begin_backward(execution, kl_weight);
+  gradient().weight_bar.fill(S(0));
+}
+
+template <SheafPosterior Posterior, class S>
+void VariationalSource<Posterior, S>::backward(Execution execution, const SheafSourceWeights<const S>&,
+                                               const SheafInput<S>& input, double log_ratio_weight,
+                                               const MatrixView<S>&, const MatrixView<S>&,
+                                               const SheafSourceWeights<S>&) {
+  const S share = posterior_.pair_share(log_ratio_weight);
+  stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
+                               [&](Index block, int side, const Map& map, const Map& map_bar) {
+                                 posterior_.sample_backward(input.noise, block, side, map, map_bar, share);
+                               });
+}
+
+template <SheafPosterior Posterior, class S>
+void VariationalSource<Posterior, S>::finish_backward(Execution execution,
+                                                      const SheafSourceWeights<const S>& weights,
+                                                      const MatrixView<S>& embedding_bar,
+                                                      const MatrixView<S>& work,
+                                                      const SheafSourceWeights<S>& weights_bar) {
+  posterior_.end_backward(execution, learner_);
+  learner_.set_edge_weights_bar(gradient().weight_bar);
+  learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
+                    !encoder_);
+  if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
+}
 
 }  // namespace sheafnn

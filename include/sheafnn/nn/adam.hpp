@@ -79,58 +79,66 @@ struct Adam {
   /// \param weight_decay, sheaf_decay  λ ≥ 0 of the sheaf learner's weights (the latter) and of all others
   /// \returns whether the gradient is finite
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
-            double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2) {
-    if (gradient.size() != parameters.size() || first_moment.size() != parameters.size()) {
-      throw_invalid_argument("size of the gradient", gradient.size(),
-                             concat("must be the number of parameters, ", parameters.size(), ", as Adam's own"));
-    }
-    begin_step();
-    bool finite = true;
-    for (const ParameterInfo& info : parameters.info()) {
-      const double decay = info.group == ParameterGroup::sheaf_learner ? sheaf_decay : weight_decay;
-      finite &= update(execution, info.offset, info.offset + info.size, decay, gradient.data(),
-                       parameters.values().data(), kind);
-    }
-    return finite;
-  }
+            double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2);
 
   /// Updates parameters [begin, end) of `value` with their gradient and weight decay.
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
   bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
-              WeightDecay kind = WeightDecay::l2) {
-    assert(step_count > 0 && rate_ > 0);
-    const S rate = rate_, root_scale = root_scale_;
-    const S decay = static_cast<S>(kind == WeightDecay::l2 ? weight_decay : 0.0);
-    const S shrink = static_cast<S>(kind == WeightDecay::l2 ? 1.0 : 1.0 - learning_rate * weight_decay);
-    S* m = first_moment.data();
-    S* v = second_moment.data();
-    std::atomic<bool> finite = true;
-    parallel_for(execution, end - begin, adam_grain, [=, &finite](Index from, Index to) {
-      using P = Pack<S, lanes<S>>;
-      P zeros = P(S(0));
-      for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
-        T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
-        const T g = load<T>(gradient + i);
-        const T g_decayed = g + T(decay) * x;
-        x = T(shrink) * x;
-        adam_step<T>(g_decayed, rate, root_scale, first, second, x);
-        store(m + i, first);
-        store(v + i, second);
-        store(value + i, x);
-        if constexpr (std::is_same_v<T, P>) {
-          zeros += T(S(0)) * g;
-        } else {
-          zeros += P(reduce_add(T(S(0)) * g));
-        }
-      });
-      if (reduce_add(zeros) != S(0)) finite = false;
-    });
-    return finite;
-  }
+              WeightDecay kind = WeightDecay::l2);
 
  private:
   S rate_ = 0, root_scale_ = 0;  ///< of the step
 };
+
+template <class S>
+bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient,
+                   double weight_decay, double sheaf_decay, WeightDecay kind) {
+  if (gradient.size() != parameters.size() || first_moment.size() != parameters.size()) {
+    throw_invalid_argument("size of the gradient", gradient.size(),
+                           concat("must be the number of parameters, ", parameters.size(), ", as Adam's own"));
+  }
+  begin_step();
+  bool finite = true;
+  for (const ParameterInfo& info : parameters.info()) {
+    const double decay = info.group == ParameterGroup::sheaf_learner ? sheaf_decay : weight_decay;
+    finite &= update(execution, info.offset, info.offset + info.size, decay, gradient.data(),
+                     parameters.values().data(), kind);
+  }
+  return finite;
+}
+
+template <class S>
+bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
+                     WeightDecay kind) {
+  assert(step_count > 0 && rate_ > 0);
+  const S rate = rate_, root_scale = root_scale_;
+  const S decay = static_cast<S>(kind == WeightDecay::l2 ? weight_decay : 0.0);
+  const S shrink = static_cast<S>(kind == WeightDecay::l2 ? 1.0 : 1.0 - learning_rate * weight_decay);
+  S* m = first_moment.data();
+  S* v = second_moment.data();
+  std::atomic<bool> finite = true;
+  parallel_for(execution, end - begin, adam_grain, [=, &finite](Index from, Index to) {
+    using P = Pack<S, lanes<S>>;
+    P zeros = P(S(0));
+    for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
+      T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
+      const T g = load<T>(gradient + i);
+      const T g_decayed = g + T(decay) * x;
+      x = T(shrink) * x;
+      adam_step<T>(g_decayed, rate, root_scale, first, second, x);
+      store(m + i, first);
+      store(v + i, second);
+      store(value + i, x);
+      if constexpr (std::is_same_v<T, P>) {
+        zeros += T(S(0)) * g;
+      } else {
+        zeros += P(reduce_add(T(S(0)) * g));
+      }
+    });
+    if (reduce_add(zeros) != S(0)) finite = false;
+  });
+  return finite;
+}
 
 }  // namespace sheafnn

@@ -35,13 +35,7 @@ template <class S>
 class ParameterSet {
  public:
   /// Adds a parameter; values are allocated by finish().
-  ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false) {
-    ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1};
-    for (const Index extent : info.shape) info.size *= extent;
-    size_ += info.size;
-    info_.push_back(std::move(info));
-    return static_cast<ParameterId>(info_.size()) - 1;
-  }
+  ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false);
   void finish() { value_.resize(size_); }
 
   [[nodiscard]] Index size() const noexcept { return size_; }
@@ -54,31 +48,12 @@ class ParameterSet {
   [[nodiscard]] const S* data(ParameterId id) const noexcept { return value_.data() + info(id).offset; }
 
   /// \throws std::invalid_argument  no parameter of that name
-  [[nodiscard]] ParameterId find(std::string_view name) const {
-    for (std::size_t i = 0; i < info_.size(); ++i) {
-      if (info_[i].name == name) return static_cast<ParameterId>(i);
-    }
-    throw_invalid_argument("parameter", name, "the model has no parameter of that name");
-  }
+  [[nodiscard]] ParameterId find(std::string_view name) const;
 
   /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
-  [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const {
-    const ParameterInfo& p = info(id);
-    std::vector<S> r(static_cast<std::size_t>(p.size));
-    for_each(p, [&](Index visible, Index stored) {
-      r[static_cast<std::size_t>(visible)] = array[p.offset + stored];
-    });
-    return r;
-  }
+  [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const;
   /// Inverse of get(). `values` holds size numbers.
-  void set(ParameterId id, const std::vector<S>& values) {
-    const ParameterInfo& p = info(id);
-    require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
-            concat("expected ", p.size, " values"));
-    for_each(p, [&](Index visible, Index stored) {
-      value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
-    });
-  }
+  void set(ParameterId id, const std::vector<S>& values);
 
  private:
   template <class Body>
@@ -94,5 +69,42 @@ class ParameterSet {
   Buffer<S> value_;
   Index size_ = 0;
 };
+
+template <class S>
+ParameterId ParameterSet<S>::add(std::string name, std::vector<Index> shape, ParameterGroup group,
+                                 bool transposed) {
+  ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1};
+  for (const Index extent : info.shape) info.size *= extent;
+  size_ += info.size;
+  info_.push_back(std::move(info));
+  return static_cast<ParameterId>(info_.size()) - 1;
+}
+
+template <class S>
+ParameterId ParameterSet<S>::find(std::string_view name) const {
+  for (std::size_t i = 0; i < info_.size(); ++i) {
+    if (info_[i].name == name) return static_cast<ParameterId>(i);
+  }
+  throw_invalid_argument("parameter", name, "the model has no parameter of that name");
+}
+
+template <class S>
+std::vector<S> ParameterSet<S>::get(ParameterId id, const Buffer<S>& array) const {
+  const ParameterInfo& p = info(id);
+  std::vector<S> r(static_cast<std::size_t>(p.size));
+  for_each(p,
+           [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
+  return r;
+}
+
+template <class S>
+void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
+  const ParameterInfo& p = info(id);
+  require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
+          concat("expected ", p.size, " values"));
+  for_each(p, [&](Index visible, Index stored) {
+    value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
+  });
+}
 
 }  // namespace sheafnn

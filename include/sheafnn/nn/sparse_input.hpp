@@ -45,40 +45,7 @@ class SparseInput {
  public:
   using P = Pack<S, lanes<S>>;
 
-  explicit SparseInput(const NodeFeatures& features)
-      : rows_(features.rows()),
-        columns_(features.columns()),
-        row_offset_(features.rows() + 1),
-        column_(features.entries()),
-        value_(features.entries()),
-        column_offset_(features.columns() + 1),
-        row_(features.entries()),
-        entry_(features.entries()),
-        parts_(rows_ <= 4096 && columns_ >= 4 * rows_ ? 2 : 1),
-        part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
-    std::copy(features.offsets().begin(), features.offsets().end(), row_offset_.begin());
-    std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
-    std::transform(features.values().begin(), features.values().end(), value_.begin(),
-                   [](double value) { return static_cast<S>(value); });
-    for (const std::int32_t j : features.column_of()) ++column_offset_[j + 1];
-    for (Index j = 0; j < columns_; ++j) column_offset_[j + 1] += column_offset_[j];
-    Buffer<Index> next = column_offset_;
-    for (Index u = 0; u < rows_; ++u) {
-      for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
-        const Index position = next[column_[k]]++;
-        row_[position] = static_cast<std::int32_t>(u);
-        entry_[position] = k;
-      }
-    }
-    if (parts_ == 1) return;
-    for (Index u = 0; u < rows_; ++u) {
-      const std::int32_t* begin = column_.data() + row_offset_[u];
-      const std::int32_t* end = column_.data() + row_offset_[u + 1];
-      for (Index part = 0; part < parts_; ++part) {
-        part_offset_[u * parts_ + part] = std::lower_bound(begin, end, part_begin(part)) - column_.data();
-      }
-    }
-  }
+  explicit SparseInput(const NodeFeatures& features);
 
   [[nodiscard]] Index rows() const noexcept { return rows_; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
@@ -105,8 +72,8 @@ class SparseInput {
   ///
   /// \param dropped  its values are written
   template <class Finish = LeaveRows>
-  void forward(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out, S* work,
-               const Finish& finish = {}) const {
+  void forward(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out,
+               S* work, const Finish& finish = {}) const {
     products<1>(execution, {dropped.values.data()}, &dropped, weight, bias, width, {out}, work, finish);
   }
   /// Both in one walk over X: dropped_out for dropout(X), and out.
@@ -115,32 +82,14 @@ class SparseInput {
   template <class Finish = LeaveRows>
   void forward_both(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
                     S* dropped_out, S* out, S* work, const Finish& finish = {}) const {
-    products<2>(execution, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width, {dropped_out, out},
-                work, finish);
+    products<2>(execution, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width,
+                {dropped_out, out}, work, finish);
   }
 
   /// weight_bar (columns() × width) = Xᵀ out_bar. Each column is summed by one thread in a fixed order.
   ///
   /// \param values  entries of X in stored order: values(), or those of an EntryDropout
-  void backward(Execution execution, const S* values, const S* out_bar, Index width, S* weight_bar) const {
-    parallel_for(execution, columns_, column_grain, [&](Index begin, Index end) {
-      const std::int32_t* row = row_.data();
-      const Index* entry = entry_.data();
-      for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
-        for (Index j = begin; j < end; ++j) {
-          const Index first = column_offset_[j], last = column_offset_[j + 1];
-          T sum[Tiles];
-          for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-          for (Index k = first; k < last; ++k) {
-            add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
-          }
-          for (int t = 0; t < Tiles; ++t) {
-            store(weight_bar + j * width + c + t * tile<T>, sum[t]);
-          }
-        }
-      });
-    });
-  }
+  void backward(Execution execution, const S* values, const S* out_bar, Index width, S* weight_bar) const;
 
  private:
   static constexpr Index column_grain = 64;
@@ -270,5 +219,63 @@ class SparseInput {
   Index parts_;
   Buffer<Index> part_offset_;  ///< first entry of a row in each part
 };
+
+template <class S>
+SparseInput<S>::SparseInput(const NodeFeatures& features)
+    : rows_(features.rows()),
+      columns_(features.columns()),
+      row_offset_(features.rows() + 1),
+      column_(features.entries()),
+      value_(features.entries()),
+      column_offset_(features.columns() + 1),
+      row_(features.entries()),
+      entry_(features.entries()),
+      parts_(rows_ <= 4096 && columns_ >= 4 * rows_ ? 2 : 1),
+      part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
+  std::copy(features.offsets().begin(), features.offsets().end(), row_offset_.begin());
+  std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
+  std::transform(features.values().begin(), features.values().end(), value_.begin(),
+                 [](double value) { return static_cast<S>(value); });
+  for (const std::int32_t j : features.column_of()) ++column_offset_[j + 1];
+  for (Index j = 0; j < columns_; ++j) column_offset_[j + 1] += column_offset_[j];
+  Buffer<Index> next = column_offset_;
+  for (Index u = 0; u < rows_; ++u) {
+    for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
+      const Index position = next[column_[k]]++;
+      row_[position] = static_cast<std::int32_t>(u);
+      entry_[position] = k;
+    }
+  }
+  if (parts_ == 1) return;
+  for (Index u = 0; u < rows_; ++u) {
+    const std::int32_t* begin = column_.data() + row_offset_[u];
+    const std::int32_t* end = column_.data() + row_offset_[u + 1];
+    for (Index part = 0; part < parts_; ++part) {
+      part_offset_[u * parts_ + part] = std::lower_bound(begin, end, part_begin(part)) - column_.data();
+    }
+  }
+}
+
+template <class S>
+void SparseInput<S>::backward(Execution execution, const S* values, const S* out_bar, Index width,
+                              S* weight_bar) const {
+  parallel_for(execution, columns_, column_grain, [&](Index begin, Index end) {
+    const std::int32_t* row = row_.data();
+    const Index* entry = entry_.data();
+    for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+      for (Index j = begin; j < end; ++j) {
+        const Index first = column_offset_[j], last = column_offset_[j + 1];
+        T sum[Tiles];
+        for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
+        for (Index k = first; k < last; ++k) {
+          add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
+        }
+        for (int t = 0; t < Tiles; ++t) {
+          store(weight_bar + j * width + c + t * tile<T>, sum[t]);
+        }
+      }
+    });
+  });
+}
 
 }  // namespace sheafnn

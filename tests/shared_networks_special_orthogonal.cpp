@@ -1,0 +1,3 @@
+#include "shared_networks.hpp"
+
+SHEAFNN_SHARED_LEARNED(template, SpecialOrthogonal)
