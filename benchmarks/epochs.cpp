@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
       for (std::size_t model = 0; model < benchmarks::epoch_models.size(); ++model) {
         for (std::size_t maps = 0; maps < benchmarks::epoch_maps.size(); ++maps) {
           const std::string name =
-              sheafnn::concat(graph.name, "/", benchmarks::epoch_models[model], "/", benchmarks::epoch_maps[maps]);
+              sheafnn::detail::concat(graph.name, "/", benchmarks::epoch_models[model], "/", benchmarks::epoch_maps[maps]);
           benchmark::RegisterBenchmark(name.c_str(), run_cell, Cell{graph, model, maps, threads})
               ->UseManualTime()
               ->Unit(benchmark::kMillisecond);

@@ -45,7 +45,7 @@ using Word = sheafnn::Pack<std::uint32_t, W>;
 void add_calibration(const std::vector<int>& threads) {
   for (const int t : threads) {
     const auto add = [t](const char* what, const char* counter, double benchmarks::Calibration::*member) {
-      benchmark::RegisterBenchmark(sheafnn::concat("calibration/", what, "/", t).c_str(),
+      benchmark::RegisterBenchmark(sheafnn::detail::concat("calibration/", what, "/", t).c_str(),
                                    [=](benchmark::State& state) {
                                      const double rate = benchmarks::calibration(t).*member;
                                      for (auto _ : state) state.SetIterationTime(1e-6);
@@ -110,11 +110,11 @@ void add_dense_kernels(const std::vector<int>& threads, Index rows, Index channe
   const double arrays = 2 * 4 * static_cast<double>(rows * channels);
   const Index f = channels;
   add_kernel(threads, "dense product", "n d x f x f", {products, arrays}, [=](int t) {
-    sheafnn::multiply_dense<float>(t, rows, f, f, {x->tall.data(), f, 1}, x->small.data(), f, x->out.data(), f,
+    sheafnn::detail::multiply_dense<float>(t, rows, f, f, {x->tall.data(), f, 1}, x->small.data(), f, x->out.data(), f,
                                    false);
   });
   add_kernel(threads, "dense product", "gradient f x f", {products, arrays}, [=](int t) {
-    sheafnn::multiply_dense<float>(t, f, f, rows, {x->tall.data(), 1, f}, x->out.data(), f, x->gradient.data(), f,
+    sheafnn::detail::multiply_dense<float>(t, f, f, rows, {x->tall.data(), 1, f}, x->out.data(), f, x->gradient.data(), f,
                                    false);
   });
 }
@@ -131,7 +131,7 @@ void add_elementwise_kernels(const std::vector<int>& threads, Index count) {
   add_kernel(threads, "dropout", "mask", {size * (benchmarks::philox_block / 4 + 1), size},
              [=](int t) { dropout.fill_mask(t, count, x->mask.data()); });
   add_kernel(threads, "dropout", "apply", {2 * size, 9 * size}, [=](int t) {
-    sheafnn::apply_dropout(t, count, x->in.data(), x->mask.data(), dropout.scale(), x->out.data());
+    sheafnn::detail::apply_dropout(t, count, x->in.data(), x->mask.data(), dropout.scale(), x->out.data());
   });
 }
 
@@ -161,7 +161,7 @@ void add_random_kernel(const std::vector<int>& threads, const std::string& kerne
                  for (Index i = begin; i < end; ++i) {
                    P values[size];
                    body(Word(static_cast<std::uint32_t>(i * W)) + Word::load(lane), values);
-                   sheafnn::store_lanes<size>(values, out->data() + i * size * W);
+                   sheafnn::detail::store_lanes<size>(values, out->data() + i * size * W);
                  }
                });
              });

@@ -26,7 +26,7 @@
 namespace {
 
 using benchmarks::Measurement;
-using sheafnn::concat;
+using sheafnn::detail::concat;
 
 /// A file of Google Benchmark.
 struct Results {

@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     for (Index edges = 10'000; edges <= max_edges; edges = next_size(edges)) {
       for (const int t : threads) {
-        benchmark::RegisterBenchmark(sheafnn::concat("step/", edges, "/", t).c_str(), run_step, edges, t)
+        benchmark::RegisterBenchmark(sheafnn::detail::concat("step/", edges, "/", t).c_str(), run_step, edges, t)
             ->UseManualTime()
             ->Iterations(std::clamp<Index>(1'000'000 / edges, 3, 30))
             ->Unit(benchmark::kMillisecond);

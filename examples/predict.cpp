@@ -53,7 +53,7 @@ void run(const Settings& s) {
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < info.options.layers, "--sheaf-layer", s.sheaf_layer,
-                   sheafnn::concat("must be between 0 and ", info.options.layers - 1));
+                   sheafnn::detail::concat("must be between 0 and ", info.options.layers - 1));
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
   const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction);
   const bool bayesian = info.model == "bsnn";

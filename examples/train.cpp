@@ -157,7 +157,7 @@ std::vector<std::size_t> parse_numbers(const char* option, const std::string& te
   std::vector<std::size_t> r;
   const auto bad = [&](const std::string& part) {
     sheafnn::throw_invalid_argument(option, part,
-                                    sheafnn::concat("expected numbers or ranges within 0-", limit - 1,
+                                    sheafnn::detail::concat("expected numbers or ranges within 0-", limit - 1,
                                                     ", as in 0-9 or 0,3,7"));
   };
   std::size_t begin = 0;

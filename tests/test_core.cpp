@@ -107,12 +107,12 @@ TEST_CASE_TEMPLATE("pack: lanes, loading and storing", P, SHEAFNN_FLOAT_PACKS) {
   CHECK(wrong_lanes(P(3), [](int) { return T(3); }) == 0);
   CHECK(wrong_lanes(P(0.1), [](int) { return T(0.1); }) == 0);
 
-  CHECK(wrong_lanes(sheafnn::load<P>(values.data()), [](int l) { return T(l) + T(0.5); }) == 0);
-  CHECK(sheafnn::load<T>(values.data() + 1) == T(1.5));
-  sheafnn::store(out.data(), P(2));
+  CHECK(wrong_lanes(sheafnn::detail::load<P>(values.data()), [](int l) { return T(l) + T(0.5); }) == 0);
+  CHECK(sheafnn::detail::load<T>(values.data() + 1) == T(1.5));
+  sheafnn::detail::store(out.data(), P(2));
   CHECK(out[W - 1] == T(2));
   CHECK(out[W] == a.lane(W - 1));
-  sheafnn::store(out.data(), T(9));
+  sheafnn::detail::store(out.data(), T(9));
   CHECK(out[0] == T(9));
   CHECK(out[1] == T(2));
   static_assert(std::is_same_v<sheafnn::scalar_of_t<P>, T>);
@@ -294,7 +294,7 @@ TEST_CASE_TEMPLATE("sums over lanes, written or added", P, SHEAFNN_FLOAT_PACKS) 
     std::vector<T> out(static_cast<std::size_t>(K + 2), std::numeric_limits<T>::quiet_NaN());
     out.front() = out.back() = T(-1);
     for (int times = 1; times <= 2; ++times) {
-      sheafnn::lane_sums<K>(packs, out.data() + 1, times == 2);
+      sheafnn::detail::lane_sums<K>(packs, out.data() + 1, times == 2);
       for (int k = 0; k < K; ++k)
         CHECK(out[static_cast<std::size_t>(k + 1)] == static_cast<T>(times) * expected[k]);
     }
@@ -322,13 +322,13 @@ TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACK
       // A guard before the rows, so that they are not aligned, and one behind them.
       std::vector<T> out(static_cast<std::size_t>(K * count + 2), T(-1));
       T* const rows = out.data() + 1;
-      sheafnn::store_rows<K>(packs, count, rows);
+      sheafnn::detail::store_rows<K>(packs, count, rows);
       int wrong = out.front() != T(-1) || out.back() != T(-1);
       for (int l = 0; l < count; ++l) {
         for (int k = 0; k < K; ++k) wrong += rows[l * K + k] != number(l, k);
       }
       P back[K];
-      sheafnn::load_rows<K>(rows, count, back);
+      sheafnn::detail::load_rows<K>(rows, count, back);
       for (int l = 0; l < P::width; ++l) {
         for (int k = 0; k < K; ++k) wrong += back[k].lane(l) != (l < count ? number(l, k) : T(0));
       }
@@ -338,9 +338,9 @@ TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACK
     std::int32_t places[P::width];
     for (int l = 0; l < P::width; ++l) places[l] = 2 * (P::width - 1 - l);
     std::vector<T> scattered(static_cast<std::size_t>(2 * K * P::width), T(-1));
-    sheafnn::scatter_rows<K>(packs, places, P::width, scattered.data());
+    sheafnn::detail::scatter_rows<K>(packs, places, P::width, scattered.data());
     P gathered[K];
-    sheafnn::gather_rows<K>(scattered.data(), places, gathered);
+    sheafnn::detail::gather_rows<K>(scattered.data(), places, gathered);
     int wrong = 0;
     for (int l = 0; l < P::width; ++l) {
       for (int k = 0; k < K; ++k) {
@@ -380,7 +380,7 @@ TEST_CASE_TEMPLATE("for_tiles covers the range once, in order, with tiles that f
   for (Index begin : {0, 3}) {
     for (Index end = begin; end <= begin + 70; ++end) {
       Index next = begin;
-      sheafnn::for_tiles<T>(begin, end, [&]<class Tile>(Index c) {
+      sheafnn::detail::for_tiles<T>(begin, end, [&]<class Tile>(Index c) {
         CHECK(c == next);
         next = c + static_cast<Index>(sizeof(Tile) / sizeof(T));
       });
@@ -448,10 +448,10 @@ TEST_CASE("errors name the argument, its value and the limit") {
   CHECK_THROWS_WITH_AS(sheafnn::require(false, "dropout", 1.5, "must be below 1"),
                        "dropout: 1.5 is not allowed; must be below 1", std::invalid_argument);
   CHECK_NOTHROW(sheafnn::require(true, "dropout", 0.5, "must be below 1"));
-  CHECK(sheafnn::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
+  CHECK(sheafnn::detail::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
 }
 
 TEST_CASE("the version's parts and its text agree") {
-  CHECK(sheafnn::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
+  CHECK(sheafnn::detail::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
         SHEAFNN_VERSION_STRING);
 }

@@ -66,12 +66,12 @@ double laplacian_error(const Network<Model>& network, Index layer,
   const sheafnn::DiffusionShape<S> shape(network.graph(), D, false, false, channels);
   const auto& stack = network.sheaf_source().stack();
   const auto& blocks = stack[std::min(layer, stack.count() - 1)];
-  sheafnn::scale_features<Family>(1, network.graph(), shape, blocks, in.data(), scaled.data());
+  sheafnn::detail::scale_features<Family>(1, network.graph(), shape, blocks, in.data(), scaled.data());
   S* to = out.data();
-  sheafnn::apply_laplacian<Family>(1, network.graph(), shape, blocks, sheafnn::NodeSelection(n), scaled.data(),
+  sheafnn::detail::apply_laplacian<Family>(1, network.graph(), shape, blocks, sheafnn::NodeSelection(n), scaled.data(),
                                    [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)
-                                       sheafnn::store(to + (u * D + i + k) * channels + channel, value[k]);
+                                       sheafnn::detail::store(to + (u * D + i + k) * channels + channel, value[k]);
                                    });
   const Cochain<double> expected = laplacian.apply(y);
   double worst = 0;

@@ -480,8 +480,8 @@ TEST_CASE("which parameters a model has") {
   const auto names = [](const auto& model) {
     std::string r;
     for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
-      r += sheafnn::concat(r.empty() ? "" : " ", info.name);
-      for (std::size_t i = 0; i < info.shape.size(); ++i) r += sheafnn::concat(i == 0 ? ":" : "x", info.shape[i]);
+      r += sheafnn::detail::concat(r.empty() ? "" : " ", info.name);
+      for (std::size_t i = 0; i < info.shape.size(); ++i) r += sheafnn::detail::concat(i == 0 ? ":" : "x", info.shape[i]);
       if (info.group == sheafnn::ParameterGroup::sheaf_learner) r += "*";
     }
     return r;

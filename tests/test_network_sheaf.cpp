@@ -154,12 +154,12 @@ void check_family() {
         Buffer<S> w(y.size()), z(y.size()), threaded(y.size());
         for (const int threads : {1, 2}) {
           S* out = (threads == 1 ? z : threaded).data();
-          sheafnn::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
-          sheafnn::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+          sheafnn::detail::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
+          sheafnn::detail::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
                                    w.data(),
                                    [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)
-                                       sheafnn::store(out + (u * d + i + k) * channels + channel, value[k]);
+                                       sheafnn::detail::store(out + (u * d + i + k) * channels + channel, value[k]);
                                    });
         }
         CHECK(std::equal(z.begin(), z.end(), threaded.begin()));

@@ -93,10 +93,10 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < columns; ++j) start[static_cast<std::size_t>(i * c_stride + j)] = S(0.5);
   }
-  const sheafnn::StridedMatrix<S> matrix = transposed ? sheafnn::StridedMatrix<S>{a.data(), 1, a_stride}
-                                                      : sheafnn::StridedMatrix<S>{a.data(), a_stride, 1};
+  const sheafnn::detail::StridedMatrix<S> matrix = transposed ? sheafnn::detail::StridedMatrix<S>{a.data(), 1, a_stride}
+                                                      : sheafnn::detail::StridedMatrix<S>{a.data(), a_stride, 1};
   std::vector<S> c = start;
-  sheafnn::multiply_dense<S>(1, rows, columns, depth, matrix, b.data(), b_stride, c.data(), c_stride, accumulate);
+  sheafnn::detail::multiply_dense<S>(1, rows, columns, depth, matrix, b.data(), b_stride, c.data(), c_stride, accumulate);
   double worst = 0;
   bool untouched = true;
   for (Index i = 0; i < rows; ++i) {
@@ -123,7 +123,7 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   CHECK(worst <= 1);
   CHECK(untouched);
   std::vector<S> threaded = start;
-  sheafnn::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride,
+  sheafnn::detail::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride,
                              accumulate);
   CHECK(threaded == c);
 }
@@ -160,7 +160,7 @@ void check_column_sums() {
       const std::vector<S> m = numbers<S>(engine, rows * stride);
       std::vector<S> sums(static_cast<std::size_t>(columns + 1), S(0.25));
       sums.back() = sentinel<S>;
-      sheafnn::add_column_sums<S>(rows, columns, m.data(), stride, sums.data());
+      sheafnn::detail::add_column_sums<S>(rows, columns, m.data(), stride, sums.data());
       double worst = 0;
       for (Index j = 0; j < columns; ++j) {
         long double expected = 0.25L;
@@ -494,7 +494,7 @@ void check_decoupled_decay() {
 /// Several threads update what one would, in ranges that begin anywhere.
 template <class S>
 void check_adam_threads() {
-  constexpr Index count = 3 * sheafnn::adam_grain + 7, first = 5;
+  constexpr Index count = 3 * sheafnn::detail::adam_grain + 7, first = 5;
   std::mt19937 engine(12);
   const std::vector<S> gradient = numbers<S>(engine, count), start = numbers<S>(engine, count);
   const auto run = [&](int threads) {
@@ -592,13 +592,13 @@ TEST_CASE_TEMPLATE("column sums", S, float, double) { check_column_sums<S>(); }
 TEST_CASE("transposition and padding") {
   const double m[] = {1, 2, 3, 4, 5, 6};
   double t[] = {0, 0, -1, 0, 0, -1, 0, 0, -1};
-  sheafnn::transpose_into<double>(2, 3, m, t, 3);
+  sheafnn::detail::transpose_into<double>(2, 3, m, t, 3);
   const double expected[] = {1, 4, -1, 2, 5, -1, 3, 6, -1};
   CHECK(std::equal(std::begin(t), std::end(t), expected));
-  CHECK(sheafnn::padded<float>(0) == 0);
-  CHECK(sheafnn::padded<float>(1) == 16);
-  CHECK(sheafnn::padded<double>(8) == 8);
-  CHECK(sheafnn::padded<double>(9) == 16);
+  CHECK(sheafnn::detail::padded<float>(0) == 0);
+  CHECK(sheafnn::detail::padded<float>(1) == 16);
+  CHECK(sheafnn::detail::padded<double>(8) == 8);
+  CHECK(sheafnn::detail::padded<double>(9) == 16);
 }
 
 TEST_CASE_TEMPLATE("sparse input layer without rows, with one, without entries and without columns", S, float,
@@ -747,13 +747,13 @@ TEST_CASE("dropout masks") {
   const Dropout dropout{0.3, Stream{1, Purpose::hidden_dropout}};
   const std::vector<std::uint8_t> mask = mask_of(dropout, 1, count), bits = bits_of(dropout, 1, count);
   for (Index e = 0; e < 200; ++e) {
-    const std::uint32_t window = sheafnn::kept_bits(bits.data(), e);
+    const std::uint32_t window = sheafnn::detail::kept_bits(bits.data(), e);
     for (int i = 0; i < 32; ++i) CHECK((window >> i & 1U) == at(mask, e + i));
   }
   std::vector<float> out(in.size()), sum(in.size(), 1.0F), in_place = in;
-  sheafnn::apply_dropout(2, count, in.data(), bits.data(), dropout.scale(), out.data());
-  sheafnn::apply_dropout(1, count, in.data(), bits.data(), dropout.scale(), in_place.data());
-  sheafnn::apply_dropout<true>(2, count, in.data(), bits.data(), dropout.scale(), sum.data());
+  sheafnn::detail::apply_dropout(2, count, in.data(), bits.data(), dropout.scale(), out.data());
+  sheafnn::detail::apply_dropout(1, count, in.data(), bits.data(), dropout.scale(), in_place.data());
+  sheafnn::detail::apply_dropout<true>(2, count, in.data(), bits.data(), dropout.scale(), sum.data());
   bool scaled = true, added = true;
   for (std::size_t i = 0; i < in.size(); ++i) {
     const float expected = mask[i] != 0 ? in[i] * static_cast<float>(dropout.scale()) : 0.0F;

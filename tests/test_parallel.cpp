@@ -136,14 +136,14 @@ TEST_CASE("run_beside: task and body are done once, with their loops, also withi
           for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(who * 100 + i)];
         });
       };
-      sheafnn::run_beside(threads, [&] { visit(0); }, [&] { visit(1); });
+      sheafnn::detail::run_beside(threads, [&] { visit(0); }, [&] { visit(1); });
       for (const std::atomic<int>& one : visits) wrong += one != 1;
     }
     CHECK(wrong == 0);
   }
   std::atomic<int> done = 0;
   sheafnn::parallel_for(3, 3, 1, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) sheafnn::run_beside(3, [&] { ++done; }, [&] { done += 10; });
+    for (Index i = begin; i < end; ++i) sheafnn::detail::run_beside(3, [&] { ++done; }, [&] { done += 10; });
   });
   CHECK(done == 33);
 }
@@ -154,7 +154,7 @@ TEST_CASE("run_beside: another thread takes the task, and the loops of the body 
   int tasks_elsewhere = 0, loops_shared = 0;
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> task_elsewhere = false, loop_elsewhere = false;
-    sheafnn::run_beside(
+    sheafnn::detail::run_beside(
         2, [&] { task_elsewhere = std::this_thread::get_id() != caller; },
         [&] {
           pause();
@@ -184,7 +184,7 @@ TEST_CASE("run_beside: what is thrown arrives when both are done, and the team g
       bool body_done = false;
       const auto failing_task = [] { throw std::runtime_error("task"); };
       const auto body = [&] { body_done = true; };
-      CHECK_THROWS_WITH_AS(sheafnn::run_beside(threads, failing_task, body), "task", std::runtime_error);
+      CHECK_THROWS_WITH_AS(sheafnn::detail::run_beside(threads, failing_task, body), "task", std::runtime_error);
       CHECK(body_done);
       std::atomic<int> begun = 0, ended = 0;
       const auto task = [&] {
@@ -192,7 +192,7 @@ TEST_CASE("run_beside: what is thrown arrives when both are done, and the team g
         ++ended;
       };
       const auto failing_body = [] { throw std::runtime_error("body"); };
-      CHECK_THROWS_WITH_AS(sheafnn::run_beside(threads, task, failing_body), "body", std::runtime_error);
+      CHECK_THROWS_WITH_AS(sheafnn::detail::run_beside(threads, task, failing_body), "body", std::runtime_error);
       CHECK(begun == ended);
     }
   }
@@ -206,7 +206,7 @@ TEST_CASE("run_beside: several threads call it at a time, again and again") {
       for (int round = 0; round < 500; ++round) {
         int task = 0;
         std::atomic<int> body = 0;
-        sheafnn::run_beside(
+        sheafnn::detail::run_beside(
             2, [&] { task = 1; },
             [&] {
               sheafnn::parallel_for(2, 2, 1,

@@ -10,7 +10,7 @@ namespace benchmarks {
 
 namespace {
 
-using sheafnn::concat;
+using sheafnn::detail::concat;
 using sheafnn::Index;
 
 /// Bytes per second, read plus written, of copies of so many bytes.

@@ -13,7 +13,7 @@ namespace benchmarks {
 
 namespace {
 
-using sheafnn::concat;
+using sheafnn::detail::concat;
 using sheafnn::Index;
 
 /// Times the epoch of a task.

@@ -49,8 +49,8 @@ struct DeviceFacts {
   int driver = 0, runtime = 0;
   sheafnn::batch::check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
   sheafnn::batch::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", device);
-  const auto version = [](int v) { return sheafnn::concat(v / 1000, ".", v % 1000 / 10); };
-  return {properties.name, sheafnn::concat("CUDA ", version(runtime), ", driver for CUDA ", version(driver)),
+  const auto version = [](int v) { return sheafnn::detail::concat(v / 1000, ".", v % 1000 / 10); };
+  return {properties.name, sheafnn::detail::concat("CUDA ", version(runtime), ", driver for CUDA ", version(driver)),
           static_cast<double>(properties.totalGlobalMem), static_cast<double>(properties.l2CacheSize)};
 }
 

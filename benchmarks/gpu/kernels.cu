@@ -15,8 +15,8 @@ namespace benchmarks {
 namespace {
 
 using namespace sheafnn::batch;
-using sheafnn::concat;
-using sheafnn::dropout_blocks;
+using sheafnn::detail::concat;
+using sheafnn::detail::dropout_blocks;
 using sheafnn::Index;
 
 constexpr std::string_view common = "any";

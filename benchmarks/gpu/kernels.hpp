@@ -72,7 +72,7 @@ class KernelMeter {
     executor_.synchronise();
     executor_.record(launch);
     const Timing t = time_replays(executor_, effort_);
-    report_.add(sheafnn::concat(maps, "/", name), {{"median_us", 1e6 * t.median},
+    report_.add(sheafnn::detail::concat(maps, "/", name), {{"median_us", 1e6 * t.median},
                                                    {"bytes", traffic.least},
                                                    {"bytes_per_s", traffic.least / t.median},
                                                    {"of_copy", traffic.least / t.median / copy_},

@@ -37,7 +37,7 @@
 namespace {
 
 using namespace benchmarks;
-using sheafnn::concat;
+using sheafnn::detail::concat;
 using sheafnn::Index;
 
 struct CommandLine {

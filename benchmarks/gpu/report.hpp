@@ -62,7 +62,7 @@ struct Report {
     }
     return r += "}";
   };
-  std::string r = sheafnn::concat("{\"section\": ", json_string(section), ",\n \"context\": ", object(context),
+  std::string r = sheafnn::detail::concat("{\"section\": ", json_string(section), ",\n \"context\": ", object(context),
                                   ",\n \"measurements\": [");
   for (const Measurement& m : report.measurements) {
     r.append(&m == &report.measurements.front() ? "\n" : ",\n")

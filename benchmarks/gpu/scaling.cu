@@ -15,7 +15,7 @@ namespace benchmarks {
 
 namespace {
 
-using sheafnn::concat;
+using sheafnn::detail::concat;
 using sheafnn::Index;
 
 #if defined(__CUDACC__)

@@ -84,8 +84,8 @@ template <class Body>
   const double seconds = fastest([&] {
     sheafnn::parallel_for(threads, threads, 1, [&](Index first, Index last) {
       for (Index repeat = 0; repeat < repeats; ++repeat) {
-        sheafnn::for_tiles<float>(count * first / threads, count * last / threads, [&]<class T>(Index i) {
-          sheafnn::store(to.data() + i, T(factor) * sheafnn::load<T>(from.data() + i));
+        sheafnn::detail::for_tiles<float>(count * first / threads, count * last / threads, [&]<class T>(Index i) {
+          sheafnn::detail::store(to.data() + i, T(factor) * sheafnn::detail::load<T>(from.data() + i));
         });
         benchmark::ClobberMemory();
       }

@@ -21,7 +21,7 @@ namespace benchmarks {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     sheafnn::require(error == std::errc{} && end == text.data() + text.size() && value >= min && value <= max,
-                     name, text, sheafnn::concat("must be a number between ", min, " and ", max));
+                     name, text, sheafnn::detail::concat("must be a number between ", min, " and ", max));
     std::copy(argv + std::min(i + 2, argc), argv + argc, argv + i);
     argc = std::max(i, argc - 2);
     return value;

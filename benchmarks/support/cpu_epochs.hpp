@@ -33,13 +33,13 @@ namespace benchmarks {
       begin = end + 1;
     }
     for (const EpochGraph& graph : epoch_graphs) {
-      if (cells.size() < 2 || cells[1] != sheafnn::concat(" ", graph.name, " ")) continue;
+      if (cells.size() < 2 || cells[1] != sheafnn::detail::concat(" ", graph.name, " ")) continue;
       for (std::size_t i = 0; i < 6 && i + 2 < cells.size(); ++i) {
         const std::size_t place = cells[i + 2].find(arrow);
         if (place == std::string::npos) continue;
         const double value = std::strtod(cells[i + 2].c_str() + place + arrow.size(), nullptr);
         if (value > 0)
-          r.emplace(sheafnn::concat(graph.name, "/", epoch_models[i / 3], "/", epoch_maps[i % 3]), value);
+          r.emplace(sheafnn::detail::concat(graph.name, "/", epoch_models[i / 3], "/", epoch_maps[i % 3]), value);
       }
     }
   }

@@ -26,13 +26,13 @@ namespace benchmarks {
     std::vector<std::string> cells = {std::string(graph.name)};
     for (const std::string_view model : epoch_models) {
       for (const std::string_view maps : epoch_maps) {
-        const Measurement* m = find(all, sheafnn::concat(graph.name, "/", model, "/", maps));
+        const Measurement* m = find(all, sheafnn::detail::concat(graph.name, "/", model, "/", maps));
         if (m == nullptr) {
           cells.push_back("–");
           continue;
         }
         const double ratio = (*m)["ratio"];
-        cells.push_back(sheafnn::concat(figure((*m)["reference_ms"]), " → ", figure((*m)["median_ms"]), " (",
+        cells.push_back(sheafnn::detail::concat(figure((*m)["reference_ms"]), " → ", figure((*m)["median_ms"]), " (",
                                         figure(ratio), "×)"));
         log_sum += std::log(ratio);
         least = std::min(least, ratio);

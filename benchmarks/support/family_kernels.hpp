@@ -93,7 +93,7 @@ struct FamilyFixture {
     sheaf.build(1, learner.edge_weights());
     scale(1);
     diffuse(1);
-    sheafnn::add_off_diagonal_gradient<Family>(1, graph, shape, scaled.data(), diffused.data(), gradient);
+    sheafnn::detail::add_off_diagonal_gradient<Family>(1, graph, shape, scaled.data(), diffused.data(), gradient);
     sheaf_backward(1);
     posterior.end_backward(1, learner);
   }
@@ -128,17 +128,17 @@ struct FamilyFixture {
                    });
   }
   void scale(int threads) {
-    sheafnn::scale_features<Family>(threads, graph, shape, sheaf, embedding.data(), scaled.data());
+    sheafnn::detail::scale_features<Family>(threads, graph, shape, sheaf, embedding.data(), scaled.data());
   }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
+    sheafnn::detail::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
                                      scaled.data(),
                                      [=, row = shape.row(),
                                       f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
                                                                           sheafnn::Index c, const T*, const T* z) {
                                        for (int k = 0; k < N; ++k)
-                                         sheafnn::store(out + u * row + (i + k) * f + c, z[k]);
+                                         sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
                                      });
   }
 
@@ -216,7 +216,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
              [x](int t) { x->diffuse(t); });
   add_kernel(threads, "block gradient", name,
              {2 * f * 2 * m * terms, 2 * features + 4 * 2 * m * Sizes::transport + 8 * m}, [x](int t) {
-               sheafnn::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
+               sheafnn::detail::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
                                                           x->diffused.data(), x->gradient);
              });
 }
@@ -251,10 +251,10 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
                sheafnn::parallel_for(t, packs, 8, [&](Index begin, Index end) {
                  for (Index i = begin; i < end; ++i) {
                    Block degree;
-                   sheafnn::load_lanes<size>(x->degree.data() + i * size * W, degree.data());
+                   sheafnn::detail::load_lanes<size>(x->degree.data() + i * size * W, degree.data());
                    const auto scaling =
                        sheafnn::node_scaling<Family, P>(sheafnn::Normalisation::augmented, degree, P(1));
-                   sheafnn::store_lanes<size>(scaling.scale.data(), x->out.data() + i * size * W);
+                   sheafnn::detail::store_lanes<size>(scaling.scale.data(), x->out.data() + i * size * W);
                  }
                });
              });

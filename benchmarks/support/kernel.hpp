@@ -50,7 +50,7 @@ template <class Run>
 void add_kernel(const std::vector<int>& threads, const std::string& kernel, const std::string& variant,
                 const Work& work, const Run& run) {
   for (const int t : threads) {
-    benchmark::RegisterBenchmark(sheafnn::concat(kernel, "/", variant, "/", t).c_str(),
+    benchmark::RegisterBenchmark(sheafnn::detail::concat(kernel, "/", variant, "/", t).c_str(),
                                  [=](benchmark::State& state) {
                                    const double limit = calibration(t).limit(work.operations, work.bytes);
                                    run(t);

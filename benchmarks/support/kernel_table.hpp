@@ -19,7 +19,7 @@ namespace benchmarks {
     if (m.part(2) != "1") more = m.part(2);
   }
   const auto other = [&](const Measurement& m) {
-    return more.empty() ? nullptr : find(all, sheafnn::concat(m.part(0), "/", m.part(1), "/", more));
+    return more.empty() ? nullptr : find(all, sheafnn::detail::concat(m.part(0), "/", m.part(1), "/", more));
   };
   const auto rate = [](const Measurement& m) {
     return m["GFLOP/s"] > 0 ? figure(m["GFLOP/s"]).append(" GFLOP/s") : figure(m["GB/s"]).append(" GB/s");
@@ -29,7 +29,7 @@ namespace benchmarks {
   std::vector<std::string> columns = {"kernel", "", "µs", "GFLOP/s", "GB/s", "of the roofline"};
   if (!more.empty()) {
     limits.push_back(more + " threads");
-    columns.insert(columns.end(), {sheafnn::concat("µs, ", more, " threads"), "of the roofline"});
+    columns.insert(columns.end(), {sheafnn::detail::concat("µs, ", more, " threads"), "of the roofline"});
   }
   std::string machine = head(limits), kernels = head(columns);
   for (const Measurement& m : all) {
@@ -46,7 +46,7 @@ namespace benchmarks {
       kernels += row(cells);
     }
   }
-  return sheafnn::concat(machine, "\n", kernels);
+  return sheafnn::detail::concat(machine, "\n", kernels);
 }
 
 }  // namespace benchmarks

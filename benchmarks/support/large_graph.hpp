@@ -55,7 +55,7 @@ namespace benchmarks {
   constexpr sheafnn::Index features = 64, entries = 8, classes = 8;
   const sheafnn::Index nodes = edges / 25;
   sheafnn::Dataset data;
-  data.name = sheafnn::concat("random graph of ", edges, " edges");
+  data.name = sheafnn::detail::concat("random graph of ", edges, " edges");
   data.graph = sheafnn::Graph(nodes, large_edges(nodes, edges));
   data.features = spread_features(nodes, features, nodes * entries);
   data.class_count = classes;

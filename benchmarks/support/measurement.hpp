@@ -40,9 +40,9 @@ class Collector : public benchmark::ConsoleReporter {
 /// Notes the compiler and the instruction set in the results' context. Call before the benchmarks run.
 inline void add_build_context() {
 #if defined(__clang__)
-  benchmark::AddCustomContext("compiler", sheafnn::concat("clang ", __clang_major__, ".", __clang_minor__));
+  benchmark::AddCustomContext("compiler", sheafnn::detail::concat("clang ", __clang_major__, ".", __clang_minor__));
 #elif defined(__GNUC__)
-  benchmark::AddCustomContext("compiler", sheafnn::concat("g++ ", __GNUC__, ".", __GNUC_MINOR__));
+  benchmark::AddCustomContext("compiler", sheafnn::detail::concat("g++ ", __GNUC__, ".", __GNUC_MINOR__));
 #endif
 #if defined(__AVX512F__)
   benchmark::AddCustomContext("instructions", "AVX-512");

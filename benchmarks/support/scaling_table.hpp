@@ -30,7 +30,7 @@ namespace benchmarks {
   }
   std::vector<std::string> columns = {"edges", "nodes", "step, ms", "ns per edge"};
   if (!more.empty())
-    columns.insert(columns.end(), {sheafnn::concat("step, ms, ", more, " threads"), "ns per edge"});
+    columns.insert(columns.end(), {sheafnn::detail::concat("step, ms, ", more, " threads"), "ns per edge"});
   columns.insert(columns.end(), {"workspace, bytes per edge", "peak memory, MiB"});
   std::string text = head(columns);
   for (const Measurement& m : all) {
@@ -42,7 +42,7 @@ namespace benchmarks {
     };
     add_times(m, time);
     if (!more.empty()) {
-      const Measurement* threaded = find(all, sheafnn::concat(m.part(0), "/", m.part(1), "/", more));
+      const Measurement* threaded = find(all, sheafnn::detail::concat(m.part(0), "/", m.part(1), "/", more));
       if (threaded != nullptr) {
         add_times(*threaded, threaded_time);
       } else {

@@ -18,7 +18,7 @@ namespace sheafnn::batch {
 class CudaError : public std::runtime_error {
  public:
   CudaError(std::string_view call, int device, std::string_view reason)
-      : std::runtime_error(concat(call, " on CUDA device ", device, ": ", reason)) {}
+      : std::runtime_error(sheafnn::detail::concat(call, " on CUDA device ", device, ": ", reason)) {}
 };
 /// The device has too little memory.
 class OutOfDeviceMemory : public CudaError {
@@ -32,7 +32,7 @@ namespace detail {
 [[noreturn]] inline void throw_cuda_error(std::string_view call, int device, bool memory, const char* text,
                                           const char* name) {
   static_cast<void>(cudaGetLastError());
-  const std::string reason = concat(text, " (", name, ")");
+  const std::string reason = sheafnn::detail::concat(text, " (", name, ")");
   if (memory) throw OutOfDeviceMemory(call, device, reason);
   throw CudaError(call, device, reason);
 }

@@ -119,7 +119,7 @@ class DeviceExecutor {
     const DeviceCount devices = device_count();
     if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);
     require(device >= 0 && device < devices.count, "device", device,
-            concat("must be between 0 and ", devices.count - 1));
+            sheafnn::detail::concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
     early_ = can_start_early(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
@@ -153,7 +153,7 @@ class DeviceExecutor {
       static_cast<void>(cudaMemGetInfo(&free, &total));
       throw OutOfDeviceMemory(
           "cudaMalloc", device_,
-          concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
+          sheafnn::detail::concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
                  mebibytes(total),
                  " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
                  "a smaller stalk need less"));
@@ -221,7 +221,7 @@ class DeviceExecutor {
     const CurrentDevice current(device_);
     const auto size = [this](Index value) {
       if (value > INT_MAX)
-        throw CudaError("cublasGemmStridedBatched", device_, concat("a matrix has ", value, " rows"));
+        throw CudaError("cublasGemmStridedBatched", device_, sheafnn::detail::concat("a matrix has ", value, " rows"));
       return static_cast<int>(value);
     };
     const auto operation = [](const Factor<S>& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };

@@ -123,7 +123,7 @@ class BatchEncoder {
   }
   [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) {
     const InputView<S> view = input_->view();
-    return {dropped_ ? dropout_blocks(view.entries) : 0, runs_, {runs, view.value, view.entries, entry_.data()}};
+    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0, runs_, {runs, view.value, view.entries, entry_.data()}};
   }
   [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
     const InputView<S> view = input_->view();

@@ -24,9 +24,9 @@ namespace detail {
 template <class Model>
 [[nodiscard]] NodeFeatures fitting_features(const Model& model, const Graph& graph, const NodeFeatures& features) {
   require(features.rows() == graph.node_count(), "features.rows", features.rows(),
-          concat("must equal the number of nodes, ", graph.node_count()));
+          sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
   require(features.columns() == model.options().features, "features.columns", features.columns(),
-          concat("the model was built for ", model.options().features));
+          sheafnn::detail::concat("the model was built for ", model.options().features));
   NodeFeatures r = features;
   if (model.options().normalise_features) r.normalise_rows();
   return r;

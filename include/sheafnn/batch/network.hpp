@@ -143,7 +143,7 @@ class BatchNetwork {
   [[nodiscard]] Items<ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
                                                          std::size_t layer, const S* in, S* out,
                                                          Index copies = 1) const {
-    return {drop ? dropout_blocks(parts_.shape.size()) : 0,
+    return {drop ? sheafnn::detail::dropout_blocks(parts_.shape.size()) : 0,
             pass.instances(),
             {parts_.runs.data(), pass, purpose, static_cast<std::uint32_t>(layer), in, parts_.shape.size(), out,
              copies}};

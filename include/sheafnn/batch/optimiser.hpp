@@ -46,8 +46,8 @@ SHEAFNN_HD inline void begin_epoch(Index epoch, bool bayesian, Run& run) {
   const double step = static_cast<double>(epoch + 1);
   run.epoch = static_cast<std::uint32_t>(epoch);
   run.kl_weight = bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
-  run.step_rate = AdamConstants::step_rate(run.learning_rate, step);
-  run.root_scale = AdamConstants::root_scale(step);
+  run.step_rate = sheafnn::detail::AdamConstants::step_rate(run.learning_rate, step);
+  run.root_scale = sheafnn::detail::AdamConstants::root_scale(step);
 }
 /// The same for the coming epoch of all runs, the first; EndEpoch does it for the others. One item, group: run.
 struct BeginEpoch {
@@ -85,7 +85,7 @@ struct AdamStep {
     S first = first_moment[i], second = second_moment[i], x = value[i];
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
     x *= static_cast<S>(l2 ? 1.0 : 1 - r.learning_rate * decay);
-    adam_step<S>(decayed, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
+    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
     first_moment[i] = first;
     second_moment[i] = second;
     value[i] = x;

@@ -38,13 +38,13 @@ class ElementDropout {
 
   /// What becomes of an element's value.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) const {
-    return stream_keeps(stream_, threshold_, element) ? value * scale_ : S(0);
+    return sheafnn::detail::stream_keeps(stream_, threshold_, element) ? value * scale_ : S(0);
   }
   /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
   /// `values` are those of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
-    for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {
+    sheafnn::detail::for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {
       use(element, kept ? values[element] * scale : S(0));
     });
   }

@@ -193,7 +193,7 @@ class BatchTrainer {
       if (trainings_[i].options.on_epoch) trainings_[i].options.on_epoch(outcome.result.history.back());
     }
     if (progress.failure != no_failure && outcome.error.empty()) {
-      outcome.error = concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
+      outcome.error = sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
                              " is not finite; a smaller learning rate may help");
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);

@@ -89,7 +89,7 @@ template <class Model>
   for (const Training<Model>& t : trainings) {
     if (t.model == nullptr) continue;  // refused later
     require(t.model->options().classes >= data.class_count, "classes", t.model->options().classes,
-            concat("the data have ", data.class_count, " classes"));
+            sheafnn::detail::concat("the data have ", data.class_count, " classes"));
   }
   return Classification(data.labels);
 }
@@ -118,24 +118,24 @@ template <class Model>
   for (std::size_t i = 0; i < trainings.size(); ++i) {
     const Training<Model>& t = trainings[i];
     const TrainOptions &own = t.options, &common = trainings.front().options;
-    require(t.model != nullptr && t.split != nullptr, concat("trainings[", i, "]"), "null",
+    require(t.model != nullptr && t.split != nullptr, sheafnn::detail::concat("trainings[", i, "]"), "null",
             "needs a model and a split");
     validate(own);
     sheafnn::detail::check_targets(loss, nodes, t.model->options().classes, *t.split,
-                                   concat("trainings[", i, "].split"));
+                                   sheafnn::detail::concat("trainings[", i, "].split"));
     static_cast<void>(uses_closed_form<typename Model::Posterior>(own.kl_estimator));
-    require(t.model->options() == trainings.front().model->options(), concat("trainings[", i, "].model"),
+    require(t.model->options() == trainings.front().model->options(), sheafnn::detail::concat("trainings[", i, "].model"),
             "another architecture", "the models of a batch must have the same options");
     require(same_posterior(t.model->posterior(), trainings.front().model->posterior()),
-            concat("trainings[", i, "].model"), "another posterior", "the models of a batch must have the same");
-    require(own.samples == common.samples, concat("trainings[", i, "].samples"), own.samples,
-            concat("must be ", common.samples, " as in the rest of the batch"));
-    require(own.training_samples == common.training_samples, concat("trainings[", i, "].training_samples"),
-            own.training_samples, concat("must be ", common.training_samples, " as in the rest of the batch"));
-    require(own.kl_estimator == common.kl_estimator, concat("trainings[", i, "].kl_estimator"),
+            sheafnn::detail::concat("trainings[", i, "].model"), "another posterior", "the models of a batch must have the same");
+    require(own.samples == common.samples, sheafnn::detail::concat("trainings[", i, "].samples"), own.samples,
+            sheafnn::detail::concat("must be ", common.samples, " as in the rest of the batch"));
+    require(own.training_samples == common.training_samples, sheafnn::detail::concat("trainings[", i, "].training_samples"),
+            own.training_samples, sheafnn::detail::concat("must be ", common.training_samples, " as in the rest of the batch"));
+    require(own.kl_estimator == common.kl_estimator, sheafnn::detail::concat("trainings[", i, "].kl_estimator"),
             to_string(own.kl_estimator), "must be that of the rest of the batch");
     for (std::size_t j = 0; j < i; ++j) {
-      require(trainings[j].model != t.model, concat("trainings[", i, "].model"), concat("that of training ", j),
+      require(trainings[j].model != t.model, sheafnn::detail::concat("trainings[", i, "].model"), sheafnn::detail::concat("that of training ", j),
               "every training needs a model of its own");
     }
     splits.push_back(t.split);

@@ -59,14 +59,14 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
     const auto refuse = [&](const std::string& reason) {
-      throw_invalid_argument(concat("nodes[", i, "]"), u, reason);
+      throw_invalid_argument(detail::concat("nodes[", i, "]"), u, reason);
     };
-    if (u < 0 || u >= node_count) refuse(concat("must be between 0 and ", node_count - 1));
+    if (u < 0 || u >= node_count) refuse(detail::concat("must be between 0 and ", node_count - 1));
     if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
     if (!rows.contains(u)) refuse("the pass computes no output of this node");
     known = known || loss.known(u);
   }
-  if (!known) throw_invalid_argument("nodes", concat(nodes.size(), " nodes"), "none of them has a known target");
+  if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");
 }
 
 namespace detail {
@@ -127,15 +127,15 @@ class Classification {
     require(outputs >= 2, "classes", outputs, "classification needs at least two");
     for (std::size_t u = 0; u < labels_.size(); ++u) {
       if (labels_[u] < -1 || labels_[u] >= outputs) {
-        throw_invalid_argument(concat("labels[", u, "]"), labels_[u],
-                               concat("must be between 0 and ", outputs - 1, ", or -1 where unknown"));
+        throw_invalid_argument(detail::concat("labels[", u, "]"), labels_[u],
+                               detail::concat("must be between 0 and ", outputs - 1, ", or -1 where unknown"));
       }
     }
     if (class_weights_.empty()) return;
     require_size(class_weights_, outputs, "class_weights");
     for (std::size_t c = 0; c < class_weights_.size(); ++c) {
       if (!(class_weights_[c] > 0) || !std::isfinite(class_weights_[c])) {
-        throw_invalid_argument(concat("class_weights[", c, "]"), class_weights_[c], "must be positive and finite");
+        throw_invalid_argument(detail::concat("class_weights[", c, "]"), class_weights_[c], "must be positive and finite");
       }
     }
   }
@@ -195,9 +195,9 @@ double Classification::value_and_derivative(Execution execution, const MatrixVie
     const S factor = known(u) ? static_cast<S>(share * weight(u) / total) : S(0);
     const S* log_p = outputs.data() + row * outputs.stride();
     S* out = bar.data() + row * bar.stride();
-    for_tiles<S>(0, outputs.columns(), [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, outputs.columns(), [&]<class T>(Index c) {
       using std::exp;
-      store(out + c, T(factor) * exp(load<T>(log_p + c)));
+      detail::store(out + c, T(factor) * exp(detail::load<T>(log_p + c)));
     });
     if (known(u)) out[label(u)] -= factor;
   });
@@ -208,7 +208,7 @@ template <class S>
 void Classification::predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                              const MatrixView<double>& predictions) const {
   log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
-  add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
+  detail::add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
 }
 
 /// Any number of classes per node: the mean binary cross-entropy of sigmoid(outputs) over the known entries.
@@ -224,7 +224,7 @@ class Multilabel {
     for (Index u = 0; u < nodes; ++u) {
       for (Index c = 0; c < outputs; ++c) {
         if (targets_(u, c) < -1 || targets_(u, c) > 1) {
-          throw_invalid_argument(concat("targets(", u, ", ", c, ")"), static_cast<int>(targets_(u, c)),
+          throw_invalid_argument(detail::concat("targets(", u, ", ", c, ")"), static_cast<int>(targets_(u, c)),
                                  "must be 0 or 1, or -1 where unknown");
         }
       }
@@ -297,16 +297,16 @@ class Regression {
     const Index k = targets_.columns();
     if (targets_.rows() != nodes) {
       throw_invalid_argument("rows of targets", targets_.rows(),
-                             concat("must equal the number of nodes, ", nodes));
+                             detail::concat("must equal the number of nodes, ", nodes));
     }
     if (outputs != k && outputs != 2 * k) {
       throw_invalid_argument("outputs", outputs,
-                             concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
+                             detail::concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
     }
     for (Index u = 0; u < nodes; ++u) {
       for (Index c = 0; c < k; ++c) {
         if (std::isinf(targets_(u, c))) {
-          throw_invalid_argument(concat("targets(", u, ", ", c, ")"), targets_(u, c),
+          throw_invalid_argument(detail::concat("targets(", u, ", ", c, ")"), targets_(u, c),
                                  "must be finite, or NaN where unknown");
         }
       }

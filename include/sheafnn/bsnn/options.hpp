@@ -66,7 +66,7 @@ template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
   constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
   const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
-    require(value >= least && value <= most, name, value, concat("must be between ", least, " and ", most));
+    require(value >= least && value <= most, name, value, detail::concat("must be between ", least, " and ", most));
   };
   in_range("features", options.features, 1, 1 << 28);
   in_range("channels", options.channels, 1, max_channels);
@@ -78,7 +78,7 @@ template <RestrictionMapFamily Family>
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
   require(!*options.edge_weights || may_have_edge_weights<Family>, "edge_weights", true,
-          concat(Family::name, " maps have no edge weights"));
+          detail::concat(Family::name, " maps have no edge weights"));
   require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
@@ -133,7 +133,7 @@ template <class Posterior>
   } else {
     if (!Posterior::closed_form_kl && estimator == KlEstimator::closed_form) {
       throw_invalid_argument("kl_estimator", to_string(estimator),
-                             concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+                             detail::concat("the posterior ", Posterior::name, " with its prior has no closed form"));
     }
     return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
   }

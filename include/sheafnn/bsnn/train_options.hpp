@@ -46,7 +46,7 @@ struct TrainOptions {
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const TrainOptions& options) {
   const auto at_least_one = [](std::string_view name, Index value, Index most) {
-    require(value >= 1 && value <= most, name, value, concat("must be between 1 and ", most));
+    require(value >= 1 && value <= most, name, value, detail::concat("must be between 1 and ", most));
   };
   const auto rate = [](std::string_view name, double value) {
     require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");

@@ -87,7 +87,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   validate(data);
   validate(split, data.node_count(), data.name + ": split");
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
-          concat("the data have ", data.class_count, " classes"));
+          detail::concat("the data have ", data.class_count, " classes"));
   return train(model, data.graph, data.features, Classification(data.labels), split, options);
 }
 

@@ -28,6 +28,8 @@ void require(bool ok, std::string_view argument, const Value& value, std::string
   if (!ok) throw_invalid_argument(argument, value, limit);
 }
 
+namespace detail {
+
 /// Concatenates its arguments with operator<<, for error messages.
 template <class... Parts>
 [[nodiscard]] std::string concat(const Parts&... parts) {
@@ -35,5 +37,7 @@ template <class... Parts>
   (out << ... << parts);
   return out.str();
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

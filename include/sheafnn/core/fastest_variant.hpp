@@ -42,16 +42,17 @@ class FastestVariant {
     if (--trials_left_ > 0) {
       variant_ = (variant_ + 1) % variants_;
     } else {
-      variant_ = static_cast<int>(std::min_element(seconds_.begin(), seconds_.begin() + variants_) - seconds_.begin());
+      variant_ =
+          static_cast<int>(std::min_element(seconds_.begin(), seconds_.begin() + variants_) - seconds_.begin());
     }
   }
 
  private:
   int variants_;
   int variant_ = 0;
-  int round_ = 0;                            ///< of the present variant, since it was chosen
-  int stay_ = 16;                            ///< rounds that the fastest variant stays
-  int trials_left_ = variants_;                  ///< 0: the fastest one stays
+  int round_ = 0;                               ///< of the present variant, since it was chosen
+  int stay_ = 16;                               ///< rounds that the fastest variant stays
+  int trials_left_ = variants_;                 ///< 0: the fastest one stays
   std::array<double, max_variants> seconds_{};  ///< fastest counted round of each
 };
 

@@ -18,10 +18,10 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
 [[nodiscard]] constexpr int row_room(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
-
-namespace detail {
 
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
 #define SHEAFNN_TRANSPOSED_IN_REGISTERS 1
@@ -208,8 +208,6 @@ SHEAFNN_INLINE void reorder(const __m512* in, __m512* out) {
 }
 #endif
 
-}  // namespace detail
-
 /// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
 ///
 /// \tparam Room  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
@@ -223,7 +221,8 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
       (detail::store_quad<std::min(4, K - 4 * q)>(in + 4 * q, count, [&](int lane) { return row(lane) + 4 * q; }),
        ...);
-    }(std::make_integer_sequence<int, quads / 4>{});
+    }
+    (std::make_integer_sequence<int, quads / 4>{});
   }
 #endif
 #if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS)
@@ -253,7 +252,8 @@ SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
       (detail::load_quad<std::min(4, K - 4 * q)>(
            count, [&](int lane) { return row(lane) + 4 * q; }, out + 4 * q),
        ...);
-    }(std::make_integer_sequence<int, quads / 4>{});
+    }
+    (std::make_integer_sequence<int, quads / 4>{});
   }
 #endif
   if constexpr (quads < K) {
@@ -276,8 +276,10 @@ SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
 /// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  numbers from one row to the next, ≥ K
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void gather_rows(const S* base, const std::int32_t* rows, Pack<S, W>* out) {
-  rows_to_lanes<K, Stride>(W, [=](int lane) { return base + static_cast<Index>(rows[lane]) * Stride; }, out);
+  rows_to_lanes<K, Stride>(
+      W, [=](int lane) { return base + static_cast<Index>(rows[lane]) * Stride; }, out);
 }
+
 /// Writes lane `lane` of in[k] to entry k of rows[lane], for the first `count` lanes.
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void scatter_rows(const Pack<S, W>* in, const std::int32_t* rows, int count, S* base) {
@@ -298,8 +300,10 @@ SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
     }
   }
 #endif
-  rows_to_lanes<K, Stride>(count, [=](int lane) { return rows + lane * Stride; }, out);
+  rows_to_lanes<K, Stride>(
+      count, [=](int lane) { return rows + lane * Stride; }, out);
 }
+
 /// Writes the first `count` lanes of in[k] as consecutive rows.
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
@@ -326,11 +330,14 @@ SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
     constexpr int whole = Count % 4 == 3 ? Count + 1 : Count / 4 * 4;
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
       (detail::quad_sums<std::min(4, Count - 4 * q)>(in + 4 * q, out + 4 * q, accumulate), ...);
-    }(std::make_integer_sequence<int, whole / 4>{});
+    }
+    (std::make_integer_sequence<int, whole / 4>{});
     first = whole;
   }
 #endif
   for (int k = first; k < Count; ++k) out[k] = accumulate ? out[k] + reduce_add(in[k]) : reduce_add(in[k]);
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -10,6 +10,8 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// The mask whose lane i is bit i of `bits`.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE PackMask<T, W> mask_from_bits(std::uint32_t bits) {
@@ -29,11 +31,10 @@ template <class T, int W>
 #endif
   return r;
 }
+
 template <class T>
   requires std::is_arithmetic_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool mask_from_bits(std::uint32_t bits) {
-  return (bits & 1U) != 0;
-}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool mask_from_bits(std::uint32_t bits) { return (bits & 1U) != 0; }
 
 /// The inverse of mask_from_bits: bit i is lane i.
 template <class T, int W>
@@ -56,10 +57,12 @@ template <class T, int W>
   return bits;
 }
 
+}  // namespace detail
+
 /// Does the condition hold in any lane?
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
-  return mask_bits(mask) != 0;
+  return detail::mask_bits(mask) != 0;
 }
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
 

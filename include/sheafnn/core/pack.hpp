@@ -140,30 +140,22 @@ struct Pack {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits)
-    requires std::is_integral_v<T>
-  {
+  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
     return r;
@@ -194,9 +186,7 @@ template <class T, int W>
 }
 template <class T>
   requires std::is_arithmetic_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) {
-  return mask ? a : b;
-}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
 
 /// The scalar under T: float for float and for Pack<float, W>.
 template <class T>
@@ -278,6 +268,8 @@ template <class T, int W>
   return Pack<T, W>::load(a);
 }
 
+namespace detail {
+
 /// Reads a T (a scalar, or as many consecutive ones as the pack has lanes) at p; no alignment needed.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T load(const scalar_of_t<T>* p) {
@@ -287,6 +279,7 @@ template <class T>
     return T::load(p);
   }
 }
+
 /// Writes what load<T> reads.
 template <class T>
 SHEAFNN_INLINE void store(scalar_of_t<T>* p, const T& value) {
@@ -317,11 +310,11 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   for (; c < end; ++c) body.template operator()<Scalar>(c);
 }
 
+}  // namespace detail
+
 template <class T>
   requires std::is_floating_point_v<T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) {
-  return a;
-}
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
 /// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {

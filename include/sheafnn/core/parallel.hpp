@@ -71,6 +71,8 @@ void parallel_for(Execution execution, Index count, Index grain, const Body& bod
 #endif
 }
 
+namespace detail {
+
 /// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs
 /// body(), if one is free; with one thread, and with OpenMP, body() comes first.
 ///
@@ -91,5 +93,7 @@ void run_beside(Execution execution, const Task& task, const Body& body) {
   body();
   task();
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

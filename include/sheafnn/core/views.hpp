@@ -36,16 +36,16 @@ class MatrixView {
   }
   /// A view for writing, read.
   template <class U>
-    requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
-  MatrixView(const MatrixView<U>& other) noexcept
-      : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
+    requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  MatrixView(const MatrixView<U>& other)
+  noexcept : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
   /// A row-major Eigen matrix.
   template <class Derived>
     requires RowMajor<Derived, Scalar>
   explicit MatrixView(Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
   template <class Derived>
-    requires(std::is_const_v<T> && RowMajor<Derived, Scalar>)
+    requires(std::is_const_v<T>&& RowMajor<Derived, Scalar>)
   explicit MatrixView(const Eigen::PlainObjectBase<Derived>& matrix) noexcept
       : MatrixView(matrix.data(), matrix.rows(), matrix.cols()) {}
 
@@ -83,55 +83,55 @@ class FeatureView {
   }
   /// A view for writing, read.
   template <class U>
-    requires(std::is_const_v<T> && std::is_same_v<U, Scalar>)
-  FeatureView(const FeatureView<U>& other) noexcept
-      : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
+    requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  FeatureView(const FeatureView<U>& other)
+  noexcept : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
   /// A cochain as a row-major Eigen matrix, (n d') × f: one row of channels per stalk coordinate.
   ///
   /// \throws std::invalid_argument  a number of rows that is no multiple of the number of coordinates
   template <class Derived>
-    requires RowMajor<Derived, Scalar>
-  FeatureView(Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
-      : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
-  template <class Derived>
-    requires(std::is_const_v<T> && RowMajor<Derived, Scalar>)
-  FeatureView(const Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
-      : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
+    requires RowMajor<Derived, Scalar> FeatureView(Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
+        : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
+    template <class Derived>
+      requires(std::is_const_v<T>&& RowMajor<Derived, Scalar>)
+    FeatureView(const Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
+        : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
 
-  [[nodiscard]] T* data() const noexcept { return data_; }
-  [[nodiscard]] Index nodes() const noexcept { return nodes_; }
-  [[nodiscard]] Index coordinates() const noexcept { return coordinates_; }
-  [[nodiscard]] Index channels() const noexcept { return channels_; }
-  /// Numbers per node, d' · f.
-  [[nodiscard]] Index row_size() const noexcept { return coordinates_ * channels_; }
-  [[nodiscard]] Index size() const noexcept { return nodes_ * row_size(); }
-  /// x_u as a d' × f matrix.
-  [[nodiscard]] MatrixView<T> node(Index u) const noexcept {
-    assert(0 <= u && u < nodes_);
-    return {data_ + u * row_size(), coordinates_, channels_};
-  }
-  /// Those of the first nodes.
-  [[nodiscard]] FeatureView first(Index nodes) const noexcept {
-    assert(0 <= nodes && nodes <= nodes_);
-    return {data_, nodes, coordinates_, channels_};
-  }
-  /// A row of d' · f numbers per node.
-  [[nodiscard]] MatrixView<T> rows() const noexcept { return {data_, nodes_, row_size()}; }
-  /// As a cochain: a row of f channels per stalk coordinate, (n d') × f.
-  [[nodiscard]] MatrixView<T> cochain() const noexcept { return {data_, nodes_ * coordinates_, channels_}; }
-  /// The cochain as an Eigen matrix.
-  [[nodiscard]] auto eigen() const { return cochain().eigen(); }
-
- private:
-  [[nodiscard]] static Index nodes_of(Index rows, Index coordinates) {
-    if (coordinates < 1 || rows % coordinates != 0) {
-      throw_invalid_argument("coordinates", coordinates, concat("must divide the number of rows, ", rows));
+    [[nodiscard]] T* data() const noexcept { return data_; }
+    [[nodiscard]] Index nodes() const noexcept { return nodes_; }
+    [[nodiscard]] Index coordinates() const noexcept { return coordinates_; }
+    [[nodiscard]] Index channels() const noexcept { return channels_; }
+    /// Numbers per node, d' · f.
+    [[nodiscard]] Index row_size() const noexcept { return coordinates_ * channels_; }
+    [[nodiscard]] Index size() const noexcept { return nodes_ * row_size(); }
+    /// x_u as a d' × f matrix.
+    [[nodiscard]] MatrixView<T> node(Index u) const noexcept {
+      assert(0 <= u && u < nodes_);
+      return {data_ + u * row_size(), coordinates_, channels_};
     }
-    return rows / coordinates;
-  }
+    /// Those of the first nodes.
+    [[nodiscard]] FeatureView first(Index nodes) const noexcept {
+      assert(0 <= nodes && nodes <= nodes_);
+      return {data_, nodes, coordinates_, channels_};
+    }
+    /// A row of d' · f numbers per node.
+    [[nodiscard]] MatrixView<T> rows() const noexcept { return {data_, nodes_, row_size()}; }
+    /// As a cochain: a row of f channels per stalk coordinate, (n d') × f.
+    [[nodiscard]] MatrixView<T> cochain() const noexcept { return {data_, nodes_ * coordinates_, channels_}; }
+    /// The cochain as an Eigen matrix.
+    [[nodiscard]] auto eigen() const { return cochain().eigen(); }
 
-  T* data_ = nullptr;
-  Index nodes_ = 0, coordinates_ = 0, channels_ = 0;
+   private:
+    [[nodiscard]] static Index nodes_of(Index rows, Index coordinates) {
+      if (coordinates < 1 || rows % coordinates != 0) {
+        throw_invalid_argument("coordinates", coordinates,
+                               detail::concat("must divide the number of rows, ", rows));
+      }
+      return rows / coordinates;
+    }
+
+    T* data_ = nullptr;
+    Index nodes_ = 0, coordinates_ = 0, channels_ = 0;
 };
 
 template <class Derived>
@@ -147,31 +147,33 @@ FeatureView(const Eigen::PlainObjectBase<Derived>&, Index) -> FeatureView<const 
 template <class T>
 void require_shape(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
   if (matrix.rows() == rows && matrix.columns() == columns) return;
-  throw_invalid_argument(concat("shape of ", name), concat(matrix.rows(), " x ", matrix.columns()),
-                         concat("must be ", rows, " x ", columns));
+  throw_invalid_argument(detail::concat("shape of ", name), detail::concat(matrix.rows(), " x ", matrix.columns()),
+                         detail::concat("must be ", rows, " x ", columns));
 }
 /// \throws std::invalid_argument  as above
 template <class T>
 void require_shape(const FeatureView<T>& features, Index nodes, Index coordinates, Index channels,
                    std::string_view name) {
-  if (features.nodes() == nodes && features.coordinates() == coordinates && features.channels() == channels) return;
-  throw_invalid_argument(concat("shape of ", name),
-                         concat(features.nodes(), " x ", features.coordinates(), " x ", features.channels()),
-                         concat("must be ", nodes, " x ", coordinates, " x ", channels));
+  if (features.nodes() == nodes && features.coordinates() == coordinates && features.channels() == channels)
+    return;
+  throw_invalid_argument(detail::concat("shape of ", name),
+                         detail::concat(features.nodes(), " x ", features.coordinates(), " x ",
+                                        features.channels()),
+                         detail::concat("must be ", nodes, " x ", coordinates, " x ", channels));
 }
 /// The same for a matrix that is read as an array: rows must follow each other without gaps.
 template <class T>
 void require_array(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
   require_shape(matrix, rows, columns, name);
   if (rows <= 1 || matrix.stride() == columns) return;
-  throw_invalid_argument(concat("stride of ", name), matrix.stride(),
-                         concat("must be ", columns, ": rows without gaps"));
+  throw_invalid_argument(detail::concat("stride of ", name), matrix.stride(),
+                         detail::concat("must be ", columns, ": rows without gaps"));
 }
 /// \throws std::invalid_argument  unless the span has this size
 template <class T>
 void require_size(std::span<T> values, Index size, std::string_view name) {
   if (static_cast<Index>(values.size()) == size) return;
-  throw_invalid_argument(concat("size of ", name), values.size(), concat("must be ", size));
+  throw_invalid_argument(detail::concat("size of ", name), values.size(), detail::concat("must be ", size));
 }
 
 }  // namespace sheafnn

@@ -45,10 +45,10 @@ struct Dataset {
 inline void validate(const Split& split, Index n, std::string_view name) {
   std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
-    const std::string set = concat(name, ".", part);
+    const std::string set = detail::concat(name, ".", part);
     require(!nodes.empty(), set, "an empty set", "every set of a split needs at least one node");
     for (const std::int32_t u : nodes) {
-      require(u >= 0 && u < n, set, u, concat("node numbers must be between 0 and ", n - 1));
+      require(u >= 0 && u < n, set, u, detail::concat("node numbers must be between 0 and ", n - 1));
       require(taken[static_cast<std::size_t>(u)] == 0, set, u,
               "a node may appear only once in the sets of a split");
       taken[static_cast<std::size_t>(u)] = 1;
@@ -70,18 +70,18 @@ inline void validate(const Dataset& data) {
   require(data.feature_count() > 0, data.name + ": feature columns", data.feature_count(),
           "at least one is needed");
   require(data.features.rows() == n, data.name + ": feature rows", data.features.rows(),
-          concat("must equal the number of nodes, ", n));
+          detail::concat("must equal the number of nodes, ", n));
   require(static_cast<Index>(data.labels.size()) == n, data.name + ": labels", data.labels.size(),
-          concat("must equal the number of nodes, ", n));
+          detail::concat("must equal the number of nodes, ", n));
   require(data.class_count >= 2, data.name + ": class_count", data.class_count, "at least two classes are needed");
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
     if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
-      throw_invalid_argument(concat(data.name, ": labels[", u, "]"), data.labels[u],
-                             concat("must be between 0 and ", data.class_count - 1, ", or -1 where unknown"));
+      throw_invalid_argument(detail::concat(data.name, ": labels[", u, "]"), data.labels[u],
+                             detail::concat("must be between 0 and ", data.class_count - 1, ", or -1 where unknown"));
     }
   }
   for (std::size_t s = 0; s < data.splits.size(); ++s)
-    validate(data.splits[s], n, concat(data.name, ": splits[", s, "]"));
+    validate(data.splits[s], n, detail::concat(data.name, ": splits[", s, "]"));
 }
 
 }  // namespace sheafnn

@@ -42,9 +42,9 @@ class NodeFeatures {
         const std::size_t i = static_cast<std::size_t>(k);
         const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];
         if (column_of[i] < 0 || column_of[i] >= columns || !increasing || !std::isfinite(values[i])) {
-          throw_invalid_argument(concat("features[", u, "]"),
-                                 concat("column ", column_of[i], " with value ", values[i]),
-                                 concat("columns must increase within [0, ", columns,
+          throw_invalid_argument(detail::concat("features[", u, "]"),
+                                 detail::concat("column ", column_of[i], " with value ", values[i]),
+                                 detail::concat("columns must increase within [0, ", columns,
                                         ") and values must be finite"));
         }
       }
@@ -81,7 +81,7 @@ class NodeFeatures {
   template <class T>
   static NodeFeatures dense(std::span<const T> values, Index rows, Index columns) {
     require(static_cast<Index>(values.size()) == rows * columns, "features", values.size(),
-            concat("expected rows * columns = ", rows * columns, " values"));
+            detail::concat("expected rows * columns = ", rows * columns, " values"));
     NodeFeatures r;
     r.columns_ = columns;
     r.offset_.reserve(static_cast<std::size_t>(rows) + 1);
@@ -89,7 +89,7 @@ class NodeFeatures {
       for (Index j = 0; j < columns; ++j) {
         const T value = values[static_cast<std::size_t>(u * columns + j)];
         if (!std::isfinite(value)) {
-          throw_invalid_argument(concat("features[", u, ", ", j, "]"), value, "features must be finite");
+          throw_invalid_argument(detail::concat("features[", u, ", ", j, "]"), value, "features must be finite");
         }
         if (value != T(0)) {
           r.column_.push_back(static_cast<std::int32_t>(j));

@@ -45,8 +45,8 @@ class Graph {
       const Edge pair = pairs[i];
       for (const std::int32_t node : {pair.u, pair.v}) {
         if (node < 0 || node >= node_count) {
-          throw_invalid_argument(concat("edges[", i, "]"), node,
-                                 concat("a node number must be between 0 and ", node_count - 1));
+          throw_invalid_argument(detail::concat("edges[", i, "]"), node,
+                                 detail::concat("a node number must be between 0 and ", node_count - 1));
         }
       }
       if (pair.u == pair.v) {

@@ -68,8 +68,8 @@ inline void shuffle(std::vector<std::int32_t>& items, const Stream& stream) {
   std::vector<std::vector<std::int32_t>> nodes_of(static_cast<std::size_t>(class_count));
   for (std::size_t u = 0; u < labels.size(); ++u) {
     if (labels[u] < 0 || labels[u] >= class_count) {
-      throw_invalid_argument(concat("labels[", u, "]"), labels[u],
-                             concat("must be between 0 and ", class_count - 1));
+      throw_invalid_argument(detail::concat("labels[", u, "]"), labels[u],
+                             detail::concat("must be between 0 and ", class_count - 1));
     }
     nodes_of[static_cast<std::size_t>(labels[u])].push_back(static_cast<std::int32_t>(u));
   }

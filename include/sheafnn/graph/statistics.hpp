@@ -44,7 +44,7 @@ struct DegreeSummary {
 /// \throws std::invalid_argument  wrong number of labels, or no edge between labelled nodes (the share is undefined)
 [[nodiscard]] inline double edge_homophily(const Graph& graph, std::span<const std::int32_t> labels) {
   require(static_cast<Index>(labels.size()) == graph.node_count(), "labels", labels.size(),
-          concat("expected one label for each of the ", graph.node_count(), " nodes"));
+          detail::concat("expected one label for each of the ", graph.node_count(), " nodes"));
   require(graph.edge_count() > 0, "graph edges", graph.edge_count(), "homophily needs at least one edge");
   Index same = 0, labelled = 0;
   for (const Edge& e : graph.edges()) {

@@ -39,9 +39,9 @@ struct SyntheticOptions {
 inline void validate(const SyntheticOptions& o) {
   require(o.classes >= 2 && o.classes <= 1000, "classes", o.classes, "must be between 2 and 1000");
   require(o.nodes >= 3 * o.classes && o.nodes <= 2147483647, "nodes", o.nodes,
-          concat("must be between three per class, ", 3 * o.classes, ", and 2147483647"));
+          detail::concat("must be between three per class, ", 3 * o.classes, ", and 2147483647"));
   require(o.features >= o.classes && o.features <= 10000000, "features", o.features,
-          concat("must be between the number of classes, ", o.classes, ", and 10000000"));
+          detail::concat("must be between the number of classes, ", o.classes, ", and 10000000"));
   require(o.words >= 1 && o.words <= 1000, "words", o.words, "must be between 1 and 1000");
   require(o.homophily >= 0 && o.homophily <= 1, "homophily", o.homophily, "must be between 0 and 1");
   require(o.class_cycle >= 0 && o.class_cycle <= 1, "class_cycle", o.class_cycle, "must be between 0 and 1");
@@ -62,7 +62,7 @@ inline void validate(const SyntheticOptions& o) {
   const double fraction =
       std::max(o.homophily * edges / same_pairs, (1 - o.homophily) * crowding * edges / other_pairs);
   require(fraction <= 0.5, "degree", o.degree,
-          concat("with this homophily a mean degree of at most ", o.degree * 0.5 / fraction,
+          detail::concat("with this homophily a mean degree of at most ", o.degree * 0.5 / fraction,
                  " fits these classes"));
 }
 

@@ -56,7 +56,7 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   for (const auto& [key, value] : expected) {
     if (found[key] != value) {
       throw std::runtime_error(
-          concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));
+          sheafnn::detail::concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));
     }
   }
   detail::load_parameters(path, file, model);

@@ -35,7 +35,7 @@ namespace detail {
 /// Throws std::runtime_error saying "WHERE: PARTS…".
 template <class... Parts>
 [[noreturn]] void fail(std::string_view where, const Parts&... parts) {
-  throw std::runtime_error(concat(where, ": ", parts...));
+  throw std::runtime_error(sheafnn::detail::concat(where, ": ", parts...));
 }
 
 /// Text from a file, made fit for a one-line message: unprintable characters replaced, at most 60 shown.
@@ -117,7 +117,7 @@ inline void write_file(const std::filesystem::path& path, std::span<const std::s
     detail::fail(name, "cannot be written; it exists and is not a regular file");
   }
   std::filesystem::path temporary = path;
-  temporary += concat(".", std::random_device{}(), ".tmp");
+  temporary += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
   errno = 0;
   const auto reason = [] { return std::error_code(errno, std::generic_category()).message(); };
   std::FILE* file = std::fopen(temporary.string().c_str(), "wbx");

@@ -56,7 +56,7 @@ class LineReader {
   [[nodiscard]] std::string_view line() const noexcept { return line_; }
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
   /// "FILE:LINE" of the current line.
-  [[nodiscard]] std::string where() const { return concat(file_, ":", number_); }
+  [[nodiscard]] std::string where() const { return sheafnn::detail::concat(file_, ":", number_); }
 
  private:
   std::string file_;

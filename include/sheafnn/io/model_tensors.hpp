@@ -92,7 +92,7 @@ namespace detail {
   const auto found = file.metadata.find(key);
   if (found == file.metadata.end()) {
     throw std::runtime_error(
-        concat(path.string(), ": metadata key '", key, "' is missing; not a sheafnn checkpoint?"));
+        sheafnn::detail::concat(path.string(), ": metadata key '", key, "' is missing; not a sheafnn checkpoint?"));
   }
   return found->second;
 }
@@ -121,7 +121,7 @@ namespace detail {
       detail::parse_option(key, detail::metadata_value(path, file, key), field);
     });
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(concat(path.string(), ": metadata: ", error.what()));
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }
   return info;
 }
@@ -139,10 +139,10 @@ namespace detail {
                                              const std::string& name, const std::vector<Index>& shape) {
   const Tensor* tensor = file.find(name);
   if (tensor == nullptr) {
-    throw std::runtime_error(concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
   }
   if (tensor->shape != shape) {
-    throw std::runtime_error(concat(path.string(), ": tensor '", name, "' has shape ", shape_text(tensor->shape),
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' has shape ", shape_text(tensor->shape),
                                     " in the file, but ", shape_text(shape), " in the model"));
   }
   return *tensor;
@@ -163,12 +163,12 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
     for (const ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
     if (!known) {
       throw std::runtime_error(
-          concat(path.string(), ": tensor '", tensor.name, "' is in the file, but not in the model"));
+          sheafnn::detail::concat(path.string(), ": tensor '", tensor.name, "' is in the file, but not in the model"));
     }
   }
   for (Index i = 0; i < loaded.size(); ++i) {
     if (!std::isfinite(loaded.values()[i])) {
-      throw std::runtime_error(concat(path.string(), ": a parameter is not finite"));
+      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": a parameter is not finite"));
     }
   }
   model.parameters() = std::move(loaded);
@@ -186,7 +186,7 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
     if (in_file != in_program) {
       throw std::runtime_error(
-          concat(path.string(), ": ", key, " is ", in_file, " in the file, but ", in_program, " in the program"));
+          sheafnn::detail::concat(path.string(), ": ", key, " is ", in_file, " in the file, but ", in_program, " in the program"));
     }
   };
   check("model", info.model, std::string(Model::kind));
@@ -248,7 +248,7 @@ template <class Model>
     detail::load_parameters(path, file, model);
     return model;
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(concat(path.string(), ": ", error.what()));
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", error.what()));
   }
 }
 

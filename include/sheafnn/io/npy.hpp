@@ -47,7 +47,7 @@ class NpyArray {
   /// Shape for messages, e.g. "(183, 1703)".
   [[nodiscard]] std::string shape_text() const {
     std::string r = "(";
-    for (std::size_t i = 0; i < header_.shape.size(); ++i) r += concat(i > 0 ? ", " : "", header_.shape[i]);
+    for (std::size_t i = 0; i < header_.shape.size(); ++i) r += sheafnn::detail::concat(i > 0 ? ", " : "", header_.shape[i]);
     return r + (header_.shape.size() == 1 ? ",)" : ")");
   }
 
@@ -189,10 +189,10 @@ class NpyArray {
   [[nodiscard]] std::string element(Index i) const {
     std::string r;
     for (std::size_t k = header_.shape.size(); k-- > 0;) {
-      r = concat(i % header_.shape[k], r.empty() ? "" : ", ", r);
+      r = sheafnn::detail::concat(i % header_.shape[k], r.empty() ? "" : ", ", r);
       i /= header_.shape[k];
     }
-    return concat(where_, "[", r, "]");
+    return sheafnn::detail::concat(where_, "[", r, "]");
   }
 
   std::string where_;

@@ -26,8 +26,8 @@ namespace detail {
 /// Header and room for `size` bytes after it.
 [[nodiscard]] inline Bytes npy_with_header(const std::string& dtype, std::span<const Index> shape,
                                            std::size_t size) {
-  std::string header = concat("{'descr': '", dtype, "', 'fortran_order': False, 'shape': (");
-  for (const Index extent : shape) header += concat(extent, ",");
+  std::string header = sheafnn::detail::concat("{'descr': '", dtype, "', 'fortran_order': False, 'shape': (");
+  for (const Index extent : shape) header += sheafnn::detail::concat(extent, ",");
   header += "), }";
   constexpr std::size_t fixed = 10;  // magic, version, length of the header
   header.append((64 - (fixed + header.size() + 1) % 64) % 64, ' ');
@@ -57,9 +57,9 @@ template <class T>
     require(extent >= 0, "shape", extent, "an extent must be at least 0");
     size *= extent;
   }
-  require(static_cast<Index>(values.size()) == size, "values", values.size(), concat("the shape has ", size));
+  require(static_cast<Index>(values.size()) == size, "values", values.size(), sheafnn::detail::concat("the shape has ", size));
   constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
-  Bytes r = detail::npy_with_header(concat(detail::byte_order(), kind, sizeof(T)), shape, values.size_bytes());
+  Bytes r = detail::npy_with_header(sheafnn::detail::concat(detail::byte_order(), kind, sizeof(T)), shape, values.size_bytes());
   const std::size_t begin = r.size();
   r.resize(begin + values.size_bytes());
   if (!values.empty()) std::memcpy(r.data() + begin, values.data(), values.size_bytes());
@@ -72,7 +72,7 @@ template <class T>
 [[nodiscard]] inline Bytes to_npy(std::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
   require(!text.empty() && plain, "text", detail::printable(text), "must consist of printable ASCII characters");
-  Bytes r = detail::npy_with_header(concat("<U", text.size()), {}, 4 * text.size());
+  Bytes r = detail::npy_with_header(sheafnn::detail::concat("<U", text.size()), {}, 4 * text.size());
   for (const char c : text) detail::append_little(r, static_cast<std::uint32_t>(c));
   return r;
 }

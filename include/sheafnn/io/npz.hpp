@@ -46,7 +46,7 @@ namespace detail {
   std::vector<std::int32_t> labels(values.size());
   for (std::size_t u = 0; u < values.size(); ++u) {
     if (values[u] < 0 || values[u] > largest_label || values[u] >= n) {
-      check_label(values[u], n, concat(array.where(), "[", u, "]"));
+      check_label(values[u], n, sheafnn::detail::concat(array.where(), "[", u, "]"));
     }
     labels[u] = static_cast<std::int32_t>(values[u]);
   }

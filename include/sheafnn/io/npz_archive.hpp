@@ -39,7 +39,7 @@ class NpzArchive {
   [[nodiscard]] NpyArray array(std::string_view key) const {
     const ZipEntry* entry = find(key);
     if (entry == nullptr) detail::fail(file(), "key '", key, "' is missing; the file has ", list_names());
-    return NpyArray(concat(file(), ": ", detail::printable(key)), zip_.read(*entry));
+    return NpyArray(sheafnn::detail::concat(file(), ": ", detail::printable(key)), zip_.read(*entry));
   }
 
  private:
@@ -58,9 +58,9 @@ class NpzArchive {
     constexpr std::size_t most = 12;
     std::string r;
     for (std::size_t i = 0; i < names_.size() && i < most; ++i) {
-      r += concat(i > 0 ? ", " : "", detail::printable(names_[i]));
+      r += sheafnn::detail::concat(i > 0 ? ", " : "", detail::printable(names_[i]));
     }
-    if (names_.size() > most) r += concat(" and ", names_.size() - most, " more");
+    if (names_.size() > most) r += sheafnn::detail::concat(" and ", names_.size() - most, " more");
     return names_.empty() ? "no array" : r;
   }
 

@@ -88,7 +88,7 @@ class NpzWriter {
                       key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
                           std::string_view::npos;
     require(good, "key", detail::printable(key), "must be 1 to 100 letters, digits or _");
-    Entry entry{concat(key, ".npy"), 0, {}, std::move(content)};
+    Entry entry{sheafnn::detail::concat(key, ".npy"), 0, {}, std::move(content)};
     for (const Entry& other : entries_) require(other.name != entry.name, "key", key, "an array has it already");
     entry.crc =
         static_cast<std::uint32_t>(crc32_z(crc32_z(0, nullptr, 0), entry.content.data(), entry.content.size()));
@@ -96,7 +96,7 @@ class NpzWriter {
     // 32-bit offsets: local and central headers of all entries, each at most 300 bytes.
     constexpr std::size_t limit = std::numeric_limits<std::uint32_t>::max();
     const std::size_t room = limit - size_;
-    require(entry.content.size() + 600 <= room && entries_.size() < 1000, concat("size of ", key),
+    require(entry.content.size() + 600 <= room && entries_.size() < 1000, sheafnn::detail::concat("size of ", key),
             entry.content.size(), "an .npz file takes 4 GiB and 1000 arrays");
     append_fields(entry.header, entry);
     entry.header.insert(entry.header.end(), entry.name.begin(), entry.name.end());

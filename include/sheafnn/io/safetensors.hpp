@@ -54,7 +54,7 @@ struct TensorEntry {
 
 [[nodiscard]] inline TensorEntry parse_tensor_entry(const std::string& file, const std::string& name,
                                                     const nlohmann::json& json, Index data_size) {
-  const std::string where = concat(file, ": tensor '", printable(name), "'");
+  const std::string where = sheafnn::detail::concat(file, ": tensor '", printable(name), "'");
   const auto member = [&](const char* key, nlohmann::json::value_t type) -> const nlohmann::json& {
     if (!json.is_object() || !json.contains(key) || json[key].type() != type) {
       fail(where, key, " is missing or wrong");
@@ -159,7 +159,7 @@ inline void write_safetensors(const std::filesystem::path& path, const TensorFil
     const std::size_t item = detail::tensor_item_size(tensor.dtype);
     require(item != 0, tensor.name, tensor.dtype, "the dtype must be F32 or F64");
     require(tensor.data.size() == static_cast<std::size_t>(tensor.size()) * item, tensor.name, tensor.data.size(),
-            concat("its shape and dtype need ", static_cast<std::size_t>(tensor.size()) * item, " bytes"));
+            sheafnn::detail::concat("its shape and dtype need ", static_cast<std::size_t>(tensor.size()) * item, " bytes"));
     header[tensor.name] = {{"dtype", tensor.dtype},
                            {"shape", tensor.shape},
                            {"data_offsets", {offset, offset + tensor.data.size()}}};

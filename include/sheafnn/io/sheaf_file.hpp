@@ -68,8 +68,8 @@ void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, 
   writer.add<Scalar>("edge_weights", {m}, weights);
   for (const NamedMatrix& matrix : columns) {
     require(matrix.columns >= 1 && static_cast<Index>(matrix.values.size()) == arc_count * matrix.columns,
-            concat("values of ", matrix.name), matrix.values.size(),
-            concat("expected ", matrix.columns, " for each of ", arc_count, " arcs"));
+            sheafnn::detail::concat("values of ", matrix.name), matrix.values.size(),
+            sheafnn::detail::concat("expected ", matrix.columns, " for each of ", arc_count, " arcs"));
     if (matrix.columns == 1) {
       writer.add<double>(matrix.name, {arc_count}, matrix.values);
     } else {

@@ -59,7 +59,7 @@ template <class S>
     require(extent >= 0, tensor.name, extent, "an extent must not be negative");
   }
   require(tensor.size() == static_cast<Index>(values.size()), tensor.name, values.size(),
-          concat("its shape needs ", tensor.size(), " values"));
+          sheafnn::detail::concat("its shape needs ", tensor.size(), " values"));
   tensor.data.reserve(values.size() * sizeof(S));
   for (const S value : values) detail::append_little(tensor.data, std::bit_cast<Bits>(value));
   return tensor;

@@ -56,7 +56,7 @@ class ZipArchive {
   ///
   /// \throws std::runtime_error  encrypted, compressed by an unsupported method, truncated or corrupt
   [[nodiscard]] Bytes read(const ZipEntry& entry) const {
-    const std::string where = concat(name_, ": entry '", detail::printable(entry.name), "'");
+    const std::string where = sheafnn::detail::concat(name_, ": entry '", detail::printable(entry.name), "'");
     if ((entry.flags & 0x2041u) != 0) detail::fail(where, "is encrypted, which is not supported");
     if (entry.method != 0 && entry.method != 8) {
       detail::fail(where, "uses compression method ", entry.method,
@@ -131,7 +131,7 @@ class ZipArchive {
     std::unordered_set<std::string> names;
     entries_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::string where = concat(name_, ": zip directory entry ", i);
+      const std::string where = sheafnn::detail::concat(name_, ": zip directory entry ", i);
       if (directory_end - p < entry_size || at<std::uint32_t>(p) != 0x02014b50u) {
         detail::fail(where, "is missing or damaged");
       }

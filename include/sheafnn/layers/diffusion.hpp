@@ -91,8 +91,6 @@ SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
   }
 }
 
-}  // namespace detail
-
 /// for_tiles() over the channels, with their number as a constant where it is a pack's and rows have nothing but D
 /// learned coordinates (0: elsewhere).
 template <int D, class S, class Body>
@@ -215,6 +213,7 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T
   }
   lane_sums<Size>(product, out, accumulate);
 }
+
 /// The same for one product.
 template <int D, int Size, class T, class S>
 SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumulate) {
@@ -229,6 +228,7 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumu
   }
   lane_sums<Size>(product, out, accumulate);
 }
+
 /// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
 template <int D, class T, class S>
 SHEAFNN_INLINE void load_coordinates(const S* x, Index channels, T* out) {
@@ -344,5 +344,7 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
     });
   });
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -86,7 +86,7 @@ class DiffusionLayer {
                      const SheafBlocks<Family, S>& sheaf, const S* x, const Dropout& dropout, bool keep, S* w) {
     const Index row = diffusion_->row();
     mixing_.forward(execution, weights, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
-      scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
+      detail::scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
     });
   }
   /// output() from X and W, and R = L W where it is to be kept.
@@ -99,7 +99,7 @@ class DiffusionLayer {
     S* out = output_.data();
     S* diffused = diffused_.data();
     const bool activation = options_.activation;
-    apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
+    detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
                             [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
                               const Index in = nodes[index] * row + i * f + c, to = index * row + i * f + c;
                               T step[N];
@@ -108,10 +108,10 @@ class DiffusionLayer {
                                 SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
                               }
                               if (keep) {
-                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(diffused + to + k * f, r[k]);
+                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + to + k * f, r[k]);
                               }
                               SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                                store(out + to + k * f, T(gain[i + k]) * load<T>(x + in + k * f) - step[k]);
+                                detail::store(out + to + k * f, T(gain[i + k]) * detail::load<T>(x + in + k * f) - step[k]);
                               }
                             });
   }
@@ -134,7 +134,7 @@ class DiffusionLayer {
     mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* sum = partial_.data() + chunk * max_coordinates;
       std::fill_n(sum, d, S(0));
-      for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         const bool add = accumulate || c > 0;
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
@@ -144,35 +144,35 @@ class DiffusionLayer {
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
             for (Index i = 0; i < d; ++i) {
-              store(x_bar + at + i * f, T(S(0)));
-              store(r_bar + at + i * f, T(S(0)));
+              detail::store(x_bar + at + i * f, T(S(0)));
+              detail::store(r_bar + at + i * f, T(S(0)));
             }
             if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
             continue;
           }
           const Index from = index++ * row + c;
           T r[D], z[D], bar[D], scaled[D];
-          load_coordinates<D>(diffused_.data() + from, f, r);
-          load_coordinates<D>(output_bar + from, f, bar);
+          detail::load_coordinates<D>(diffused_.data() + from, f, r);
+          detail::load_coordinates<D>(output_bar + from, f, bar);
           detail::scale_block<Family>(sheaf.scale(u), r, z);
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            store(x_bar + at + i * f, bar[i]);
-            products[i] += load<T>(input_ + at + i * f) * bar[i];
+            detail::store(x_bar + at + i * f, bar[i]);
+            products[i] += detail::load<T>(input_ + at + i * f) * bar[i];
             bar[i] = -bar[i];
           }
           if (activation) {
             SHEAFNN_UNROLL for (int i = 0; i < D; ++i) bar[i] *= elu_derivative(z[i]);
           }
-          if constexpr (is_learned<Family>) channel_products<D, gram>(bar, r, scale_bar, add);
+          if constexpr (is_learned<Family>) detail::channel_products<D, gram>(bar, r, scale_bar, add);
           detail::scale_block<Family>(sheaf.scale(u), bar, scaled);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(r_bar + at + i * f, scaled[i]);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar + at + i * f, scaled[i]);
           for (Index i = D; i < d; ++i) {
             const T root = T(diffusion_->inverse_root[u]);
-            T one = load<T>(output_bar + from + i * f);
-            store(x_bar + at + i * f, one);
-            products[i] += load<T>(input_ + at + i * f) * one;
-            one = activation ? -one * elu_derivative(root * load<T>(diffused_.data() + from + i * f)) : -one;
-            store(r_bar + at + i * f, root * one);
+            T one = detail::load<T>(output_bar + from + i * f);
+            detail::store(x_bar + at + i * f, one);
+            products[i] += detail::load<T>(input_ + at + i * f) * one;
+            one = activation ? -one * elu_derivative(root * detail::load<T>(diffused_.data() + from + i * f)) : -one;
+            detail::store(r_bar + at + i * f, root * one);
           }
         }
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
@@ -230,7 +230,7 @@ void DiffusionLayer<Family, S>::evaluate(Execution execution, const DiffusionWei
   check(weights, x);
   nodes_ = nodes;
   if (mixed == MixedFeatures::reuse) {
-    scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
+    detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
   } else {
     const bool keep = mixed == MixedFeatures::compute_and_keep;
     mix_and_scale(execution, weights, sheaf, x.data(), Dropout{}, keep, w.data());
@@ -252,7 +252,7 @@ void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWei
   gains(weights, gain);
   backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
                       accumulate, weights_bar);
-  apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
+  detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
                                    {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(), sheaf_gradient,
                                    accumulate);
   mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);

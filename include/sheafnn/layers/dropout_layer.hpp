@@ -48,7 +48,7 @@ void DropoutLayer<S>::forward(Execution execution, const MatrixView<const S>& x,
   if (kept_.empty()) kept_.resize(rows_ * columns_);
   scale_ = dropout.scale();
   mask_.draw(execution, dropout);
-  apply_dropout(execution, kept_.size(), x.data(), mask_.bits(), scale_, kept_.data());
+  detail::apply_dropout(execution, kept_.size(), x.data(), mask_.bits(), scale_, kept_.data());
   output_ = {kept_.data(), rows_, columns_};
 }
 
@@ -57,7 +57,7 @@ void DropoutLayer<S>::backward(Execution execution, const MatrixView<const S>& b
                                const MatrixView<S>& x_bar) const {
   require_array(bar, rows_, columns_, "output_bar");
   require_array(x_bar, rows_, columns_, "x_bar");
-  apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
+  detail::apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
 }
 
 }  // namespace sheafnn

@@ -66,6 +66,8 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
   }
 }
 
+namespace detail {
+
 /// Reads K packs that lie one after another.
 template <int K, int W, class S>
 SHEAFNN_INLINE void load_lanes(const S* base, Pack<S, W>* out) {
@@ -75,16 +77,20 @@ SHEAFNN_INLINE void load_lanes(const S* base, Pack<S, W>* out) {
   }
   (std::make_integer_sequence<int, K>{});
 }
+
 /// Writes K packs one after another.
 template <int K, int W, class S>
 SHEAFNN_INLINE void store_lanes(const Pack<S, W>* in, S* base) {
   [=]<int... k>(std::integer_sequence<int, k...>) SHEAFNN_INLINE_LAMBDA { (in[k].store(base + k * W), ...); }
   (std::make_integer_sequence<int, K>{});
 }
+
 /// Asks for K packs that are read soon.
 template <int K, class S>
 SHEAFNN_INLINE void prefetch_lanes(const S* base) {
   for (int k = 0; k < K; ++k) SHEAFNN_PREFETCH(base + k * lanes<S>);
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

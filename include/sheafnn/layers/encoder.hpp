@@ -104,10 +104,10 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
   factor_ = static_cast<S>(dropout.scale());
   if (dropout.active()) mask_.draw(execution, dropout);
   const auto activate = [&](Index u, S* row) {
-    for_tiles<S>(0, width, [&]<class T>(Index c) {
-      T value = load<T>(row + c);
-      if (options_.degrees) value += T(degree_[u]) * load<T>(degree_weight + c);
-      store(row + c, options_.activation ? elu(value) : value);
+    detail::for_tiles<S>(0, width, [&]<class T>(Index c) {
+      T value = detail::load<T>(row + c);
+      if (options_.degrees) value += T(degree_[u]) * detail::load<T>(degree_weight + c);
+      detail::store(row + c, options_.activation ? elu(value) : value);
     });
   };
   const auto finish = [&](Index begin, Index end) {
@@ -116,8 +116,8 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
       if (clean_apart) activate(u, clean_.data() + u * width);
     }
     if (output_is_activated_) return;
-    for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
-      store(output_.data() + i, dropped(load<T>(activated_.data() + i), mask_.bits(), i, factor_));
+    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
+      detail::store(output_.data() + i, detail::dropped(detail::load<T>(activated_.data() + i), mask_.bits(), i, factor_));
     });
   };
   if (clean_apart && clean_.empty()) clean_.resize(n * width);
@@ -145,20 +145,20 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
   require_array(bar, n, width, "output_bar");
   S* output_bar = bar.data();
   parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
-    for_tiles<S>(begin, end, [&]<class T>(Index i) {
-      T bar = load<T>(output_bar + i);
-      if (!output_is_activated_) bar = dropped(bar, mask_.bits(), i, factor_);
-      if (options_.activation) bar *= elu_slope(load<T>(activated_.data() + i));
-      store(output_bar + i, bar);
+    detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
+      T bar = detail::load<T>(output_bar + i);
+      if (!output_is_activated_) bar = detail::dropped(bar, mask_.bits(), i, factor_);
+      if (options_.activation) bar *= elu_slope(detail::load<T>(activated_.data() + i));
+      detail::store(output_bar + i, bar);
     });
   });
   S* weight_bar = weights_bar.weight.data();
   input_->backward(execution, used_values_, output_bar, width, weight_bar);
   if (options_.degrees) {
-    multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
+    detail::multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
                       weight_bar + input_->columns() * width, width, false);
   }
-  add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
+  detail::add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
 }
 
 }  // namespace sheafnn

@@ -67,7 +67,7 @@ class FeatureMixing {
       });
       return;
     }
-    if (right_) transpose_into(f, f, weights.right.data(), right_transposed_.data(), f);
+    if (right_) detail::transpose_into(f, f, weights.right.data(), right_transposed_.data(), f);
     const S* left = left_ ? weights.left.data() : nullptr;
     parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
       S source[scratch_size], product[scratch_size], near[scratch_size];
@@ -132,17 +132,17 @@ class FeatureMixing {
   SHEAFNN_NOINLINE void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
     with_coordinates([&]<int D>() {
       const Index f = channels_, d = D > 0 ? D : coordinates_;
-      for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         S matrix[max_coordinates * max_coordinates];  // where no store to `out` can change it
         std::copy_n(a, d * d, matrix);
         for (Index u = 0; u < nodes; ++u) {
           const S* node = in + u * d * f + c;
           T value[D > 0 ? D : max_coordinates];
-          for (Index j = 0; j < d; ++j) value[j] = load<T>(node + j * f);
+          for (Index j = 0; j < d; ++j) value[j] = detail::load<T>(node + j * f);
           for (Index i = 0; i < d; ++i) {
             T sum = T(Transposed ? matrix[i] : matrix[i * d]) * value[0];
             for (Index j = 1; j < d; ++j) sum += T(Transposed ? matrix[j * d + i] : matrix[i * d + j]) * value[j];
-            store(out + (u * d + i) * f + c, sum);
+            detail::store(out + (u * d + i) * f + c, sum);
           }
         }
       });
@@ -153,23 +153,23 @@ class FeatureMixing {
   SHEAFNN_NOINLINE void add_coordinate_products(Index nodes, const S* a, const S* b, S* out) const {
     with_coordinates([&]<int D>() {
       const Index f = channels_, d = D > 0 ? D : coordinates_;
-      for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         if constexpr (D > 0) {
           T sum[D * D];
           for (T& one : sum) one = T(S(0));
           for (Index u = 0; u < nodes * D; u += D) {
             T left[D], right[D];
-            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) left[i] = load<T>(a + (u + i) * f + c);
-            SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = load<T>(b + (u + j) * f + c);
+            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) left[i] = detail::load<T>(a + (u + i) * f + c);
+            SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = detail::load<T>(b + (u + j) * f + c);
             SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) sum[k] += left[k / D] * right[k % D];
           }
-          lane_sums<D * D>(sum, out, true);
+          detail::lane_sums<D * D>(sum, out, true);
         } else {
           for (Index i = 0; i < d; ++i) {
             for (Index j = 0; j < d; ++j) {
               T sum = T(S(0));
               for (Index u = 0; u < nodes * d; u += d) {
-                sum += load<T>(a + (u + i) * f + c) * load<T>(b + (u + j) * f + c);
+                sum += detail::load<T>(a + (u + i) * f + c) * detail::load<T>(b + (u + j) * f + c);
               }
               out[i * d + j] += reduce_add(sum);
             }
@@ -185,10 +185,10 @@ class FeatureMixing {
     Index coordinate = 0;
     for (Index begin = 0; begin < size; begin += f) {
       const S g = gain[coordinate];
-      for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
-        T through = load<T>(bar + i);
-        if (dropped_) through = dropped(through, mask_.bits(), first + i, factor_);
-        store(x_bar + first + i, T(g) * load<T>(x_bar + first + i) + through);
+      detail::for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
+        T through = detail::load<T>(bar + i);
+        if (dropped_) through = detail::dropped(through, mask_.bits(), first + i, factor_);
+        detail::store(x_bar + first + i, T(g) * detail::load<T>(x_bar + first + i) + through);
       });
       coordinate = coordinate + 1 == coordinates_ ? 0 : coordinate + 1;
     }
@@ -251,7 +251,7 @@ void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<cons
         mixed_bar = product_bar;
       }
       if (right != nullptr) {
-        multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
+        detail::multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
         bar = times_right(right, nodes, bar, product);
       }
       if (left != nullptr) {
@@ -269,15 +269,15 @@ void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<cons
 template <class S>
 const S* FeatureMixing<S>::dropped_rows(Index first, Index size, S* scratch) const {
   if (!dropped_) return input_ + first;
-  for_tiles<S>(0, size, [&]<class T>(Index i) {
-    store(scratch + i, dropped(load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
+  detail::for_tiles<S>(0, size, [&]<class T>(Index i) {
+    detail::store(scratch + i, detail::dropped(detail::load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
   });
   return scratch;
 }
 
 template <class S>
 const S* FeatureMixing<S>::times_right(const S* m, Index nodes, const S* in, S* out) const {
-  multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
+  detail::multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
                     false);
   return out;
 }

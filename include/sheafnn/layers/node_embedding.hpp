@@ -63,7 +63,7 @@ class NodeEmbedding {
     require_second(weights);
     if (out.empty()) out.resize(n * h);
     for (Index u = 0; u < n; ++u) std::copy_n(weights.bias.data(), h, out.data() + u * h);
-    multiply_dense<S>(execution, n, h, h, {x.data(), h, 1}, weights.weight.data(), h, out.data(), h, true);
+    detail::multiply_dense<S>(execution, n, h, h, {x.data(), h, 1}, weights.weight.data(), h, out.data(), h, true);
     return {out.data(), n, h};
   }
 
@@ -107,11 +107,11 @@ void NodeEmbedding<S>::backward(Execution execution, const LinearWeights<const S
   require_array(work, n, h, "work");
   require_second(second);
   require_second(second_bar);
-  multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h, second_bar.weight.data(),
+  detail::multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h, second_bar.weight.data(),
                     h, true);
-  add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
-  transpose_into(h, h, second.weight.data(), transposed_.data(), h);
-  multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
+  detail::add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
+  detail::transpose_into(h, h, second.weight.data(), transposed_.data(), h);
+  detail::multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
   encoder_.backward(execution, work, first_bar);
 }
 

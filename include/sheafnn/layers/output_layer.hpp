@@ -87,7 +87,7 @@ void OutputLayer<S>::forward(Execution execution, const LinearWeights<const S>& 
   parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) std::copy_n(bias, outputs_, output_.data() + u * stride_);
   });
-  multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
+  detail::multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
                     output_.data(), stride_, true);
 }
 
@@ -100,12 +100,12 @@ void OutputLayer<S>::backward(Execution execution, const LinearWeights<const S>&
   require_shape(x, rows_, inputs_, "x");
   require_shape(x_bar, rows_, inputs_, "x_bar");
   const MatrixView<const S> padded = padded_bar(execution, bar);
-  multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
+  detail::multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
                     weight_bar_.data(), stride_, false);
-  add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
-  add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
-  transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
-  multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
+  detail::add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
+  detail::add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
+  detail::transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
+  detail::multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
                     inputs_, x_bar.data(), x_bar.stride(), false);
 }
 

@@ -45,7 +45,7 @@ class PointSource {
     for (int side = 0; side < 2; ++side) {
       P raw[detail::array_size(PointMap<Family>::size)];
       if constexpr (is_learned<Family>) {
-        load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side), raw);
+        detail::load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side), raw);
       }
       point_.map(raw, map[side]);
     }
@@ -107,9 +107,9 @@ void PointSource<Family, S>::backward(Execution execution, const SheafSourceWeig
     stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
                                  [&](Index block, int side, const Map&, const Map& map_bar) {
                                    P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
-                                   load_lanes<size>(learner.raw(block, side), raw);
+                                   detail::load_lanes<size>(learner.raw(block, side), raw);
                                    point_.backward(raw, map_bar, raw_bar);
-                                   store_lanes<size>(raw_bar, learner.raw_bar(block, side));
+                                   detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
                                  });
     learner.set_edge_weights_bar(gradient().weight_bar);
     const DropoutLayer<S>& layer = inputs_[s];

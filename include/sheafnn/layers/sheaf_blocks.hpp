@@ -45,7 +45,7 @@ class SheafBlocks {
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
   /// Numbers stored per arc for its Gram matrix.
-  static constexpr int arc_room = row_room(Sizes::triangle);
+  static constexpr int arc_room = detail::row_room(Sizes::triangle);
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = SheafBlocksGradient<Family, S>;
@@ -66,11 +66,11 @@ class SheafBlocks {
   }
   [[nodiscard]] static Map load_map(const S* lanes_of_map) {
     Map map = Map::Constant(P(S(1)));
-    if constexpr (Sizes::map > 0) load_lanes<Sizes::map>(lanes_of_map, map.data());
+    if constexpr (Sizes::map > 0) detail::load_lanes<Sizes::map>(lanes_of_map, map.data());
     return map;
   }
   static void store_map(const Map& map, S* lanes_of_map) {
-    if constexpr (Sizes::map > 0) store_lanes<Sizes::map>(map.data(), lanes_of_map);
+    if constexpr (Sizes::map > 0) detail::store_lanes<Sizes::map>(map.data(), lanes_of_map);
   }
 
   /// D_u and S_u per node, Q_e = w_e² F_aᵀ F_rev per edge (a from its smaller endpoint), in Eigen's order.
@@ -100,23 +100,23 @@ class SheafBlocks {
           if (weight != nullptr) g = square * g;
           P numbers[Sizes::triangle];
           to_triangle(g, numbers);
-          scatter_rows<Sizes::triangle, arc_room>(numbers, blocks_->arcs(block, side), count, arc_grams);
+          detail::scatter_rows<Sizes::triangle, arc_room>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
-        store_rows<Sizes::transport>(q.data(), count, transport_.data() + block * W * Sizes::transport);
+        detail::store_rows<Sizes::transport>(q.data(), count, transport_.data() + block * W * Sizes::transport);
       }
     });
     for_node_blocks(execution, [&](Index first, int count) {
       const Gram<Family, P> degree_block = sum_arcs(first, count);
-      store_rows<Sizes::gram>(degree_block.data(), count, degree_block_.data() + first * Sizes::gram);
+      detail::store_rows<Sizes::gram>(degree_block.data(), count, degree_block_.data() + first * Sizes::gram);
       const NodeScaling<Family, P> scaling =
           node_scaling<Family, P>(normalisation_, degree_block, neighbours(first, count));
-      store_rows<Sizes::gram>(scaling.scale.data(), count, scale_.data() + first * Sizes::gram);
+      detail::store_rows<Sizes::gram>(scaling.scale.data(), count, scale_.data() + first * Sizes::gram);
       if constexpr (Sizes::dense_gram) {
         P eigen[Sizes::eigen];
         pack_eigen(scaling, eigen);
-        store_rows<Sizes::eigen>(eigen, count, eigen_.data() + first * Sizes::eigen);
+        detail::store_rows<Sizes::eigen>(eigen, count, eigen_.data() + first * Sizes::eigen);
       }
     });
   }
@@ -172,12 +172,12 @@ class SheafBlocks {
       const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * arc_room;
       const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * arc_room;
       for (; grams < end; grams += arc_room) {
-        SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += load<T>(grams + k * width);
+        SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += detail::load<T>(grams + k * width);
       }
-      for (int k = 0; k < tiles; ++k) store(sums + i * arc_room + k * width, sum[k]);
+      for (int k = 0; k < tiles; ++k) detail::store(sums + i * arc_room + k * width, sum[k]);
     }
     P numbers[Sizes::triangle];
-    load_rows<Sizes::triangle, arc_room>(sums, count, numbers);
+    detail::load_rows<Sizes::triangle, arc_room>(sums, count, numbers);
     Gram<Family, P> degree_block;
     int k = 0;
     for (int j = 0; j < Sizes::gram_columns; ++j) {
@@ -202,19 +202,19 @@ class SheafBlocks {
   /// Adds to gradient.degree_bar what comes through S_u.
   void backward_scaling(Index first, int count, Gradient& gradient) const {
     Gram<Family, P> scale_bar, degree_bar;
-    load_rows<Sizes::gram>(gradient.scale_bar.data() + first * Sizes::gram, count, scale_bar.data());
-    load_rows<Sizes::gram>(gradient.degree_bar.data() + first * Sizes::gram, count, degree_bar.data());
+    detail::load_rows<Sizes::gram>(gradient.scale_bar.data() + first * Sizes::gram, count, scale_bar.data());
+    detail::load_rows<Sizes::gram>(gradient.degree_bar.data() + first * Sizes::gram, count, degree_bar.data());
     NodeScaling<Family, P> scaling;
-    load_rows<Sizes::gram>(scale_.data() + first * Sizes::gram, count, scaling.scale.data());
+    detail::load_rows<Sizes::gram>(scale_.data() + first * Sizes::gram, count, scaling.scale.data());
     if constexpr (Sizes::dense_gram) {
       constexpr int D = Sizes::dimension;
       P eigen[Sizes::eigen];
-      load_rows<Sizes::eigen>(eigen_.data() + first * Sizes::eigen, count, eigen);
+      detail::load_rows<Sizes::eigen>(eigen_.data() + first * Sizes::eigen, count, eigen);
       for (int k = 0; k < D * D; ++k) scaling.vectors(k % D, k / D) = eigen[k];
       for (int k = 0; k < D; ++k) scaling.root(k) = eigen[D * D + k];
     }
     node_scaling_backward<Family, P>(normalisation_, scaling, scale_bar, degree_bar);
-    store_rows<Sizes::gram>(degree_bar.data(), count, gradient.degree_bar.data() + first * Sizes::gram);
+    detail::store_rows<Sizes::gram>(degree_bar.data(), count, gradient.degree_bar.data() + first * Sizes::gram);
   }
 
   template <class Use>
@@ -222,7 +222,7 @@ class SheafBlocks {
     const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
     Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
-    load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
+    detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
                                 blocks_->lane_count(block), q_bar.data());
     q_bar = -q_bar;
     P weight_bar = P(S(0));
@@ -233,7 +233,7 @@ class SheafBlocks {
     transport_backward<Family, P>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
     for (int side = 0; side < 2; ++side) {
       Gram<Family, P> degree_bar;
-      gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side), degree_bar.data());
+      detail::gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side), degree_bar.data());
       if (weight != nullptr) weight_bar += inner_product(degree_bar, gram<Family, P>(map[side]));
       if constexpr (!is_orthogonal<Family>) {
         if (weight != nullptr) degree_bar = squared_weight(weight, block) * degree_bar;

@@ -146,7 +146,7 @@ class SheafDiffusionLayer {
     if (!edge_weights_bar.empty()) {
       require_size(edge_weights_bar, graph_->edge_count(), "edge_weights_bar");
       require(weighted_, "edge_weights_bar", "a derivative", "the forward pass had no edge weights");
-      require(is_learned<Family>, "edge_weights_bar", "a derivative", concat("none for ", Family::name, " maps"));
+      require(is_learned<Family>, "edge_weights_bar", "a derivative", detail::concat("none for ", Family::name, " maps"));
     }
     DiffusionParameters<S> own = zero_weights();
     layer_.backward(execution_, weights_, sheaf_, gradient_, false, output_bar, x_bar, features(y_bar_),
@@ -174,7 +174,7 @@ class SheafDiffusionLayer {
                                               const SheafDiffusionOptions& options) {
     require(graph != nullptr, "graph", "a null pointer", "a layer needs a graph");
     require(options.channels >= 1 && options.channels <= max_channels, "channels", options.channels,
-            concat("must be between 1 and ", max_channels));
+            detail::concat("must be between 1 and ", max_channels));
     return options;
   }
   template <class T>
@@ -203,7 +203,7 @@ class SheafDiffusionLayer {
     if constexpr (is_learned<Family>) {
       const std::int32_t* arcs = blocks_->arcs(block, side);
       P row[Family::map_size];
-      rows_to_lanes<Family::map_size>(
+      detail::rows_to_lanes<Family::map_size>(
           P::width, [&](int lane) { return maps.row(arcs[lane]).data(); }, row);
       for (int k = 0; k < Family::map_size; ++k) map(k / map_columns, k % map_columns) = row[k];
     }
@@ -214,9 +214,9 @@ class SheafDiffusionLayer {
     const std::int32_t* arcs = blocks_->arcs(block, side);
     const auto row_of = [&](int lane) { return maps_bar.row(arcs[lane]).data(); };
     P row[Family::map_size];
-    rows_to_lanes<Family::map_size>(blocks_->lane_count(block), row_of, row);
+    detail::rows_to_lanes<Family::map_size>(blocks_->lane_count(block), row_of, row);
     for (int k = 0; k < Family::map_size; ++k) row[k] += map_bar(k / map_columns, k % map_columns);
-    lanes_to_rows<Family::map_size>(row, blocks_->lane_count(block), row_of);
+    detail::lanes_to_rows<Family::map_size>(row, blocks_->lane_count(block), row_of);
   }
 
   SheafDiffusionOptions options_;

@@ -144,9 +144,9 @@ class SheafLearner {
     const S* source = projection_.data() + column;
     const S* target = source + half_;
     P other[4];
-    rows_to_lanes<4>(
+    detail::rows_to_lanes<4>(
         W, [&](int lane) { return source + from[lane] * stride_; }, sum);
-    rows_to_lanes<4>(
+    detail::rows_to_lanes<4>(
         W, [&](int lane) { return target + to[lane] * stride_; }, other);
     SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) sum[k] += other[k];
   }
@@ -224,7 +224,7 @@ class SheafLearner {
               bar[k] = edge_factor_logit_bar(block, side);
             }
           }
-          lanes_to_rows<4>(bar, blocks_->lane_count(block),
+          detail::lanes_to_rows<4>(bar, blocks_->lane_count(block),
                            [&](int lane) { return arc_bar_.data() + arcs[lane] * half_ + column; });
         }
       }
@@ -293,19 +293,19 @@ class SheafLearner {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
         // The second half overwrites what filled up the first.
-        for_tiles<S>(0, half_, [&]<class T>(Index c) {
+        detail::for_tiles<S>(0, half_, [&]<class T>(Index c) {
           T own = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            own += load<T>(arc_bar_.data() + arc * half_ + c);
+            own += detail::load<T>(arc_bar_.data() + arc * half_ + c);
           }
-          store(out + c, own);
+          detail::store(out + c, own);
         });
-        for_tiles<S>(0, half_, [&]<class T>(Index c) {
+        detail::for_tiles<S>(0, half_, [&]<class T>(Index c) {
           T other = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            other += load<T>(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
+            other += detail::load<T>(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
           }
-          store(out + columns_ + c, other);
+          detail::store(out + columns_ + c, other);
         });
       }
     });
@@ -351,7 +351,7 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
   require_deep(weights);
   assemble(weights);
-  multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
+  detail::multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
                     weight_.data(), stride_, projection_.data(), stride_, false);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
@@ -382,10 +382,10 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   });
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
-  multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
+  detail::multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
                     projection_.data(), stride_, weight_.data(), stride_, false);
   distribute(weights_bar);
-  multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
+  detail::multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
                     weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
 }
 

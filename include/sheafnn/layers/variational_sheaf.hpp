@@ -39,20 +39,20 @@ class VariationalSheaf {
   void activate(Execution execution, const SheafLearner<S>& learner) {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size];
-      load_lanes<raw_size>(learner.raw(block, side), raw);
+      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
       q_.activate(raw, parameters);
-      store_lanes<Q::parameter_size>(parameters, parameter(block, side));
+      detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
     });
   }
 
   /// Draws the maps of one block of edges; for SheafBlocks::build().
   void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
-    for (int side = 0; side < 2; ++side) prefetch_lanes<Q::sample_size>(parameter(block, side));
+    for (int side = 0; side < 2; ++side) detail::prefetch_lanes<Q::sample_size>(parameter(block, side));
     P noise_of[2][Q::noise_size];
     draw_both(noise, block, noise_of);
     for (int side = 0; side < 2; ++side) {
       P parameters[Q::sample_size];
-      load_lanes<Q::sample_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::sample_size>(parameter(block, side), parameters);
       q_.sample(parameters, noise_of[side], map[side]);
     }
   }
@@ -61,7 +61,7 @@ class VariationalSheaf {
   void mean_block(Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) {
       P parameters[Q::parameter_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       q_.mean(parameters, map[side]);
     }
   }
@@ -74,7 +74,7 @@ class VariationalSheaf {
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       return q_.kl(parameters);
     });
   }
@@ -83,7 +83,7 @@ class VariationalSheaf {
                                       const SheafBlocks<Family, S>& sheaf) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       return q_.log_ratio(parameters, draw_again(noise, block, side, draw),
                           SheafBlocks<Family, S>::load_map(sheaf.maps(block, side)));
     });
@@ -94,12 +94,12 @@ class VariationalSheaf {
     const P share = P(static_cast<S>(per_pair(weight)));
     for_incident_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], bar[Q::gradient_size];
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
       if constexpr (Q::closed_form_kl) {
         if (weight != 0) q_.kl_backward(parameters, share, bar);
       }
-      store_lanes<Q::gradient_size>(bar, gradient(block, side));
+      detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
     });
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
@@ -107,10 +107,10 @@ class VariationalSheaf {
   void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar,
                        S share) {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
-    load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-    load_lanes<Q::gradient_size>(gradient(block, side), bar);
+    detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+    detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
     q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar, P(share), bar);
-    store_lanes<Q::gradient_size>(bar, gradient(block, side));
+    detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
   }
   /// The weight of one incident pair in `weight` times a mean over all of them.
   [[nodiscard]] S pair_share(double weight) const noexcept { return static_cast<S>(per_pair(weight)); }
@@ -118,11 +118,11 @@ class VariationalSheaf {
   void end_backward(Execution execution, SheafLearner<S>& learner) const {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[raw_size];
-      load_lanes<raw_size>(learner.raw(block, side), raw);
-      load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      load_lanes<Q::gradient_size>(gradient(block, side), bar);
+      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
       q_.activate_backward(raw, parameters, bar, raw_bar);
-      store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+      detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
     });
   }
 
@@ -204,7 +204,7 @@ class VariationalSheaf {
   }
   static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
     P rows[Q::noise_size];
-    gather_rows<Q::noise_size>(values, arcs, rows);
+    detail::gather_rows<Q::noise_size>(values, arcs, rows);
     for (int k = 0; k < Q::noise_size; ++k) draw[k] = rows[noise_index<Q>(k)];
   }
 

@@ -16,6 +16,8 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// Adam's constants (math: "The model").
 struct AdamConstants {
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -49,12 +51,18 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
+}  // namespace detail
+
 /// How weight decay acts: as an L2 term, λ · value added to the gradient, or decoupled from it (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
 
+namespace detail {
+
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
+
+}  // namespace detail
 
 /// Moments of every parameter, and the number of steps taken.
 template <class S>
@@ -70,8 +78,8 @@ struct Adam {
   /// Starts the next step; call update() for every range of parameters afterwards.
   void begin_step() noexcept {
     const double t = static_cast<double>(++step_count);
-    rate_ = static_cast<S>(AdamConstants::step_rate(learning_rate, t));
-    root_scale_ = static_cast<S>(AdamConstants::root_scale(t));
+    rate_ = static_cast<S>(detail::AdamConstants::step_rate(learning_rate, t));
+    root_scale_ = static_cast<S>(detail::AdamConstants::root_scale(t));
   }
 
   /// One step for all parameters of a model.
@@ -96,7 +104,8 @@ bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffe
                    double weight_decay, double sheaf_decay, WeightDecay kind) {
   if (gradient.size() != parameters.size() || first_moment.size() != parameters.size()) {
     throw_invalid_argument("size of the gradient", gradient.size(),
-                           concat("must be the number of parameters, ", parameters.size(), ", as Adam's own"));
+                           detail::concat("must be the number of parameters, ", parameters.size(),
+                                          ", as Adam's own"));
   }
   begin_step();
   bool finite = true;
@@ -118,18 +127,18 @@ bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_
   S* m = first_moment.data();
   S* v = second_moment.data();
   std::atomic<bool> finite = true;
-  parallel_for(execution, end - begin, adam_grain, [=, &finite](Index from, Index to) {
+  parallel_for(execution, end - begin, detail::adam_grain, [=, &finite](Index from, Index to) {
     using P = Pack<S, lanes<S>>;
     P zeros = P(S(0));
-    for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
-      T first = load<T>(m + i), second = load<T>(v + i), x = load<T>(value + i);
-      const T g = load<T>(gradient + i);
+    detail::for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
+      T first = detail::load<T>(m + i), second = detail::load<T>(v + i), x = detail::load<T>(value + i);
+      const T g = detail::load<T>(gradient + i);
       const T g_decayed = g + T(decay) * x;
       x = T(shrink) * x;
-      adam_step<T>(g_decayed, rate, root_scale, first, second, x);
-      store(m + i, first);
-      store(v + i, second);
-      store(value + i, x);
+      detail::adam_step<T>(g_decayed, rate, root_scale, first, second, x);
+      detail::store(m + i, first);
+      detail::store(v + i, second);
+      detail::store(value + i, x);
       if constexpr (std::is_same_v<T, P>) {
         zeros += T(S(0)) * g;
       } else {

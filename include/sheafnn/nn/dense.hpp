@@ -11,6 +11,8 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// A matrix that is read element by element: element (i, j) is data[i·row_stride + j·column_stride].
 template <class S>
 struct StridedMatrix {
@@ -18,8 +20,6 @@ struct StridedMatrix {
   Index row_stride;
   Index column_stride;
 };
-
-namespace detail {
 
 /// Rows × (width of T) tile of C = (C +) A B, accumulated in registers over k.
 template <int Rows, class T, class S>
@@ -39,8 +39,6 @@ SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index dep
   }
   SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c + (row + r) * c_stride + column, sum[r]);
 }
-
-}  // namespace detail
 
 /// C = A B, or C += A B, by the calling thread: the product of a few rows.
 ///
@@ -72,8 +70,8 @@ SHEAFNN_NOINLINE void multiply_block(Index rows, Index columns, Index depth, con
 
 /// multiply_block() by several threads. Every element is summed in the same order for any number of them.
 template <class S>
-void multiply_dense(Execution execution, Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
-                    Index b_stride, S* c, Index c_stride, bool accumulate) {
+void multiply_dense(Execution execution, Index rows, Index columns, Index depth, const StridedMatrix<S>& a,
+                    const S* b, Index b_stride, S* c, Index c_stride, bool accumulate) {
   const Index row_work = std::max<Index>(1, columns * depth);
   const Index grain = std::max<Index>(8, 16384 / row_work / 8 * 8);
   parallel_for(execution, rows, grain, [&](Index begin, Index end) {
@@ -126,5 +124,7 @@ void transpose_into(Index rows, Index columns, const S* in, S* out, Index out_st
     for (Index j = 0; j < columns; ++j) out[j * out_stride + i] = in[i * columns + j];
   }
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -55,8 +55,8 @@ struct Dropout {
                                                      static_cast<std::uint32_t>(first >> 32));
         std::uint8_t* out = mask + b * (block / 8);
         SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
-          const std::uint32_t low = mask_bits((words.word[w] & Word(0xffffU)) < limit);
-          const std::uint32_t high = mask_bits((words.word[w] >> 16) < limit);
+          const std::uint32_t low = detail::mask_bits((words.word[w] & Word(0xffffU)) < limit);
+          const std::uint32_t high = detail::mask_bits((words.word[w] >> 16) < limit);
           for (int byte = 0; byte < 2; ++byte) {
             out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
             out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
@@ -86,8 +86,6 @@ namespace detail {
   return (half % 2 == 0 ? word & 0xffffU : word >> 16) < threshold;
 }
 
-}  // namespace detail
-
 /// Is an element kept? The form for devices.
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool stream_keeps(const Stream& stream, std::uint32_t threshold,
                                                           Index element) {
@@ -95,7 +93,11 @@ namespace detail {
   return detail::half_keeps(detail::dropout_words(stream, element / Dropout::block * 16 + within % 16),
                             static_cast<int>(within / 16), threshold);
 }
-inline bool Dropout::keeps(Index element) const { return stream_keeps(stream, threshold(), element); }
+
+}  // namespace detail
+inline bool Dropout::keeps(Index element) const { return detail::stream_keeps(stream, threshold(), element); }
+
+namespace detail {
 
 /// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For
 /// devices.
@@ -109,6 +111,7 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
     if (element < count) use(element, detail::half_keeps(words, half, threshold));
   }
 }
+
 /// Philox blocks for `count` elements.
 [[nodiscard]] constexpr Index dropout_blocks(Index count) noexcept {
   return (count + Dropout::block - 1) / Dropout::block * 16;
@@ -138,8 +141,8 @@ template <class T>
 ///
 /// \param scale  Dropout::scale()
 template <bool Add = false, class S>
-SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* in, const std::uint8_t* mask, double scale,
-                                    S* out) {
+SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* in, const std::uint8_t* mask,
+                                    double scale, S* out) {
   const S factor = static_cast<S>(scale);
   parallel_for(execution, count, 2048, [=](Index begin, Index end) {
     for_tiles<S>(begin, end, [=]<class T>(Index i) {
@@ -148,5 +151,7 @@ SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* i
     });
   });
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

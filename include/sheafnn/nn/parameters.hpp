@@ -101,7 +101,7 @@ template <class S>
 void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
   const ParameterInfo& p = info(id);
   require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
-          concat("expected ", p.size, " values"));
+          detail::concat("expected ", p.size, " values"));
   for_each(p, [&](Index visible, Index stored) {
     value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
   });

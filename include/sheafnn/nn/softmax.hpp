@@ -61,6 +61,8 @@ void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits,
   });
 }
 
+namespace detail {
+
 /// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
 /// which is finite where it fills up).
 template <class S>
@@ -82,5 +84,7 @@ void add_probabilities(Execution execution, const NodeSelection& nodes, Index cl
     }
   });
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -34,10 +34,14 @@ struct EntryDropout {
   S factor = S(1);   ///< of those kept
 };
 
+namespace detail {
+
 /// What is to be done with rows that are computed: nothing.
 struct LeaveRows {
   void operator()(Index, Index) const noexcept {}
 };
+
+}  // namespace detail
 
 /// The features of one graph in the two orders the layer needs: by node (forward) and by column (weight gradient).
 template <class S>
@@ -63,7 +67,7 @@ class SparseInput {
   /// \param work    work_size(width, 1) numbers
   /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready,
   ///                from any thread
-  template <class Finish = LeaveRows>
+  template <class Finish = detail::LeaveRows>
   void forward(Execution execution, const S* weight, const S* bias, Index width, S* out, S* work,
                const Finish& finish = {}) const {
     products<1>(execution, {value_.data()}, nullptr, weight, bias, width, {out}, work, finish);
@@ -71,7 +75,7 @@ class SparseInput {
   /// The same for dropout(X), whose mask is given.
   ///
   /// \param dropped  its values are written
-  template <class Finish = LeaveRows>
+  template <class Finish = detail::LeaveRows>
   void forward(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width, S* out,
                S* work, const Finish& finish = {}) const {
     products<1>(execution, {dropped.values.data()}, &dropped, weight, bias, width, {out}, work, finish);
@@ -79,7 +83,7 @@ class SparseInput {
   /// Both in one walk over X: dropped_out for dropout(X), and out.
   ///
   /// \param work  work_size(width, 2) numbers
-  template <class Finish = LeaveRows>
+  template <class Finish = detail::LeaveRows>
   void forward_both(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
                     S* dropped_out, S* out, S* work, const Finish& finish = {}) const {
     products<2>(execution, {dropped.values.data(), value_.data()}, &dropped, weight, bias, width,
@@ -139,10 +143,11 @@ class SparseInput {
     });
     parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
       for (int o = 0; o < Outputs; ++o) {
-        for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
-          T sum = load<T>(work + o * size + i);
-          for (Index part = 1; part < parts_; ++part) sum += load<T>(work + (part * Outputs + o) * size + i);
-          store(out[static_cast<std::size_t>(o)] + i, sum);
+        detail::for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
+          T sum = detail::load<T>(work + o * size + i);
+          for (Index part = 1; part < parts_; ++part)
+            sum += detail::load<T>(work + (part * Outputs + o) * size + i);
+          detail::store(out[static_cast<std::size_t>(o)] + i, sum);
         });
       }
       finish(begin, end);
@@ -155,9 +160,9 @@ class SparseInput {
   }
   /// Writes dropped.values for entries [begin, end).
   void drop(Index begin, Index end, EntryDropout<S>& dropped) const {
-    for_tiles<S>(begin, end, [&]<class T>(Index k) {
-      store(dropped.values.data() + k,
-            sheafnn::dropped(load<T>(value_.data() + k), dropped.mask.bits(), k, dropped.factor));
+    detail::for_tiles<S>(begin, end, [&]<class T>(Index k) {
+      detail::store(dropped.values.data() + k, sheafnn::detail::dropped(detail::load<T>(value_.data() + k),
+                                                                        dropped.mask.bits(), k, dropped.factor));
     });
   }
   /// out[o] = start + Σ value[o]_k · weight row of entry k's column, over entries [begin, end), for rows of `width`
@@ -171,7 +176,7 @@ class SparseInput {
       T sum[Outputs][Tiles];
       for (int o = 0; o < Outputs; ++o) {
         for (int t = 0; t < Tiles; ++t) {
-          sum[o][t] = start != nullptr ? load<T>(start + c + t * tile<T>) : T(S(0));
+          sum[o][t] = start != nullptr ? detail::load<T>(start + c + t * tile<T>) : T(S(0));
         }
       }
       for (Index k = begin; k < end; ++k) {
@@ -182,7 +187,7 @@ class SparseInput {
       }
       for (int o = 0; o < Outputs; ++o) {
         for (int t = 0; t < Tiles; ++t) {
-          store(out[static_cast<std::size_t>(o)] + c + t * tile<T>, sum[o][t]);
+          detail::store(out[static_cast<std::size_t>(o)] + c + t * tile<T>, sum[o][t]);
         }
       }
     });
@@ -198,12 +203,12 @@ class SparseInput {
     Index c = 0;
     for (; c + 3 * P::width <= width; c += 3 * P::width) body.template operator()<P, 3>(c);
     for (; c + 2 * P::width <= width; c += 2 * P::width) body.template operator()<P, 2>(c);
-    for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
+    detail::for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
   }
   /// sum += value · row.
   template <class T, int Tiles>
   static SHEAFNN_INLINE void add_scaled(S value, const S* row, T* sum) {
-    SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += T(value) * load<T>(row + t * tile<T>);
+    SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += T(value) * detail::load<T>(row + t * tile<T>);
   }
 
   Index rows_, columns_;
@@ -271,7 +276,7 @@ void SparseInput<S>::backward(Execution execution, const S* values, const S* out
           add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
         }
         for (int t = 0; t < Tiles; ++t) {
-          store(weight_bar + j * width + c + t * tile<T>, sum[t]);
+          detail::store(weight_bar + j * width + c + t * tile<T>, sum[t]);
         }
       }
     });

@@ -31,9 +31,9 @@ struct PosteriorParameters {
     std::string names;
     for (const NamedMatrix& matrix : spread) {
       if (matrix.name == name) return matrix;
-      names += concat(names.empty() ? "" : ", ", matrix.name);
+      names += detail::concat(names.empty() ? "" : ", ", matrix.name);
     }
-    throw_invalid_argument("name", name, concat("this posterior has ", names));
+    throw_invalid_argument("name", name, detail::concat("this posterior has ", names));
   }
 };
 

@@ -45,8 +45,8 @@ class NormalPrior {
  private:
   void validate() const {
     for (int k = 0; k < Size; ++k) {
-      require(std::isfinite(mean(k)), concat("prior: mean[", k, "]"), mean(k), "must be finite");
-      require(deviation(k) > 0 && std::isfinite(deviation(k)), concat("prior: deviation[", k, "]"), deviation(k),
+      require(std::isfinite(mean(k)), detail::concat("prior: mean[", k, "]"), mean(k), "must be finite");
+      require(deviation(k) > 0 && std::isfinite(deviation(k)), detail::concat("prior: deviation[", k, "]"), deviation(k),
               "must be positive and finite");
     }
   }

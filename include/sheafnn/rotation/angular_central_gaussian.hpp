@@ -78,15 +78,15 @@ class AngularCentralGaussian {
     detail::require_finite<Scalar, P>(name, covariance);
     const Scalar asymmetry = (covariance - covariance.transpose()).cwiseAbs().maxCoeff();
     const Scalar limit = rotation_tolerance<Scalar>() * covariance.cwiseAbs().maxCoeff();
-    require(asymmetry <= limit, name, concat("a matrix with |Λ - Λᵀ| = ", asymmetry),
-            concat("must be symmetric within ", limit));
+    require(asymmetry <= limit, name, detail::concat("a matrix with |Λ - Λᵀ| = ", asymmetry),
+            detail::concat("must be symmetric within ", limit));
     factor_.setZero();
     for (int j = 0; j < P; ++j) {
       for (int i = j; i < P; ++i) {
         Scalar sum = (covariance(i, j) + covariance(j, i)) / 2;
         for (int k = 0; k < j; ++k) sum -= factor_(i, k) * factor_(j, k);
         if (i == j) {
-          require(sum > 0, name, concat("a matrix with Cholesky pivot ", sum, " in row ", j),
+          require(sum > 0, name, detail::concat("a matrix with Cholesky pivot ", sum, " in row ", j),
                   "must be positive definite");
           factor_(j, j) = std::sqrt(sum);
         } else {
@@ -110,8 +110,8 @@ template <int P, class Scalar>
 [[nodiscard]] Scalar logpdf(const AngularCentralGaussian<P, Scalar>& distribution,
                             const std::type_identity_t<Column<Scalar, P>>& x) {
   const Scalar norm = x.norm();
-  require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf: x", concat("a vector of length ", norm),
-          concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
+  require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf: x", detail::concat("a vector of length ", norm),
+          detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
   return angular_central_gaussian_logpdf<Scalar, P>(x, distribution.factor());
 }
 

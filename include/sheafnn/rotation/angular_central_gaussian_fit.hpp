@@ -41,16 +41,16 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
     std::vector<Column<double, P>> samples;
     for (std::size_t i = 0; i < given.size(); ++i) {
       const Scalar norm = given[i].norm();
-      require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), concat("fit: samples[", i, "]"),
-              concat("a vector of length ", norm),
-              concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
+      require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), detail::concat("fit: samples[", i, "]"),
+              detail::concat("a vector of length ", norm),
+              detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
       samples.push_back(given[i].template cast<double>().normalized());
     }
     Matrix covariance = identity_matrix<double, P>();
     int iteration = 0;
     for (double change = 1; change > 1e-12; ++iteration) {
       if (iteration == max_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
+        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       const AngularCentralGaussian<P, double> current = checked(covariance);
       Matrix next = Matrix::Zero();

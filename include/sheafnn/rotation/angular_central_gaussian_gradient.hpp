@@ -48,8 +48,8 @@ template <int P, class Scalar>
     const AngularCentralGaussian<P, Scalar>& distribution, const std::type_identity_t<Column<Scalar, P>>& x) {
   const Scalar norm = x.norm();
   require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf_gradient: x",
-          concat("a vector of length ", norm),
-          concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
+          detail::concat("a vector of length ", norm),
+          detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
   Column<Scalar, P> y = x;
   detail::solve_lower<P, Scalar, 1>(distribution.factor(), y);
   const Scalar q = y.squaredNorm();

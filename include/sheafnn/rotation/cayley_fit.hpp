@@ -85,7 +85,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     int iteration = 0, last_steps = 30;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
       if (iteration == max_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
+        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -133,7 +133,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
 
  private:
   static void refuse_point_mass(const char* name, double kappa) {
-    require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()), concat(name, ": samples"),
+    require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()), detail::concat(name, ": samples"),
             "a set of (nearly) equal rotations", "the concentration has no estimate below 1");
   }
   static double start(const char* name, double resultant) {
@@ -164,7 +164,7 @@ struct Fitting<WrappedCauchy<Scalar>> {
   static std::vector<SquareMatrix<Scalar, 2>> rotations(std::span<const Scalar> angles) {
     std::vector<SquareMatrix<Scalar, 2>> result;
     for (std::size_t i = 0; i < angles.size(); ++i) {
-      require(std::isfinite(angles[i]), concat("fit: samples[", i, "]"), angles[i], "must be finite");
+      require(std::isfinite(angles[i]), detail::concat("fit: samples[", i, "]"), angles[i], "must be finite");
       const Scalar c = std::cos(angles[i]), s = std::sin(angles[i]);
       result.push_back((SquareMatrix<Scalar, 2>() << c, -s, s, c).finished());
     }

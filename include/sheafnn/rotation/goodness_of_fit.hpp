@@ -66,7 +66,7 @@ template <class D>
   using Scalar = typename D::Scalar;
   std::vector<double> probabilities;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    require_rotation<Scalar, D::dimension>(concat("goodness_of_fit: samples[", i, "]"), samples[i]);
+    require_rotation<Scalar, D::dimension>(detail::concat("goodness_of_fit: samples[", i, "]"), samples[i]);
     const Scalar angle = rotation_angle<Scalar, D::dimension>(multiply_nt(samples[i], distribution.location()));
     probabilities.push_back(static_cast<double>(angle_cdf(distribution, angle)));
   }
@@ -79,7 +79,7 @@ template <class Scalar>
                                             std::span<const std::type_identity_t<Scalar>> angles) {
   std::vector<double> probabilities;
   for (std::size_t i = 0; i < angles.size(); ++i) {
-    require(std::isfinite(angles[i]), concat("goodness_of_fit: angles[", i, "]"), angles[i], "must be finite");
+    require(std::isfinite(angles[i]), detail::concat("goodness_of_fit: angles[", i, "]"), angles[i], "must be finite");
     const Scalar centred =
         std::remainder(angles[i] - distribution.location(), Scalar(6.283185307179586476925286766559));
     probabilities.push_back(static_cast<double>(angle_cdf(distribution, centred)));

@@ -93,7 +93,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
     int iteration = 0, last_steps = 30;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
       if (iteration == max_iterations) {
-        throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
+        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {

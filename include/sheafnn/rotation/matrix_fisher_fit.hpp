@@ -133,7 +133,7 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
     Column<double, N> s = detail::guess_matrix_fisher<N>(rest);
     int iterations = 0;
     if (!detail::solve_matrix_fisher<N>(rest, s, iterations)) {
-      throw std::runtime_error(concat("fit: no convergence within ", iterations, " iterations"));
+      throw std::runtime_error(detail::concat("fit: no convergence within ", iterations, " iterations"));
     }
     const SquareMatrix<double, N> parameter = svd.u * s.asDiagonal() * svd.v.transpose();
     const detail::MatrixFisherNormaliser<N> normaliser = detail::matrix_fisher_normaliser(s);

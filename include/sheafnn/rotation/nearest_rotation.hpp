@@ -34,7 +34,7 @@ template <class Scalar, int N>
                             : Scalar(1);
     const Scalar gap = sigma(N - 2) + sign * sigma(N - 1);
     require(gap > Scalar(8 * N) * std::numeric_limits<Scalar>::epsilon() * sigma(0), "nearest_rotation: a",
-            concat("a matrix with smallest singular values ", sigma(N - 2), " and ", sign * sigma(N - 1)),
+            detail::concat("a matrix with smallest singular values ", sigma(N - 2), " and ", sign * sigma(N - 1)),
             "their sum must be positive, or the nearest rotation is not unique");
     u.col(N - 1) *= sign;
     return u * v.transpose();

@@ -82,12 +82,12 @@ void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r) {
   detail::require_finite<Scalar, N>(name, r);
   const Scalar defect = orthogonality_defect<Scalar, N>(r);
   if (!(defect <= rotation_tolerance<Scalar>())) {
-    throw_invalid_argument(name, concat("a matrix R with |RᵀR - I| = ", defect),
-                           concat("a rotation is orthogonal within ", rotation_tolerance<Scalar>()));
+    throw_invalid_argument(name, detail::concat("a matrix R with |RᵀR - I| = ", defect),
+                           detail::concat("a rotation is orthogonal within ", rotation_tolerance<Scalar>()));
   }
   const Scalar determinant = detail::pivoted_determinant<Scalar, N>(r);
   if (!(determinant > 0)) {
-    throw_invalid_argument(name, concat("a matrix with determinant ", determinant),
+    throw_invalid_argument(name, detail::concat("a matrix with determinant ", determinant),
                            "a rotation has determinant +1");
   }
 }

@@ -67,15 +67,15 @@ class CellularSheaf {
       : CellularSheaf(std::move(graph)) {
     const Index arcs = graph_->arc_count();
     require(static_cast<Index>(maps.size()) == arcs * Family::map_size, "maps", maps.size(),
-            concat("expected ", arcs, " arcs * ", Family::map_size, " numbers per ", Family::name, " map"));
+            detail::concat("expected ", arcs, " arcs * ", Family::map_size, " numbers per ", Family::name, " map"));
     if constexpr (Family::map_size > 0) {
       for (Index a = 0; a < arcs; ++a) set_map(a, unpack(maps.data() + a * Family::map_size));
     }
     if (edge_weights.empty()) return;
     require(has_edge_weights, "edge_weights", edge_weights.size(),
-            concat(Family::name, " maps have no edge weights"));
+            detail::concat(Family::name, " maps have no edge weights"));
     require(static_cast<Index>(edge_weights.size()) == graph_->edge_count(), "edge_weights", edge_weights.size(),
-            concat("expected one per edge, ", graph_->edge_count()));
+            detail::concat("expected one per edge, ", graph_->edge_count()));
     if constexpr (has_edge_weights) {
       for (Index e = 0; e < graph_->edge_count(); ++e)
         set_edge_weight(e, edge_weights[static_cast<std::size_t>(e)]);
@@ -94,7 +94,7 @@ class CellularSheaf {
     check_edge(edge);
     const Edge ends = graph_->edge(edge);
     if (node != ends.u && node != ends.v) {
-      throw_invalid_argument("node", node, concat("edge ", edge, " joins nodes ", ends.u, " and ", ends.v));
+      throw_invalid_argument("node", node, detail::concat("edge ", edge, " joins nodes ", ends.u, " and ", ends.v));
     }
     const Index forward = graph_->forward_arc(edge);
     return node == ends.u ? forward : graph_->reverse(forward);
@@ -123,12 +123,12 @@ class CellularSheaf {
   ///         family (Family::validate)
   void set_map(Index arc, const Map& value) {
     if (arc < 0 || arc >= graph_->arc_count()) {
-      throw_invalid_argument("arc", arc, concat("must be between 0 and ", graph_->arc_count() - 1));
+      throw_invalid_argument("arc", arc, detail::concat("must be between 0 and ", graph_->arc_count() - 1));
     }
     for (Index j = 0; j < value.cols(); ++j) {
       for (Index i = 0; i < value.rows(); ++i) {
         if (!std::isfinite(value(i, j))) {
-          throw_invalid_argument(concat("maps[", arc, "](", i, ", ", j, ")"), value(i, j),
+          throw_invalid_argument(detail::concat("maps[", arc, "](", i, ", ", j, ")"), value(i, j),
                                  "entries must be finite");
         }
       }
@@ -152,7 +152,7 @@ class CellularSheaf {
   void set_edge_weight(Index edge, Scalar weight) requires has_edge_weights {
     check_edge(edge);
     if (!(weight > 0) || !std::isnormal(weight * weight)) {
-      throw_invalid_argument(concat("edge_weights[", edge, "]"), weight,
+      throw_invalid_argument(detail::concat("edge_weights[", edge, "]"), weight,
                              "must be positive and finite, and so must be its square");
     }
     weights_[static_cast<std::size_t>(edge)] = weight;
@@ -177,7 +177,7 @@ class CellularSheaf {
 
   void check_edge(Index edge) const {
     if (edge < 0 || edge >= graph_->edge_count()) {
-      throw_invalid_argument("edge", edge, concat("must be between 0 and ", graph_->edge_count() - 1));
+      throw_invalid_argument("edge", edge, detail::concat("must be between 0 and ", graph_->edge_count() - 1));
     }
   }
 

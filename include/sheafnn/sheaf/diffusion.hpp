@@ -33,7 +33,7 @@ template <class Family, class Scalar>
   require(steps >= 0, "steps", steps, "must not be negative");
   const Scalar bound = laplacian.spectral_bound();
   require(step > 0 && std::isfinite(step) && step * bound < 2, "step", step,
-          concat("Euler steps are stable for 0 < step < 2 / spectral_bound() = ", Scalar(2) / bound));
+          detail::concat("Euler steps are stable for 0 < step < 2 / spectral_bound() = ", Scalar(2) / bound));
   Cochain<Scalar> state = x;
   Cochain<Scalar> change(x.rows(), x.cols());
   for (Index i = 0; i < steps; ++i) {

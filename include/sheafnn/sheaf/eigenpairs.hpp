@@ -152,7 +152,7 @@ template <class Family, class Scalar>
 [[nodiscard]] Eigenpairs<Scalar> smallest_eigenpairs(const SheafLaplacian<Family, Scalar>& laplacian, Index count,
                                                      const EigenpairOptions& options = {}) {
   const Index rows = laplacian.rows();
-  require(count >= 1 && count <= rows, "count", count, concat("must be between 1 and the number of rows, ", rows));
+  require(count >= 1 && count <= rows, "count", count, detail::concat("must be between 1 and the number of rows, ", rows));
   require(options.tolerance >= 0 && options.tolerance < 1, "tolerance", options.tolerance, "must be in [0, 1)");
   require(options.most_iterations >= 1, "most_iterations", options.most_iterations, "must be at least 1");
   const Index block = count + std::max<Index>(8, count / 2);
@@ -161,7 +161,7 @@ template <class Family, class Scalar>
     const Eigen::SelfAdjointEigenSolver<Matrix> solver{Matrix(laplacian.matrix())};
     if (solver.info() != Eigen::Success) {
       throw std::runtime_error(
-          concat("smallest eigenpairs: no convergence for a dense matrix of ", rows, " rows"));
+          detail::concat("smallest eigenpairs: no convergence for a dense matrix of ", rows, " rows"));
     }
     return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
   }
@@ -174,7 +174,7 @@ template <class Family, class Scalar>
   detail::ChebyshevSubspace subspace(laplacian, block, options.seed, options.execution);
   for (Index i = 0; !(subspace.residual(count) <= tolerance); ++i) {
     if (i == options.most_iterations) {
-      throw std::runtime_error(concat("smallest eigenpairs: a residual of ", subspace.residual(count), " after ",
+      throw std::runtime_error(detail::concat("smallest eigenpairs: a residual of ", subspace.residual(count), " after ",
                                       i, " iterations is above the tolerance, ", tolerance,
                                       "; ask for more pairs or a larger tolerance"));
     }

@@ -83,7 +83,7 @@ class SheafLaplacian {
         degree += (weight * weight) * gram<Family, Scalar>(sheaf.map(a));
       }
       if (!degree.allFinite()) {
-        throw_invalid_argument(concat("maps of node ", u), "their size",
+        throw_invalid_argument(detail::concat("maps of node ", u), "their size",
                                "the sum of their squares must not overflow");
       }
       const std::size_t i = static_cast<std::size_t>(u);
@@ -131,8 +131,8 @@ class SheafLaplacian {
   void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y, Execution execution = {}) const {
     detail::require_rows<Scalar>(x, rows(), "C0");
     if (y.rows() != x.rows() || y.cols() != x.cols()) {
-      throw_invalid_argument("size of y", concat(y.rows(), " x ", y.cols()),
-                             concat("must be that of x, ", x.rows(), " x ", x.cols()));
+      throw_invalid_argument("size of y", detail::concat(y.rows(), " x ", y.cols()),
+                             detail::concat("must be that of x, ", x.rows(), " x ", x.cols()));
     }
     assert(x.size() == 0 || x.data() != y.data());
     constexpr int D = stalk_dimension;

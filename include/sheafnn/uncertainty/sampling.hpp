@@ -59,7 +59,7 @@ class SampledPredictionBuilder {
         const double p = static_cast<double>(probabilities[u * stride + c]);
         // A softmax in single precision may exceed 1 by rounding.
         if (!(p >= 0 && p <= 1 + 1e-5)) {
-          throw_invalid_argument(concat("probabilities[", u, ", ", c, "]"), p, "must be between 0 and 1");
+          throw_invalid_argument(detail::concat("probabilities[", u, ", ", c, "]"), p, "must be between 0 and 1");
         }
         if (p > 0) entropy -= p * std::log(p);
         // Welford's update keeps the digits of small variances.
@@ -115,7 +115,7 @@ class SampledPredictionBuilder {
   SampledPredictionBuilder builder(node_count, class_count);
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
   require(static_cast<Index>(samples.size()) == sample_count * node_count * class_count, "samples", samples.size(),
-          concat("expected samples * nodes * classes = ", sample_count * node_count * class_count));
+          detail::concat("expected samples * nodes * classes = ", sample_count * node_count * class_count));
   for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
   return builder.result();
 }

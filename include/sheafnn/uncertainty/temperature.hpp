@@ -32,7 +32,7 @@ inline constexpr double highest_temperature = 100;
           "must be positive and finite");
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t classes = static_cast<std::size_t>(class_count);
-  require(logits.size() % classes == 0, "logits", logits.size(), concat("must be a multiple of ", classes));
+  require(logits.size() % classes == 0, "logits", logits.size(), detail::concat("must be a multiple of ", classes));
   std::vector<double> p(logits.begin(), logits.end());
   for (std::size_t begin = 0; begin < p.size(); begin += classes) {
     const std::span<double> row = std::span(p).subspan(begin, classes);

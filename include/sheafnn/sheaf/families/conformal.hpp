@@ -65,7 +65,7 @@ struct Conformal : DenseMaps<D> {
   static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
     const Scalar scale = std::sqrt(gram(map)(0));
     if (!(scale > 0) || !std::isnormal(scale * scale)) {
-      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix of scale ", scale),
+      throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix of scale ", scale),
                              "a conformal map has a positive, finite scale");
     }
     Rotation::validate(index, Eigen::Matrix<Scalar, D, D>(map / scale));

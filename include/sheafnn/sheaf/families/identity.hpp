@@ -54,7 +54,7 @@ struct Identity {
   template <class Scalar>
   static void validate(Index index, const Eigen::Matrix<Scalar, 1, 1>& map) {
     if (map(0) != Scalar(1)) {
-      throw_invalid_argument(concat("maps[", index, "]"), map(0), "an identity map can only be 1");
+      throw_invalid_argument(detail::concat("maps[", index, "]"), map(0), "an identity map can only be 1");
     }
   }
 };

@@ -72,12 +72,12 @@ struct SpecialOrthogonal : DenseMaps<D> {
   static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
     const Scalar defect = (map.transpose() * map - SquareMatrix<Scalar, D>::Identity()).cwiseAbs().maxCoeff();
     if (!(defect <= orthogonality_tolerance<Scalar>())) {
-      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with |RᵀR - I| = ", defect),
-                             concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
+      throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with |RᵀR - I| = ", defect),
+                             detail::concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
     }
     const Scalar determinant = map.determinant();
     if (!(determinant > 0)) {
-      throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with determinant ", determinant),
+      throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with determinant ", determinant),
                              "a rotation has determinant 1");
     }
   }
