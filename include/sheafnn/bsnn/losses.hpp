@@ -12,6 +12,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
@@ -121,6 +122,8 @@ class Classification {
   /// \param class_weights  C positive weights, or empty: all 1
   explicit Classification(std::span<const std::int32_t> labels, std::span<const double> class_weights = {})
       : labels_(labels), class_weights_(class_weights) {}
+
+  explicit Classification(std::vector<std::int32_t>&&, std::span<const double> = {}) = delete;  // it would dangle
 
   void validate(Index nodes, Index outputs) const {
     require_size(labels_, nodes, "labels");

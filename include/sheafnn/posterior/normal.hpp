@@ -24,6 +24,11 @@ template <RestrictionMapFamily Family, class Prior = StandardNormalPrior>
 struct NormalPosterior {
   using family = Family;
   static constexpr std::string_view name = "normal";
+  static constexpr bool has_inverse_chart = requires(const typename Family::template Map<double>& map, double* z) {
+    Family::to_coordinates(map, z);
+  };
+  static_assert(has_inverse_chart || !detail::NamesToCoordinates<Family>,
+                "to_coordinates must be callable as void(const Map<T>&, T*)");
   static constexpr int size = Family::coordinate_count;
   static constexpr int mean_size = size, spread_size = size;
   static constexpr int parameter_size = 3 * size;  ///< μ, σ, log σ
@@ -33,9 +38,7 @@ struct NormalPosterior {
   static constexpr bool closed_form_kl = true;
   static constexpr std::array spread_parameters = {ParameterRange{"sigma", size, size}};
   /// Where the chart has an inverse, z is computed from the map.
-  static constexpr bool needs_noise = !requires(const typename Family::template Map<double>& map, double* z) {
-    Family::to_coordinates(map, z);
-  };
+  static constexpr bool needs_noise = !has_inverse_chart;
   template <class T>
   using Map = typename Family::template Map<T>;
 

@@ -23,6 +23,9 @@ namespace detail {
 /// T = float, double or Pack.
 template <RestrictionMapFamily Family>
 struct PointMap {
+  static_assert(!detail::NamesCoordinateRange<Family> || requires(RotationParametrisation p) {
+    { Family::coordinate_range(p, 0) } -> std::convertible_to<double>;
+  }, "coordinate_range must be callable as double(RotationParametrisation, int)");
   static constexpr int size = Family::coordinate_count;  ///< raw outputs per map
   template <class T>
   using Map = typename Family::template Map<T>;

@@ -54,6 +54,21 @@ concept FamilyOver = requires(const typename F::template Map<T>& map, typename F
 
 }  // namespace detail
 
+namespace detail {
+
+/// Finds members by name, whatever they are: a name that two bases have is ambiguous.
+struct OptionalMembers {
+  int coordinate_range, to_coordinates;
+};
+template <class F>
+struct WithOptionalMembers : F, OptionalMembers {};
+template <class F>
+concept NamesCoordinateRange = !requires { &WithOptionalMembers<F>::coordinate_range; };
+template <class F>
+concept NamesToCoordinates = !requires { &WithOptionalMembers<F>::to_coordinates; };
+
+}  // namespace detail
+
 /// Compile-time form of a restriction map; see the file comment. A family may also have
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
