@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "shared_rotations.hpp"
 #include "sheafnn/core/eigen.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"

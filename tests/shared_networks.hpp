@@ -4,7 +4,7 @@
 /// slower to compile.
 #pragma once
 
-#if defined(SHEAFNN_SHARED_NETWORKS)  // where the tests are linked with them (CMakeLists.txt)
+#if defined(SHEAFNN_SHARED_BY_TESTS)  // where the tests are linked with them (CMakeLists.txt)
 
 #include "models/shared.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"

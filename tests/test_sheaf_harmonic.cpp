@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sheaf_checks.hpp"
+#include "shared_rotations.hpp"
 #include "sheafnn/sheaf/diffusion.hpp"
 #include "sheafnn/sheaf/harmonic.hpp"
 

@@ -94,8 +94,8 @@ inline constexpr std::uint32_t haar_draws = N == 1   ? 0u
 /// \param id          canonical number of the arc (T = Pack: one per lane)
 /// \param first_draw  the draws first_draw … first_draw + haar_draws<N> − 1 are consumed
 template <class T, int N>
-[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> haar_rotation(const Stream& stream, const word_of_t<T>& id,
-                                                                 std::uint32_t first_draw = 0) {
+[[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> haar_rotation(const Stream& stream, const word_of_t<T>& id,
+                                                          std::uint32_t first_draw = 0) {
   static_assert(N >= 1);
   if constexpr (N == 1) {
     return identity_matrix<T, 1>();

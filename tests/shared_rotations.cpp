@@ -1,0 +1,3 @@
+#include "shared_rotations.hpp"
+
+SHEAFNN_SHARED_ROTATIONS(template)
