@@ -83,23 +83,24 @@ class ChebyshevSubspace {
 
   /// \param pairs  how many are wanted
   void iterate(Index pairs) {
-    // An eigenvalue that has more vectors than the block: there is nothing to damp between the wanted pairs and the
-    // block's last value. A cut further up, where the others are, has the filter tell them apart again.
+    // An eigenvalue may have more vectors than the block. Then nothing lies between the wanted pairs and the block's
+    // last value, and a cut there would tell nothing apart: it falls slowly (to 0, with a kernel that large), and moves
+    // up again when residuals stay.
     const Scalar wanted = values_(pairs - 1), last = values_(values_.size() - 1);
     const double now = residual(pairs);
     if (last - wanted < margin_ * bound_ && now > 0.5 * before_) margin_ = std::min(4 * margin_, Scalar(5e-5));
     before_ = now;
-    filter(std::max(last, wanted + margin_ * bound_));
+    cut_ = std::min(std::max({last, wanted + margin_ * bound_, cut_ / 10}), Scalar(0.99) * bound_);
+    filter();
     rayleigh_ritz();
   }
 
  private:
-  /// X becomes p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between \p from
+  /// X becomes p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut
   /// and the bound. Its degree is such that it does not tell the two apart by more than rounding allows.
-  void filter(Scalar from) {
-    const Scalar cut = std::min(from, Scalar(0.99) * bound_);
-    const Scalar half = (bound_ - cut) / 2, centre = (bound_ + cut) / 2;
-    const Scalar low = std::min(values_(0), Scalar(0.5) * cut);
+  void filter() {
+    const Scalar half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
+    const Scalar low = std::min(values_(0), Scalar(0.5) * cut_);
     const double growth = -0.5 * std::log(static_cast<double>(std::numeric_limits<Scalar>::epsilon())) - 4;
     const double rate = std::acosh(static_cast<double>((centre - low) / half));
     const int degree = static_cast<int>(std::clamp(growth / std::max(rate, 1e-9), 2.0, 1000.0));
@@ -137,6 +138,7 @@ class ChebyshevSubspace {
   Scalar bound_;
   Cochain<Scalar> x_, image_, previous_;
   Eigen::Matrix<Scalar, Eigen::Dynamic, 1> values_;
+  Scalar cut_ = 0;                ///< what lies above is damped
   Scalar margin_ = Scalar(1e-6);  ///< least distance of the cut from the wanted values, in units of the bound
   double before_ = std::numeric_limits<double>::infinity();  ///< residual one iteration ago
 };
