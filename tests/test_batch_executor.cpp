@@ -77,7 +77,7 @@ std::string launches_of_epoch(const Dataset& data) {
       {&model, &data.splits.at(0), {.input_dropout = 0.5, .dropout = 0.3, .samples = 3}}};
   batch::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one);
   trainer.record_epoch();
-  return concat(executor.launches, " kernels, ", executor.products, " products");
+  return sheafnn::detail::concat(executor.launches, " kernels, ", executor.products, " products");
 }
 
 }  // namespace

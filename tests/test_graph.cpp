@@ -218,10 +218,11 @@ TEST_CASE("datasets: labels may be unknown, but not out of range") {
   CHECK_NOTHROW(validate(data));
   for (const std::int32_t label : {-2, 3}) {
     data.labels[4] = label;
-    CHECK_THROWS_WITH_AS(
-        validate(data),
-        concat("toy: labels[4]: ", label, " is not allowed; must be between 0 and 2, or -1 where unknown").c_str(),
-        std::invalid_argument);
+    CHECK_THROWS_WITH_AS(validate(data),
+                         sheafnn::detail::concat("toy: labels[4]: ", label,
+                                                 " is not allowed; must be between 0 and 2, or -1 where unknown")
+                             .c_str(),
+                         std::invalid_argument);
   }
 }
 

@@ -15,9 +15,9 @@ namespace benchmarks {
 namespace {
 
 using namespace sheafnn::batch;
+using sheafnn::Index;
 using sheafnn::detail::concat;
 using sheafnn::detail::dropout_blocks;
-using sheafnn::Index;
 
 constexpr std::string_view common = "any";
 
@@ -40,7 +40,8 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
                z = static_cast<double>(entries);
 
   measure(8 * z, 0, [&] {
-    executor.launch(dropout_blocks(entries), 1, DropEntries<float>{runs.data(), view.value, entries, kept.data()});
+    executor.launch(sheafnn::detail::dropout_blocks(entries), 1,
+                    DropEntries<float>{runs.data(), view.value, entries, kept.data()});
   });
   // Columns and values; row offsets; weights; embeddings with and without dropout.
   const double input_bytes = 8 * z + 8 * static_cast<double>(n) + row * static_cast<double>(p) + 2 * all;
@@ -62,11 +63,11 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
   const Pass pass{1, 1, true, 0};
   const auto layer_dropout = sheafnn::Purpose::layer_dropout;
   measure(2 * all, 0, [&] {
-    executor.launch(dropout_blocks(dense), 1,
+    executor.launch(sheafnn::detail::dropout_blocks(dense), 1,
                     ApplyDropout<float>{runs.data(), pass, layer_dropout, 0, activated.data(), dense, out.data()});
   });
   measure(3 * all, 0, [&] {
-    executor.launch(dropout_blocks(dense), 1,
+    executor.launch(sheafnn::detail::dropout_blocks(dense), 1,
                     ApplyDropout<float, true>{runs.data(), pass, layer_dropout, 0, activated.data(), dense,
                                               out.data()});
   });
@@ -117,7 +118,7 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
     try {
       families[i](executor, graph.view(), epoch_maps[i], meter);
     } catch (const std::exception& error) {
-      throw std::runtime_error(concat(epoch_maps[i], ": ", error.what()));
+      throw std::runtime_error(sheafnn::detail::concat(epoch_maps[i], ": ", error.what()));
     }
   }
   measure_common(executor, data.features, settings.quick, meter);
@@ -125,32 +126,36 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
 
 /// "123 µs, 2100 GB/s, 49%", and behind a semicolon what the gathers come to.
 std::string rates(const Measurement& m) {
-  std::string text = concat(figure(m["median_us"]), " µs, ", figure(1e-9 * m["bytes_per_s"]), " GB/s, ",
-                            format("%.0f%%", 100 * m["of_copy"]));
-  if (m["gathered_bytes"] > 0) text += concat("; ", figure(1e-9 * m["gathered_bytes_per_s"]), " GB/s");
+  std::string text = sheafnn::detail::concat(figure(m["median_us"]), " µs, ", figure(1e-9 * m["bytes_per_s"]),
+                                             " GB/s, ", format("%.0f%%", 100 * m["of_copy"]));
+  if (m["gathered_bytes"] > 0)
+    text += sheafnn::detail::concat("; ", figure(1e-9 * m["gathered_bytes_per_s"]), " GB/s");
   return text;
 }
 
 std::string table(const Settings& settings, const Report& report) {
-  std::string text =
-      concat("Random graph of ", settings.kernel_edges, " edges and ", settings.kernel_edges / 25,
-             " nodes; a copy moves ",
-             report.cell("copy",
-                         [](const Measurement& m) { return concat(figure(1e-9 * m["bytes_per_s"]), " GB/s"); }),
-             ". Time; bytes per second, every input and output once; percentage of a copy's; behind a semicolon, "
-             "bytes per "
-             "second with a row per arc.\n\n");
+  std::string text = sheafnn::detail::concat(
+      "Random graph of ", settings.kernel_edges, " edges and ", settings.kernel_edges / 25,
+      " nodes; a copy moves ",
+      report.cell("copy",
+                  [](const Measurement& m) {
+                    return sheafnn::detail::concat(figure(1e-9 * m["bytes_per_s"]), " GB/s");
+                  }),
+      ". Time; bytes per second, every input and output once; percentage of a copy's; behind a semicolon, "
+      "bytes per "
+      "second with a row per arc.\n\n");
   std::vector<std::string> columns = {"kernel"};
   columns.insert(columns.end(), epoch_maps.begin(), epoch_maps.end());
   text += head(columns);
   for (const std::string_view name : family_kernel_names) {
     std::vector<std::string> cells = {std::string(name)};
-    for (const std::string_view maps : epoch_maps) cells.push_back(report.cell(concat(maps, "/", name), rates));
+    for (const std::string_view maps : epoch_maps)
+      cells.push_back(report.cell(sheafnn::detail::concat(maps, "/", name), rates));
     text += row(cells);
   }
   text += "\n" + head({"kernel", "any maps"});
   for (const std::string_view name : common_kernel_names) {
-    text += row({std::string(name), report.cell(concat(common, "/", name), rates)});
+    text += row({std::string(name), report.cell(sheafnn::detail::concat(common, "/", name), rates)});
   }
   return text;
 }
