@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Builds the small project of tests/consumer, and the example programs that extend the library, against an installed copy
-# (moved after installation), the project also against the source tree as a subdirectory, runs it, and compares what it
-# prints. Uses $CXX.
+# Builds the small project of tests/consumer against an installed copy (moved after installation) and against the
+# source tree as a subdirectory, runs it, and compares what it prints. Uses $CXX.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
@@ -50,17 +49,7 @@ install_to() {
 
 install_to "$work/first"
 mv "$work/first" "$work/second"
-# The example programs that extend the library, at most 60 lines each, are users of the installed copy as well.
-mkdir "$work/examples"
-for name in own_loop own_loss own_family own_posterior sheaf_layer learned_sheaf; do
-  lines=$(wc -l < "$root/examples/$name.cpp")
-  if [ "$lines" -gt 60 ]; then
-    echo "examples/$name.cpp has $lines lines; at most 60 are allowed"
-    exit 1
-  fi
-  cp "$root/examples/$name.cpp" "$work/examples"
-done
-consume installed "-DCMAKE_PREFIX_PATH=$work/second" "-DCONSUMER_EXAMPLES=$work/examples"
+consume installed "-DCMAKE_PREFIX_PATH=$work/second"
 consume subdirectory "-DSHEAFNN_SOURCE=$root"
 if cmake --build "$work/subdirectory" --target sheafnn_tests > /dev/null 2>&1; then
   echo "subdirectory: the library's own tests are part of the consumer's project"
