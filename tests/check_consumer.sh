@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds the small project of tests/consumer against an installed copy (moved after installation) and against the
-# source tree as a subdirectory, runs it, and compares what it prints. Uses $CXX.
+# source tree as a subdirectory, runs it, and compares what it prints. Examples of own parts, which are what users
+# write, are built against the installed copy as well. Uses $CXX.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$root/tests/program_checks.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 generator=()
@@ -49,7 +51,12 @@ install_to() {
 
 install_to "$work/first"
 mv "$work/first" "$work/second"
-consume installed "-DCMAKE_PREFIX_PATH=$work/second"
+examples=("$root"/examples/own_*.cpp "$root"/examples/{sheaf_layer,learned_sheaf}.cpp)
+consume installed "-DCMAKE_PREFIX_PATH=$work/second" "-DCONSUMER_EXAMPLES=$(IFS=';'; echo "${examples[*]}")"
+for file in "${examples[@]}"; do
+  [ "$(wc -l < "$file")" -le 60 ] || fail "$file is longer than 60 lines"
+  check_own_parts "$work/installed/$(basename "$file" .cpp)"
+done
 consume subdirectory "-DSHEAFNN_SOURCE=$root"
 if cmake --build "$work/subdirectory" --target sheafnn_tests > /dev/null 2>&1; then
   echo "subdirectory: the library's own tests are part of the consumer's project"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# usage: check_benchmarks.sh [COMPILER]
+# Do the benchmarks still compile? Checks their syntax only: preset tests does not build them. Exit code 77: there is no
+# Google Benchmark. CPPFLAGS says where Eigen is.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
+command=("${1:-g++}" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror
+  -Iinclude -Iexamples -Ibenchmarks "${include_flags[@]}")
+if ! echo '#include <benchmark/benchmark.h>' | "${command[@]}" -x c++ - 2> /dev/null; then
+  echo "no Google Benchmark"
+  exit 77
+fi
+failed=0
+for file in benchmarks/*.cpp; do
+  if ! output=$("${command[@]}" "$file" 2>&1); then
+    printf '%s does not compile:\n%s\n' "$file" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
+    failed=1
+  fi
+done
+[ $failed -eq 0 ] && echo "all benchmarks compile"
