@@ -49,7 +49,7 @@ void check_sheaf(const CellularSheaf<Family>& sheaf, const std::string& what) {
   CHECK((Dense(coboundary_transpose_matrix(sheaf)) == delta.transpose()));
   for (const Normalisation n : all_normalisations) {
     const SheafLaplacian<Family> laplacian(sheaf, n);
-    Forms f{concat(Family::name, " ", D, " ", what, " ", to_string(n)),
+    Forms f{sheafnn::detail::concat(Family::name, " ", D, " ", what, " ", to_string(n)),
             delta,
             Dense::Zero(x.rows(), x.rows()),
             laplacian.matrix(),
