@@ -17,6 +17,7 @@
 
 #include "shared_networks.hpp"
 #include "sheafnn/io/checkpoint.hpp"
+#include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/version.hpp"
 #include "temporary_folder.hpp"
 #include "tiny_task.hpp"
@@ -82,6 +83,7 @@ void check_round_trip(const ModelOptions& options) {
   const sheafnn::io::CheckpointInfo info = sheafnn::io::read_checkpoint_info(path);
   CHECK(info.model == Model::kind);
   CHECK(info.maps == Model::Family::name);
+  CHECK(info.posterior == Model::Posterior::name);
   CHECK(info.stalk_dimension == Model::stalk_dimension);
   CHECK(texts(info.options) == texts(model.options()));
   CHECK(info.metadata.at("dataset") == "tiny");
@@ -89,7 +91,7 @@ void check_round_trip(const ModelOptions& options) {
   CHECK(info.metadata.at("format") == "sheafnn");
   CHECK(info.metadata.at("sheafnn_version") == SHEAFNN_VERSION_STRING);
   for (const auto& [key, text] : texts(model.options())) CHECK(info.metadata.at(key) == text);
-  CHECK(info.metadata.size() == texts(model.options()).size() + 7);
+  CHECK(info.metadata.size() == texts(model.options()).size() + 8);
 
   // One tensor per parameter, out × in, in the model's precision.
   const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(path);
@@ -182,6 +184,13 @@ TEST_CASE("checkpoints: another kind of model, family, dimension or option is re
         "maps is special-orthogonal in the file, but general-linear in the program");
   CHECK(load_refusal<Bsnn<SpecialOrthogonal<3>>>(path) ==
         "stalk_dimension is 2 in the file, but 3 in the program");
+  using Tangent = sheafnn::TangentNormalPosterior<SpecialOrthogonal<2>>;
+  CHECK(load_refusal<sheafnn::SheafModel<SpecialOrthogonal<2>, Tangent>>(path) ==
+        "posterior is cayley in the file, but tangent-normal in the program");
+  // Files of earlier versions do not name the posterior: it is the family's usual one.
+  sheafnn::io::TensorFile earlier = sheafnn::io::read_safetensors(path);
+  CHECK(earlier.metadata.erase("posterior") == 1);
+  CHECK(same_parameters(model, sheafnn::io::from_tensors<Model>(path, earlier)));
 
   const auto into = [&](const std::function<void(ModelOptions&)>& change) {
     ModelOptions options = tiny::options();
@@ -271,7 +280,7 @@ TEST_CASE("checkpoints: tensors and metadata that contradict each other are refu
   CHECK(metadata("classes", "1048576") ==
         "tensor 'lin2.weight' has shape [3, 4] in the file, but [1048576, 4] in the model");
   for (const auto& entry : sheafnn::io::to_tensors(model).metadata) {
-    if (entry.first == "format" || entry.first == "sheafnn_version") continue;
+    if (entry.first == "format" || entry.first == "sheafnn_version" || entry.first == "posterior") continue;
     write_changed(path, model, [&](TensorFile& f) { f.metadata.erase(entry.first); });
     CHECK(load_refusal<Model>(path) == "metadata key '" + entry.first + "' is missing; not a sheafnn checkpoint?");
   }

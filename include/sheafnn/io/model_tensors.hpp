@@ -190,10 +190,10 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
     }
   };
   check("model", info.model, std::string(Model::kind));
-  check("posterior", info.posterior.empty() ? default_posterior_name<Model>() : info.posterior,
-        std::string(Model::Posterior::name));
   check("maps", info.maps, std::string(Model::Family::name));
   check("stalk_dimension", std::to_string(info.stalk_dimension), std::to_string(Model::stalk_dimension));
+  check("posterior", info.posterior.empty() ? default_posterior_name<Model>() : info.posterior,
+        std::string(Model::Posterior::name));
 }
 
 }  // namespace detail
