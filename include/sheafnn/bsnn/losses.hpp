@@ -103,6 +103,22 @@ void for_known_targets(const MatrixView<const T>& targets, const NodeSelection& 
   });
 }
 
+/// How many numbers for_known_targets() visits.
+template <class T>
+[[nodiscard]] Index known_target_count(const MatrixView<const T>& targets, const NodeSelection& rows,
+                                       std::span<const std::int32_t> nodes) {
+  Index count = 0;
+  for_known_targets(targets, rows, nodes, [&](T, Index, Index) { ++count; });
+  return count;
+}
+
+/// Whether any target of node u is known.
+template <class T>
+[[nodiscard]] bool has_known_target(const MatrixView<const T>& targets, Index u) noexcept {
+  const auto row = targets.row(u);
+  return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
+}
+
 template <class S>
 void fill_zero(const MatrixView<S>& matrix) {
   if (matrix.rows() > 0)
@@ -233,20 +249,15 @@ class Multilabel {
       }
     }
   }
-  [[nodiscard]] bool known(Index u) const noexcept {
-    const auto row = targets_.row(u);
-    return std::any_of(row.begin(), row.end(), [](auto target) { return detail::is_known(target); });
-  }
+  [[nodiscard]] bool known(Index u) const noexcept { return detail::has_known_target(targets_, u); }
 
   template <class S>
   double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                               std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
     detail::fill_zero(bar);
     double sum = 0;
-    Index count = 0;
-    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, rows, nodes, body); };
-    for_entries([&](std::int8_t, Index, Index) { ++count; });
-    for_entries([&](std::int8_t t, Index row, Index c) {
+    const Index count = detail::known_target_count(targets_, rows, nodes);
+    detail::for_known_targets(targets_, rows, nodes, [&](std::int8_t t, Index row, Index c) {
       const double z = static_cast<double>(outputs(row, c));
       sum += std::max(z, 0.0) - z * t + std::log1p(std::exp(-std::abs(z)));  // log(1 + e^z) − z t
       bar(row, c) = static_cast<S>(share * (sigmoid(z) - t) / static_cast<double>(count));
@@ -315,21 +326,16 @@ class Regression {
       }
     }
   }
-  [[nodiscard]] bool known(Index u) const noexcept {
-    const auto row = targets_.row(u);
-    return std::any_of(row.begin(), row.end(), [](auto target) { return detail::is_known(target); });
-  }
+  [[nodiscard]] bool known(Index u) const noexcept { return detail::has_known_target(targets_, u); }
 
   template <class S>
   double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                               std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
     detail::fill_zero(bar);
     double sum = 0;
-    Index count = 0;
-    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, rows, nodes, body); };
-    for_entries([&](double, Index, Index) { ++count; });
+    const Index count = detail::known_target_count(targets_, rows, nodes);
     const double factor = share / static_cast<double>(count);
-    for_entries([&](double y, Index row, Index c) {
+    detail::for_known_targets(targets_, rows, nodes, [&](double y, Index row, Index c) {
       const double log_sigma = log_deviation(outputs, row, c);
       const double z = (static_cast<double>(outputs(row, c)) - y) * std::exp(-log_sigma);
       sum += 0.5 * z * z + log_sigma + half_log_two_pi;
