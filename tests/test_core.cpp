@@ -18,9 +18,11 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/mask_bits.hpp"
+#include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/version.hpp"
 
+namespace test_core {
 namespace {
 
 using sheafnn::Index;
@@ -118,6 +120,23 @@ TEST_CASE_TEMPLATE("pack: lanes, loading and storing", P, SHEAFNN_FLOAT_PACKS) {
   static_assert(std::is_same_v<sheafnn::scalar_of_t<P>, T>);
   static_assert(std::is_same_v<sheafnn::scalar_of_t<T>, T>);
   static_assert(sheafnn::lanes<T> * sizeof(T) == 64);
+}
+
+TEST_CASE_TEMPLATE("multiply_add: one rounding where the target can, the same in lanes and scalars", P,
+                   SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  // (1 + kε)(1 − kε) − 1 is −k²ε² with one rounding; with two it is 0 or a multiple of ε/2.
+  P a(T(0)), b(T(0));
+  const T epsilon = std::numeric_limits<T>::epsilon();
+  for (int l = 0; l < P::width; ++l) {
+    a.set_lane(l, 1 + T(l + 1) * epsilon);
+    b.set_lane(l, 1 - T(l + 1) * epsilon);
+  }
+  const P result = sheafnn::detail::multiply_add(a, b, P(-1));
+  CHECK(wrong_lanes(result, [&](int l) { return sheafnn::detail::multiply_add(a.lane(l), b.lane(l), T(-1)); }) == 0);
+#if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
+  CHECK(wrong_lanes(result, [&](int l) { return -T(l + 1) * T(l + 1) * epsilon * epsilon; }) == 0);
+#endif
 }
 
 TEST_CASE_TEMPLATE("pack: arithmetic is the scalar's in every lane, special values included", P,
@@ -455,3 +474,5 @@ TEST_CASE("the version's parts and its text agree") {
   CHECK(sheafnn::detail::concat(SHEAFNN_VERSION_MAJOR, '.', SHEAFNN_VERSION_MINOR, '.', SHEAFNN_VERSION_PATCH) ==
         SHEAFNN_VERSION_STRING);
 }
+
+}  // namespace test_core

@@ -9,6 +9,7 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/features.hpp"
@@ -205,10 +206,12 @@ class SparseInput {
     for (; c + 2 * P::width <= width; c += 2 * P::width) body.template operator()<P, 2>(c);
     detail::for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
   }
-  /// sum += value · row.
+  /// sum += value · row, with the same bits for one output and for two, for all entries and for those kept alone.
   template <class T, int Tiles>
   static SHEAFNN_INLINE void add_scaled(S value, const S* row, T* sum) {
-    SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += T(value) * detail::load<T>(row + t * tile<T>);
+    SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+      sum[t] = detail::multiply_add(T(value), detail::load<T>(row + t * tile<T>), sum[t]);
+    }
   }
 
   Index rows_, columns_;
