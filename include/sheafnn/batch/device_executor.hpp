@@ -111,7 +111,7 @@ class CurrentDevice {
 };
 
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
-class DeviceExecutor {
+class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
   /// \param device  number of the device, from 0
   /// \throws CudaError  there is no such device, or it cannot be used
@@ -197,14 +197,6 @@ class DeviceExecutor {
     if (blocks <= 0) return;
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
     start(detail::run_parts<Parts...>, grid, parts...);
-  }
-  template <class Kernel>
-  void launch(Index items, Index groups, const Kernel& kernel) {
-    launch_together(Items{items, groups, kernel});
-  }
-  template <class Kernel>
-  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    launch_together(Teams{items, groups, lanes, kernel});
   }
 
   /// Up to this many products of two numbers by SmallProduct, whose blocks are scheduled early; more by cuBLAS.

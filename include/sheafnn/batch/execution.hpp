@@ -86,4 +86,20 @@ struct Teams {
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;
 
+/// Launches of one kernel, for executors with launch_together(parts…).
+template <class Executor>
+class SingleLaunches {
+ public:
+  /// kernel(item, group) for all items and groups.
+  template <class Kernel>
+  void launch(Index items, Index groups, const Kernel& kernel) {
+    static_cast<Executor&>(*this).launch_together(Items{items, groups, kernel});
+  }
+  /// A team kernel with `lanes` lanes, a power of two, for all items and groups.
+  template <class Kernel>
+  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
+    static_cast<Executor&>(*this).launch_together(Teams{items, groups, lanes, kernel});
+  }
+};
+
 }  // namespace sheafnn::batch

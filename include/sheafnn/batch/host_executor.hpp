@@ -17,7 +17,7 @@
 namespace sheafnn::batch {
 
 /// Executor on the host; its interface is that of DeviceExecutor.
-class HostExecutor {
+class HostExecutor : public SingleLaunches<HostExecutor> {
  public:
   /// The order of items and groups; results do not depend on it.
   enum class Order { forward, backward };
@@ -55,16 +55,6 @@ class HostExecutor {
         static_cast<void>(((run_part(order, parts), unused) = ...));  // from the last to the first
       }
     });
-  }
-  /// kernel(item, group) for all items and groups.
-  template <class Kernel>
-  void launch(Index items, Index groups, const Kernel& kernel) {
-    launch_together(Items{items, groups, kernel});
-  }
-  /// A team kernel with `lanes` lanes, a power of two, for all items and groups.
-  template <class Kernel>
-  void launch_teams(Index items, Index groups, int lanes, const Kernel& kernel) {
-    launch_together(Teams{items, groups, lanes, kernel});
   }
 
   template <class S>
