@@ -12,6 +12,7 @@
 #include "sheafnn/sheaf/eigenpairs.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 
+namespace test_sheaf_eigenpairs {
 namespace {
 
 using sheafnn::CellularSheaf;
@@ -41,30 +42,33 @@ Graph components(std::int32_t count, std::int32_t size, std::int32_t lonely) {
 }
 Graph two_components() { return components(2, 60, 3); }
 
-/// Values against a dense decomposition, residuals, orthonormality.
+/// Values against a dense decomposition, residuals, orthonormality; whatever the family.
+void check_pairs(const Matrix& dense, const Eigen::VectorXd& values, const Matrix& x, double bound, double epsilon) {
+  const Eigen::SelfAdjointEigenSolver<Matrix> solver(dense);
+  const Index count = values.size();
+  REQUIRE(x.rows() == dense.rows());
+  REQUIRE(x.cols() == count);
+  // An eigenvalue is as close as the residual is large; the values of both come in increasing order.
+  const double tolerance = 4096 * epsilon * bound;
+  CHECK((values - solver.eigenvalues().head(count)).cwiseAbs().maxCoeff() <= 1.01 * tolerance);
+  CHECK((dense * x - x * values.asDiagonal()).colwise().norm().maxCoeff() <= 1.01 * tolerance);
+  CHECK((x.transpose() * x - Matrix::Identity(count, count)).cwiseAbs().maxCoeff() <=
+        4 * static_cast<double>(count) * std::sqrt(static_cast<double>(x.rows())) * epsilon);
+}
+
 template <class Family, class Scalar = double>
 void check(const CellularSheaf<Family, Scalar>& sheaf, sheafnn::Normalisation normalisation, Index count) {
   CAPTURE(Family::name);
   CAPTURE(to_string(normalisation));
-  const double epsilon = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
   const SheafLaplacian<Family, Scalar> laplacian(sheaf, normalisation);
   const Matrix dense = Matrix(laplacian.matrix().template cast<double>());
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(dense);
-  const double bound = static_cast<double>(laplacian.spectral_bound());
   for (const EigenpairOptions& options : {iteration, EigenpairOptions{}}) {
     CAPTURE(options.dense_rows);
     const auto pairs = sheafnn::smallest_eigenpairs(laplacian, count, options);
     REQUIRE(pairs.values.size() == count);
-    REQUIRE(pairs.vectors.rows() == laplacian.rows());
-    REQUIRE(pairs.vectors.cols() == count);
-    const Matrix x = pairs.vectors.template cast<double>();
-    const Eigen::VectorXd values = pairs.values.template cast<double>();
-    // An eigenvalue is as close as the residual is large; the values of both come in increasing order.
-    const double tolerance = 4096 * epsilon * bound;
-    CHECK((values - solver.eigenvalues().head(count)).cwiseAbs().maxCoeff() <= 1.01 * tolerance);
-    CHECK((dense * x - x * values.asDiagonal()).colwise().norm().maxCoeff() <= 1.01 * tolerance);
-    CHECK((x.transpose() * x - Matrix::Identity(count, count)).cwiseAbs().maxCoeff() <=
-          4 * static_cast<double>(count) * std::sqrt(static_cast<double>(x.rows())) * epsilon);
+    check_pairs(dense, pairs.values.template cast<double>(), pairs.vectors.template cast<double>(),
+                static_cast<double>(laplacian.spectral_bound()),
+                static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
   }
 }
 
@@ -145,3 +149,5 @@ TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
   CHECK(message(1, {.most_iterations = 0}).starts_with("most_iterations: 0"));
   CHECK(message(5, {.dense_rows = 0, .most_iterations = 1}).find("after 1 iterations") != std::string::npos);
 }
+
+}  // namespace test_sheaf_eigenpairs

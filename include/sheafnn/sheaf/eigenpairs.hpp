@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -50,16 +51,24 @@ struct Eigenpairs {
 
 namespace detail {
 
+/// A symmetric positive semidefinite matrix by its products with blocks of vectors; the family is behind `apply`, so
+/// that all families share the code of the iteration.
+template <class Scalar>
+struct SymmetricOperator {
+  Index rows = 0;
+  Scalar bound = 0;                                                ///< no eigenvalue is above
+  std::function<void(const Cochain<Scalar>&, Cochain<Scalar>&)> apply;  ///< (x, image): image = Δx
+};
+
 /// The iteration on a block of vectors.
-template <class Family, class Scalar>
+template <class Scalar>
 class ChebyshevSubspace {
  public:
   using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
-  ChebyshevSubspace(const SheafLaplacian<Family, Scalar>& laplacian, Index columns, std::uint64_t seed,
-                    Execution execution)
-      : laplacian_(laplacian), execution_(execution), bound_(laplacian.spectral_bound()) {
-    const Index rows = laplacian.rows();
+  ChebyshevSubspace(const SymmetricOperator<Scalar>& laplacian, Index columns, std::uint64_t seed)
+      : laplacian_(laplacian), bound_(laplacian.bound) {
+    const Index rows = laplacian.rows;
     x_.resize(rows, columns);
     for (Index i = 0; i < x_.size(); ++i) {
       fill_normals<1>(x_.data() + i, Stream{seed, Purpose::user, 0, static_cast<std::uint32_t>(i / rows)},
@@ -110,7 +119,7 @@ class ChebyshevSubspace {
     x_ = (image_ - centre * x_) * (sigma / half);
     for (int i = 2; i <= degree; ++i) {
       const Scalar next = 1 / (twice - sigma);
-      laplacian_.apply(x_, image_, execution_);
+      laplacian_.apply(x_, image_);
       previous_ = (image_ - centre * x_) * (2 * next / half) - (sigma * next) * previous_;
       std::swap(previous_, x_);
       sigma = next;
@@ -121,7 +130,7 @@ class ChebyshevSubspace {
   void rayleigh_ritz() {
     const Eigen::HouseholderQR<Matrix> qr{Matrix(x_)};
     x_ = qr.householderQ() * Matrix::Identity(x_.rows(), x_.cols());
-    laplacian_.apply(x_, image_, execution_);
+    laplacian_.apply(x_, image_);
     const Matrix projected = x_.transpose() * image_;
     const Eigen::SelfAdjointEigenSolver<Matrix> solver(Scalar(0.5) * (projected + projected.transpose()));
     if (solver.info() != Eigen::Success)
@@ -133,8 +142,7 @@ class ChebyshevSubspace {
     std::swap(previous_, image_);
   }
 
-  const SheafLaplacian<Family, Scalar>& laplacian_;
-  Execution execution_;
+  const SymmetricOperator<Scalar>& laplacian_;
   Scalar bound_;
   Cochain<Scalar> x_, image_, previous_;
   Eigen::Matrix<Scalar, Eigen::Dynamic, 1> values_;
@@ -142,6 +150,39 @@ class ChebyshevSubspace {
   Scalar margin_ = Scalar(1e-6);  ///< least distance of the cut from the wanted values, in units of the bound
   double before_ = std::numeric_limits<double>::infinity();  ///< residual one iteration ago
 };
+
+/// The `count` smallest eigenvalues of a dense symmetric matrix with eigenvectors.
+template <class Scalar>
+[[nodiscard]] Eigenpairs<Scalar> dense_eigenpairs(const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& matrix,
+                                                  Index count) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>> solver(matrix);
+  if (solver.info() != Eigen::Success) {
+    throw std::runtime_error(concat("smallest eigenpairs: no convergence for a dense matrix of ", matrix.rows(), " rows"));
+  }
+  return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
+}
+
+/// The `count` smallest eigenvalues by iteration on `block` vectors.
+template <class Scalar>
+[[nodiscard]] Eigenpairs<Scalar> iterated_eigenpairs(const SymmetricOperator<Scalar>& laplacian, Index count,
+                                                     Index block, const EigenpairOptions& options) {
+  if (laplacian.bound == 0) {
+    return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(laplacian.rows, count)};
+  }
+  const double tolerance = options.tolerance > 0
+                               ? options.tolerance
+                               : 4096 * static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  ChebyshevSubspace<Scalar> subspace(laplacian, block, options.seed);
+  for (Index i = 0; !(subspace.residual(count) <= tolerance); ++i) {
+    if (i == options.most_iterations) {
+      throw std::runtime_error(concat("smallest eigenpairs: a residual of ", subspace.residual(count), " after ", i,
+                                      " iterations is above the tolerance, ", tolerance,
+                                      "; ask for more pairs or a larger tolerance"));
+    }
+    subspace.iterate(count);
+  }
+  return {subspace.values().head(count), subspace.vectors().leftCols(count)};
+}
 
 }  // namespace detail
 
@@ -159,30 +200,12 @@ template <class Family, class Scalar>
   require(options.most_iterations >= 1, "most_iterations", options.most_iterations, "must be at least 1");
   const Index block = count + std::max<Index>(8, count / 2);
   if (rows <= options.dense_rows || 2 * block > rows) {
-    using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-    const Eigen::SelfAdjointEigenSolver<Matrix> solver{Matrix(laplacian.matrix())};
-    if (solver.info() != Eigen::Success) {
-      throw std::runtime_error(
-          detail::concat("smallest eigenpairs: no convergence for a dense matrix of ", rows, " rows"));
-    }
-    return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
+    return detail::dense_eigenpairs<Scalar>(laplacian.matrix(), count);
   }
-  if (laplacian.spectral_bound() == 0) {
-    return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(rows, count)};
-  }
-  const double tolerance = options.tolerance > 0
-                               ? options.tolerance
-                               : 4096 * static_cast<double>(std::numeric_limits<Scalar>::epsilon());
-  detail::ChebyshevSubspace subspace(laplacian, block, options.seed, options.execution);
-  for (Index i = 0; !(subspace.residual(count) <= tolerance); ++i) {
-    if (i == options.most_iterations) {
-      throw std::runtime_error(detail::concat("smallest eigenpairs: a residual of ", subspace.residual(count), " after ",
-                                      i, " iterations is above the tolerance, ", tolerance,
-                                      "; ask for more pairs or a larger tolerance"));
-    }
-    subspace.iterate(count);
-  }
-  return {subspace.values().head(count), subspace.vectors().leftCols(count)};
+  const auto apply = [&](const Cochain<Scalar>& x, Cochain<Scalar>& image) {
+    laplacian.apply(x, image, options.execution);
+  };
+  return detail::iterated_eigenpairs<Scalar>({rows, laplacian.spectral_bound(), apply}, count, block, options);
 }
 
 }  // namespace sheafnn
