@@ -29,24 +29,23 @@ class Warp {
   /// Runs `code` in the lanes of the threads `first` … of the current block, all but those behind `count` threads.
   void run(const std::function<void()>& code, unsigned first, unsigned count) {
     code_ = &code;
+    first_ = first;
     lanes_ = count < size ? count : size;
-    for (Lane& lane : lane_) lane.state = State::running;
-    for (unsigned done = 0; done < lanes_;) {
+    started_ = 0;
+    // A fiber runs one lane after another until one waits; the next fiber goes on. So either fiber i has lane i, all
+    // of them waiting, or there was no exchange and nothing is left to do.
+    for (unsigned i = 0; started_ < lanes_; ++i) resume(i);
+    for (;;) {
       unsigned waiting = 0;
-      done = 0;
-      for (current_ = 0; current_ < lanes_; ++current_) {
-        Lane& lane = lane_[current_];
-        if (lane.state != State::finished) {
-          lane.state = State::running;
-          threadIdx = dim3(first + current_, 0, 0);
-          enter(lane);
-        }
-        done += lane.state == State::finished ? 1 : 0;
-        waiting += lane.state == State::waiting ? 1 : 0;
-      }
-      if (waiting != 0 && waiting != size) stop("some lanes of a warp left before the others exchanged values");
-      if (waiting != 0) check_exchange();
+      for (unsigned i = 0; i < lanes_; ++i) waiting += lane_[i].state == State::waiting ? 1 : 0;
+      if (waiting == 0) return;
+      if (waiting != size) stop("some lanes of a warp left before the others exchanged values");
+      check_exchange();
       round_ ^= 1;
+      for (unsigned i = 0; i < size; ++i) {
+        begin(i);
+        resume(i);
+      }
     }
   }
 
@@ -74,26 +73,34 @@ class Warp {
  private:
   enum class State { running, waiting, finished };
   struct Lane {
-    boost::context::fiber fiber;
     State state = State::running;
     std::array<std::uint64_t, 2> given{};  ///< one for every other exchange: others may not have read the last one
     unsigned delta = 0, width = 0;
     std::size_t bytes = 0;
   };
 
-  void enter(Lane& lane) {
-    if (!lane.fiber) {
-      lane.fiber = boost::context::fiber([this](boost::context::fiber&& caller) {
+  void begin(unsigned lane) {
+    current_ = lane;
+    lane_[lane].state = State::running;
+    threadIdx = dim3(first_ + lane, 0, 0);
+  }
+  void resume(unsigned number) {
+    boost::context::fiber& fiber = fiber_[number];
+    if (!fiber) {
+      fiber = boost::context::fiber([this](boost::context::fiber&& caller) {
         caller_ = std::move(caller);
         for (;;) {
-          (*code_)();
-          lane_[current_].state = State::finished;
+          while (started_ < lanes_) {
+            begin(started_++);
+            (*code_)();
+            lane_[current_].state = State::finished;
+          }
           leave();
         }
         return std::move(caller_);
       });
     }
-    lane.fiber = std::move(lane.fiber).resume();
+    fiber = std::move(fiber).resume();
   }
   void leave() { caller_ = std::move(caller_).resume(); }
 
@@ -105,9 +112,10 @@ class Warp {
   }
 
   std::array<Lane, size> lane_;
+  std::array<boost::context::fiber, size> fiber_;
   const std::function<void()>* code_ = nullptr;
   boost::context::fiber caller_;
-  unsigned current_ = 0, lanes_ = 0, round_ = 0;
+  unsigned current_ = 0, first_ = 0, lanes_ = 0, started_ = 0, round_ = 0;
 };
 
 inline Warp& warp = *new Warp;  // never destroyed: its fibers would be unwound after main()
