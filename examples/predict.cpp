@@ -57,7 +57,7 @@ void run(const Settings& s) {
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
   const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction);
   const bool bayesian = info.model == "bsnn";
-  const sheafnn::Prediction p = device >= 0 ? programs::device_model(info.maps, info.stalk_dimension)
+  const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   // On the CPU whatever the device: rounding apart, it is the same.

@@ -275,7 +275,7 @@ void train_on_device(const Settings& s, int device, const sheafnn::Dataset& data
     if (++epochs % 16 == 0) bar.show_all("trainings", 0, epochs);
   };
   std::vector<programs::DeviceOutcome> outcomes =
-      programs::device_model(s.maps, s.stalk_dimension)
+      programs::find_device_model(s.maps, s.stalk_dimension)
           .train({data, jobs, s.options, options, s.model == "bsnn", !s.save.empty(), device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {

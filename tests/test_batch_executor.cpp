@@ -15,6 +15,7 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
 
+namespace test_batch_executor {
 namespace {
 
 using namespace sheafnn;
@@ -137,3 +138,5 @@ TEST_CASE("an array that cannot be zeroed leaves nothing allocated") {
   CHECK_THROWS_WITH(static_cast<void>(batch::Array<FailingExecutor, float>(executor, "test", 10)), "zero");
   CHECK(executor.allocated == 0);
 }
+
+}  // namespace test_batch_executor

@@ -5,6 +5,8 @@
 #include "golden_batch.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 
+namespace test_batch_golden {
+
 TEST_CASE("golden values: the batch engine on the host") {
   using namespace sheafnn;
   batch::HostExecutor executor;
@@ -12,3 +14,5 @@ TEST_CASE("golden values: the batch engine on the host") {
   golden::check_batch<Bsnn<SpecialOrthogonal<3>, double>>(executor, "bsnn_so3_hp", golden::double_bounds);
   golden::check_batch<Nsd<GeneralLinear<3>, double>>(executor, "nsd_gen3", golden::double_bounds);
 }
+
+}  // namespace test_batch_golden

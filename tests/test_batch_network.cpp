@@ -9,6 +9,7 @@
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/bsnn/network.hpp"
 
+namespace test_batch_network {
 namespace {
 
 using namespace sheafnn;
@@ -202,3 +203,5 @@ TEST_CASE("the batch engine agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
   compare<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 512 * 1.2e-7);
 }
+
+}  // namespace test_batch_network

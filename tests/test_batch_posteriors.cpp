@@ -8,6 +8,7 @@
 #include "sheafnn/posterior/tangent_normal.hpp"
 #include "training_comparison.hpp"
 
+namespace test_batch_posteriors {
 namespace {
 
 using namespace training_comparison;
@@ -66,3 +67,5 @@ TEST_CASE("a prior's state reaches the loss") {
   const double difference = first_kl({3.0, 0.5}) - first_kl({});
   CHECK(difference == doctest::Approx(2 * (0.5 * 10 / 0.25 - 0.5 + std::log(0.5))).epsilon(0.1));
 }
+
+}  // namespace test_batch_posteriors

@@ -12,6 +12,7 @@
 #include "heavy_tailed_posterior.hpp"
 #include "training_comparison.hpp"
 
+namespace test_batch_training {
 using namespace training_comparison;
 
 namespace {
@@ -214,3 +215,5 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
   CHECK_THROWS_WITH_AS(batch::train(executor, b, data, data.splits[0], {.epochs = 9, .learning_rate = 1e30}),
                        doctest::Contains("diverged in epoch"), std::runtime_error);
 }
+
+}  // namespace test_batch_training

@@ -8,6 +8,7 @@
 #include "rotation_checks.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
 
+namespace test_cayley_distribution {
 namespace {
 
 using namespace rotation_checks;
@@ -81,3 +82,5 @@ TEST_CASE("mean log density of concentrated Cayley samples is KL to uniform") {
     check(centred<8>(kappa), kappa);
   }
 }
+
+}  // namespace test_cayley_distribution

@@ -7,6 +7,7 @@
 
 #include "sheafnn/rotation/cayley_kl.hpp"
 
+namespace test_cayley_kl {
 namespace {
 
 struct Row {
@@ -69,3 +70,5 @@ TEST_CASE("KL to uniform: the closed forms of dimension 2 and 3, and known value
   CHECK(sheafnn::cayley_kl_derivative<1>(0.5) == 0);
   CHECK(sheafnn::cayley_kl_derivative<5>(0.0) == 0);
 }
+
+}  // namespace test_cayley_kl

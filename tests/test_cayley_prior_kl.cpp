@@ -15,6 +15,7 @@
 #include "sheafnn/rotation/cayley_prior_kl.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 
+namespace test_cayley_prior_kl {
 namespace {
 
 using namespace rotation_checks;
@@ -224,3 +225,5 @@ TEST_CASE("KL to a Cayley prior: float and packs agree with double, lane by lane
   check_lanes<Pack<double, 4>, 2>();
   check_lanes<Pack<double, 4>, 3>();
 }
+
+}  // namespace test_cayley_prior_kl

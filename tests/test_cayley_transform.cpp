@@ -12,6 +12,7 @@
 #include "sheafnn/rotation/inverse_cayley_transform.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
+namespace test_cayley_transform {
 namespace {
 
 using namespace rotation_checks;
@@ -91,3 +92,5 @@ TEST_CASE("inverse Cayley transform refuses eigenvalue -1 and non-finite entries
                        "inverse_cayley_transform: p(0, 2): nan is not allowed; entries must be finite",
                        std::invalid_argument);
 }
+
+}  // namespace test_cayley_transform

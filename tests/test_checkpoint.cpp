@@ -22,6 +22,7 @@
 #include "temporary_folder.hpp"
 #include "tiny_task.hpp"
 
+namespace test_checkpoint {
 namespace {
 
 using sheafnn::Bsnn;
@@ -351,3 +352,5 @@ TEST_CASE("checkpoints: a failed save leaves everything as it was") {
   CHECK(content_of(path) != before);
   CHECK(same_parameters(load_checkpoint<Model>(path), other));
 }
+
+}  // namespace test_checkpoint

@@ -7,6 +7,7 @@
 #include "posterior_checks.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 
+namespace test_conformal_posterior {
 namespace {
 
 using namespace posterior_checks;
@@ -98,3 +99,5 @@ TEST_CASE("conformal posterior: raw outputs of ±30 stay finite") {
   check(Pack<float, 16>(), std::integral_constant<int, 3>());
   check(Pack<double, 8>(), std::integral_constant<int, 4>());
 }
+
+}  // namespace test_conformal_posterior

@@ -12,6 +12,7 @@
 #include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/rotation/moebius.hpp"
 
+namespace test_distribution_packs {
 namespace {
 
 using namespace rotation_checks;
@@ -91,3 +92,5 @@ void check_all() {
 TEST_CASE("Cayley distributions in float") { check_all<float>(); }
 TEST_CASE("Cayley distributions in a pack of floats") { check_all<Pack<float, sheafnn::lanes<float>>>(); }
 TEST_CASE("Cayley distributions in a pack of doubles") { check_all<Pack<double, sheafnn::lanes<double>>>(); }
+
+}  // namespace test_distribution_packs

@@ -13,6 +13,7 @@
 #include "sheafnn/rotation/quaternion.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
+namespace test_distributions {
 namespace {
 
 using namespace rotation_checks;
@@ -217,3 +218,5 @@ TEST_CASE("parameters outside their range are refused") {
   CHECK_THROWS_AS(static_cast<void>(sheafnn::pdf(AngularCentralGaussian<3>(identity), Column<double, 3>(1, 1, 0))),
                   std::invalid_argument);
 }
+
+}  // namespace test_distributions

@@ -8,6 +8,8 @@
 #include "family_checks.hpp"
 #include "sheafnn/sheaf/families.hpp"
 
+namespace test_families {
+
 using family_checks::check_family;
 using sheafnn::Conformal;
 using sheafnn::SquareMatrix;
@@ -47,3 +49,5 @@ TEST_CASE("conformal maps are positive multiples of rotations") {
   stretched.col(0) *= 1.01;
   refuse(stretched);
 }
+
+}  // namespace test_families

@@ -12,6 +12,7 @@
 #include "sheafnn/io/geom_gcn.hpp"
 #include "temporary_folder.hpp"
 
+namespace test_geom_gcn {
 namespace {
 
 using namespace sheafnn;
@@ -196,3 +197,5 @@ TEST_CASE("Geom-GCN: missing and bad splits") {
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_geom_gcn(folder / "none")),
                        ((folder / "none").string() + ": no such folder").c_str(), std::runtime_error);
 }
+
+}  // namespace test_geom_gcn

@@ -4,6 +4,7 @@
 
 #include "golden_case.hpp"
 
+namespace test_golden_diagonal {
 namespace {
 
 using sheafnn::Bsnn;
@@ -22,3 +23,5 @@ TEST_CASE("golden values: diagonal maps, double precision") {
 TEST_CASE("golden values: diagonal maps, single precision") {
   golden::check<Bsnn<Diagonal<3>, float>>("bsnn_diag3_lp", golden::float_bounds);
 }
+
+}  // namespace test_golden_diagonal

@@ -4,6 +4,7 @@
 
 #include "golden_case.hpp"
 
+namespace test_golden_general_linear {
 namespace {
 
 using sheafnn::Bsnn;
@@ -22,3 +23,5 @@ TEST_CASE("golden values: general linear maps, double precision") {
 TEST_CASE("golden values: general linear maps, single precision") {
   golden::check<Bsnn<GeneralLinear<3>, float>>("bsnn_gen3", golden::float_bounds);
 }
+
+}  // namespace test_golden_general_linear

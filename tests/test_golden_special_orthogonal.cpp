@@ -4,6 +4,7 @@
 
 #include "golden_case.hpp"
 
+namespace test_golden_special_orthogonal {
 namespace {
 
 using sheafnn::Bsnn;
@@ -24,3 +25,5 @@ TEST_CASE("golden values: special orthogonal maps, double precision") {
 TEST_CASE("golden values: special orthogonal maps, single precision") {
   golden::check<Bsnn<SpecialOrthogonal<3>, float>>("bsnn_so3_hp", golden::float_bounds);
 }
+
+}  // namespace test_golden_special_orthogonal

@@ -2,6 +2,8 @@
 /// Deterministic networks with special orthogonal maps: forward pass and gradient in every setting.
 #include "model_gradient.hpp"
 
+namespace test_gradients_special_orthogonal_nsd {
+
 TEST_CASE(
     "deterministic networks, special orthogonal maps, D = 1 … 5: forward pass and gradient for every option") {
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<1>, double>>();
@@ -10,3 +12,5 @@ TEST_CASE(
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<4>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::SpecialOrthogonal<5>, double>>();
 }
+
+}  // namespace test_gradients_special_orthogonal_nsd

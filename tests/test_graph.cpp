@@ -12,6 +12,7 @@
 
 #include "sheafnn/graph.hpp"
 
+namespace test_graph {
 namespace {
 
 using namespace sheafnn;
@@ -386,3 +387,5 @@ TEST_CASE("synthetic: options out of range are named") {
   CHECK(message({.nodes = 1000000000, .degree = 1000}) ==
         "degree: 1000 is not allowed; a graph may have at most 2^30 edges");
 }
+
+}  // namespace test_graph

@@ -14,6 +14,7 @@
 #include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
+namespace test_haar {
 namespace {
 
 using namespace rotation_checks;
@@ -202,3 +203,5 @@ TEST_CASE("normal numbers that are all zero still give a rotation") {
   const auto q = sheafnn::normalised_quaternion<float>(sheafnn::Column<float, 4>::Zero());
   CHECK(sheafnn::quaternion_rotation<float>(q) == SquareMatrix<float, 3>::Identity());
 }
+
+}  // namespace test_haar

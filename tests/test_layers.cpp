@@ -19,6 +19,7 @@
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
+namespace test_layers {
 namespace {
 
 using namespace sheafnn;
@@ -499,3 +500,5 @@ TEST_CASE("dropout layer: what is kept, scaled, and its derivative, added") {
   refused("shape of x_bar: 7 x 5 is not allowed; must be 7 x 37",
           [&] { layer.backward(1, MatrixView(bar), MatrixView(small)); });
 }
+
+}  // namespace test_layers

@@ -20,6 +20,7 @@
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
+namespace test_learned_sheaf {
 namespace {
 
 using sheafnn::Bsnn;
@@ -439,3 +440,5 @@ TEST_CASE("sheaves that cannot be read out") {
   CHECK(sheafnn::learned_sheaf(model, lonely, task.sparse).graph().arc_count() == 0);
   CHECK(sheafnn::posterior_parameters(model, lonely, task.sparse).location.empty());
 }
+
+}  // namespace test_learned_sheaf

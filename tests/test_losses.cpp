@@ -19,6 +19,7 @@
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
+namespace test_losses {
 namespace {
 
 using sheafnn::Index;
@@ -430,3 +431,5 @@ TEST_CASE("training with regression explains a signal, the same on any number of
                        "outputs: 3 is not allowed; must be 2 (means), or 4 (means and log deviations)",
                        std::invalid_argument);
 }
+
+}  // namespace test_losses

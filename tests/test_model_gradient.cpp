@@ -8,16 +8,10 @@
 #include "model_gradient.hpp"
 #include "worst.hpp"
 
+namespace model_gradient {
 namespace {
 
-using model_gradient::Comparison;
-using model_gradient::Setting;
-using sheafnn::Buffer;
-using sheafnn::Index;
-using test::MapKind;
 using sheafnn::Normalisation;
-using sheafnn::ParameterSet;
-using test::PassResult;
 using sheafnn::RotationParametrisation;
 
 /// An option: how to turn it on and off.
@@ -97,8 +91,6 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
 }
 
 }  // namespace
-
-namespace model_gradient {
 
 std::vector<Setting> settings(MapKind kind, int dimension, bool bayesian) {
   const std::vector<Option> options = options_of(kind, dimension, bayesian);
@@ -187,8 +179,6 @@ double compare_forward(const PassResult& result, const std::vector<double>& log_
   return worst;
 }
 
-}  // namespace model_gradient
-
 TEST_CASE("model comparisons notice an error in any tensor and any output") {
   using Model = sheafnn::Bsnn<sheafnn::Diagonal<1>, double>;
   const tiny::Task task;
@@ -206,7 +196,7 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
 
   const auto loss = [&] { return test::train_pass(network, pass).loss; };
   const Buffer<double> before = parameters.values();
-  CHECK(model_gradient::compare_gradient(parameters, gradient, loss).worst <= 1);
+  CHECK(compare_gradient(parameters, gradient, loss).worst <= 1);
   CHECK(std::equal(before.begin(), before.end(), parameters.values().begin()));
   for (const sheafnn::ParameterInfo& info : parameters.info()) {
     CAPTURE(info.name);
@@ -216,18 +206,18 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
          {right + 4e-7 * std::max(1.0, result.loss), -right, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
       if (std::abs(wrong - right) < 3e-7) continue;
       entry = wrong;
-      const Comparison comparison = model_gradient::compare_gradient(parameters, gradient, loss);
+      const Comparison comparison = compare_gradient(parameters, gradient, loss);
       CHECK_FALSE(comparison.worst <= 1);
       CHECK(comparison.where.starts_with(info.name + "["));
     }
     entry = right;
   }
 
-  reference::Problem problem = model_gradient::problem_of(model, task);
+  reference::Problem problem = problem_of(model, task);
   problem.kl_weight = pass.kl_weight;
-  problem.noise = model_gradient::draw_noise(model, task.graph, 0, 0, 0, 1);
+  problem.noise = draw_noise(model, task.graph, 0, 0, 0, 1);
   const auto forward = [&](const PassResult& values, const std::vector<double>& outputs) {
-    return model_gradient::compare_forward(values, outputs, problem);
+    return compare_forward(values, outputs, problem);
   };
   CHECK(forward(result, log_probabilities) <= 1);
   for (double PassResult::*member : {&PassResult::nll, &PassResult::kl, &PassResult::loss}) {
@@ -239,3 +229,5 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
   wrong[3 * static_cast<std::size_t>(task.classes) + 2] *= 1 + 1e-12;
   CHECK_FALSE(forward(result, wrong) <= 1);
 }
+
+}  // namespace model_gradient

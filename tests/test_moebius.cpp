@@ -14,6 +14,7 @@
 #include "sheafnn/rotation/moebius.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
+namespace test_moebius {
 namespace {
 
 using namespace rotation_checks;
@@ -151,3 +152,5 @@ TEST_CASE("reparametrised samples: derivatives along κ and every entry of M") {
   check_sample_derivative<4>();
   check_sample_derivative<5>();
 }
+
+}  // namespace test_moebius

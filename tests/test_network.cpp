@@ -19,6 +19,7 @@
 #include "sheafnn/bsnn/network.hpp"
 #include "worst.hpp"
 
+namespace test_network {
 namespace {
 
 using sheafnn::Bsnn;
@@ -580,3 +581,5 @@ TEST_CASE("names of options and the schedule of the KL term") {
   CHECK(sheafnn::kl_weight(KlSchedule::cyclical, 1, 20) == 0.5);
   CHECK(sheafnn::kl_weight(KlSchedule::cyclical, 1, 40) == sheafnn::kl_weight(KlSchedule::cyclical, 1, 0));
 }
+
+}  // namespace test_network

@@ -18,6 +18,7 @@
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
+namespace test_network_sheaf {
 namespace {
 
 using sheafnn::Buffer;
@@ -209,3 +210,5 @@ TEST_CASE("edge blocks: every edge in its lane, the last block filled up") {
   CHECK(right);
   CHECK(sheafnn::EdgeBlocks<double>(Graph(3, {})).block_count() == 0);
 }
+
+}  // namespace test_network_sheaf

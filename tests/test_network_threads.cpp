@@ -14,6 +14,7 @@
 #include "sheafnn/nn/adam.hpp"
 #include "worst.hpp"
 
+namespace test_network_threads {
 namespace {
 
 using sheafnn::Bsnn;
@@ -166,3 +167,5 @@ TEST_CASE("results are the same bits for any number of threads: deterministic") 
   options.edge_weights = true;
   check_threads<Nsd<SpecialOrthogonal<2>>>(options, sheafnn::KlEstimator::closed_form);
 }
+
+}  // namespace test_network_threads

@@ -26,6 +26,7 @@
 #include "sheafnn/nn/sparse_input.hpp"
 #include "worst.hpp"
 
+namespace test_nn {
 namespace {
 
 using sheafnn::Buffer;
@@ -795,3 +796,5 @@ TEST_CASE("named parameters: offsets, visible and stored order, errors") {
                        "parameter: d is not allowed; the model has no parameter of that name",
                        std::invalid_argument);
 }
+
+}  // namespace test_nn

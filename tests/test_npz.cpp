@@ -15,6 +15,7 @@
 #include "sheafnn/io/npz.hpp"
 #include "temporary_folder.hpp"
 
+namespace test_npz {
 namespace {
 
 using namespace sheafnn;
@@ -526,3 +527,5 @@ TEST_CASE("golden files are read as documented") {
   }
   CHECK(count == 14);
 }
+
+}  // namespace test_npz

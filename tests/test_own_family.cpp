@@ -9,6 +9,7 @@
 #include "posterior_checks.hpp"
 #include "training_comparison.hpp"
 
+namespace test_own_family {
 namespace {
 
 /// Symmetric matrices; the coordinates are the lower triangle, column by column.
@@ -157,3 +158,5 @@ TEST_CASE("both engines train models with them") {
   options.kl_estimator = sheafnn::KlEstimator::monte_carlo;
   training_comparison::compare_training<Model<Box<Symmetric<2>>>>(options, 1e-11);
 }
+
+}  // namespace test_own_family

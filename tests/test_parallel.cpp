@@ -18,6 +18,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/processor.hpp"
 
+namespace test_parallel {
 namespace {
 
 using sheafnn::Index;
@@ -266,3 +267,5 @@ TEST_CASE("the fastest way is found, kept and found again when times change") {
   FastestVariant only(1);
   CHECK(chosen(only, 0, 1000, [](int, int) { return 1.0; }) == std::map<int, int>{{0, 1000}});
 }
+
+}  // namespace test_parallel

@@ -8,6 +8,7 @@
 #include "posterior_checks.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 
+namespace test_posterior {
 namespace {
 
 using namespace posterior_checks;
@@ -201,3 +202,5 @@ TEST_CASE("raw outputs of ±30 stay finite") {
     check_cayley_extremes<Pack<double, 8>, 3>(parametrisation);
   });
 }
+
+}  // namespace test_posterior

@@ -13,6 +13,7 @@
 #include "sheafnn/rotation/cayley_divergence.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 
+namespace test_posterior_priors {
 namespace {
 
 using namespace posterior_checks;
@@ -248,3 +249,5 @@ TEST_CASE("Cayley priors refuse what is no distribution") {
   CHECK((m.transpose() * m - one).cwiseAbs().maxCoeff() <= 12 * rotation_checks::epsilon);
   CHECK(CayleyPrior<3>().concentration() == 0);
 }
+
+}  // namespace test_posterior_priors

@@ -24,6 +24,7 @@
 #include "sheafnn/random/unit_log.hpp"
 #include "sheafnn/random/words.hpp"
 
+namespace test_random {
 namespace {
 
 using sheafnn::Pack;
@@ -385,3 +386,5 @@ TEST_CASE_TEMPLATE("normals: independent within a block, between ids, draws, sam
   check_independent("neighbouring layers", first, changed([](Stream& s) { s.layer += 1; }));
   check_independent("neighbouring samples", first, changed([](Stream& s) { s.sample += 1; }));
 }
+
+}  // namespace test_random

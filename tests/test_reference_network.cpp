@@ -10,11 +10,9 @@
 #include "reference_network.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
+namespace reference {
 namespace {
 
-using reference::Matrix;
-using reference::Real;
-using reference::Vector;
 using sheafnn::Index;
 using test::MapKind;
 
@@ -66,14 +64,14 @@ Matrix inverse_square_root(const Matrix& p) {
 /// Everything that one forward pass needs, by name.
 class Forward {
  public:
-  explicit Forward(const reference::Problem& problem)
+  explicit Forward(const Problem& problem)
       : p_(problem), o_(problem.options), n_(p_.graph->node_count()), f_(o_.channels) {
     d_ = p_.stalk_dimension + (o_.add_lp ? 1 : 0) + (o_.add_hp ? 1 : 0);
     h_ = d_ * f_;
   }
 
-  reference::Result run() {
-    reference::Result result;
+  Result run() {
+    Result result;
     Real nll = 0, kl = 0;
     encode();
     const Index sheaves = o_.linear ? 1 : o_.layers;
@@ -313,7 +311,7 @@ class Forward {
       maps.push_back(weight_[a] * map);
     }
     monte_carlo_kl_ /= static_cast<Real>(std::max<Index>(1, graph.arc_count()));
-    return reference::laplacian(graph, d, p_.kind, o_.normalisation, maps);
+    return laplacian(graph, d, p_.kind, o_.normalisation, maps);
   }
 
   Matrix layer(const Matrix& x, const Matrix& delta, Index l, Index k) const {
@@ -339,7 +337,7 @@ class Forward {
       if (!(sign > 0 ? o_.add_lp : o_.add_hp)) continue;
       Matrix scalar(n_, f_);
       for (Index u = 0; u < n_; ++u) scalar.row(u) = y.row(u * d_ + next);
-      scalar = times(reference::fixed_filter(*p_.graph, sign), scalar);
+      scalar = times(fixed_filter(*p_.graph, sign), scalar);
       for (Index u = 0; u < n_; ++u) z.row(u * d_ + next) = scalar.row(u);
       ++next;
     }
@@ -352,7 +350,7 @@ class Forward {
     return r.reshaped<Eigen::RowMajor>(n_, h_);
   }
 
-  const reference::Problem& p_;
+  const Problem& p_;
   const sheafnn::ModelOptions& o_;
   Index n_, f_, d_ = 0, h_ = 0;
   Matrix embedding_, learner_input_;
@@ -363,9 +361,9 @@ class Forward {
 
 }  // namespace
 
-reference::Result reference::forward(const Problem& problem) { return Forward(problem).run(); }
+Result forward(const Problem& problem) { return Forward(problem).run(); }
 
-reference::Matrix reference::laplacian(const sheafnn::Graph& graph, int dimension, MapKind kind,
+Matrix laplacian(const sheafnn::Graph& graph, int dimension, MapKind kind,
                                        sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps) {
   const Index d = dimension, n = graph.node_count();
   // L = δᵀδ, summed over the edges: δ has rows −F_{u⊴e} and F_{v⊴e} at the ends of e.
@@ -399,7 +397,7 @@ reference::Matrix reference::laplacian(const sheafnn::Graph& graph, int dimensio
   return l;
 }
 
-reference::Matrix reference::fixed_filter(const sheafnn::Graph& graph, Real sign) {
+Matrix fixed_filter(const sheafnn::Graph& graph, Real sign) {
   const Index n = graph.node_count();
   Matrix r = Matrix::Zero(n, n);
   for (Index u = 0; u < n; ++u) r(u, u) = static_cast<Real>(graph.degree(u));
@@ -419,7 +417,7 @@ TEST_CASE("reference: Laplacians of a path worked out by hand") {
   const auto one = [](Real value) { return Matrix::Constant(1, 1, value).eval(); };
   const std::vector<Matrix> maps = {one(2), one(2), one(3), one(-1)};  // arcs 0→1, 1→0, 1→2, 2→1
   const auto delta = [&](sheafnn::Normalisation n) {
-    return reference::laplacian(path, 1, MapKind::dense, n, maps);
+    return laplacian(path, 1, MapKind::dense, n, maps);
   };
   Matrix expected(3, 3);
   expected << 4, -4, 0, -4, 13, 3, 0, 3, 1;
@@ -435,5 +433,7 @@ TEST_CASE("reference: Laplacians of a path worked out by hand") {
   const Real r = 1 / std::sqrt(Real(6));
   Matrix filter(3, 3);
   filter << 0.5, r, 0, r, 2.0L / 3, r, 0, r, 0.5;
-  CHECK((reference::fixed_filter(path, 1) - filter).norm() <= bound);
+  CHECK((fixed_filter(path, 1) - filter).norm() <= bound);
 }
+
+}  // namespace reference

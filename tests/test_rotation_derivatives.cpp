@@ -13,6 +13,7 @@
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
+namespace test_rotation_derivatives {
 namespace {
 
 using namespace rotation_checks;
@@ -228,3 +229,5 @@ TEST_CASE("wrapped Cauchy: derivatives of the log density and of the sample") {
     }
   }
 }
+
+}  // namespace test_rotation_derivatives

@@ -18,6 +18,7 @@
 #include "sheafnn/rotation/matrix_fisher_fit.hpp"
 #include "sheafnn/rotation/sample_many.hpp"
 
+namespace test_rotation_fits {
 namespace {
 
 using namespace rotation_checks;
@@ -306,3 +307,5 @@ TEST_CASE("goodness of fit: p-values of the true law are uniform, those of a wro
   CHECK_THROWS_AS(static_cast<void>(sheafnn::uniformity({})), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::uniformity({0.5, 1.5})), std::invalid_argument);
 }
+
+}  // namespace test_rotation_fits

@@ -13,6 +13,7 @@
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
+namespace test_rotation_lanes {
 namespace {
 
 using namespace rotation_checks;
@@ -138,3 +139,5 @@ void check_all() {
 TEST_CASE("distributions of rotations in float") { check_all<float>(); }
 TEST_CASE("distributions of rotations in a pack of floats") { check_all<Pack<float, sheafnn::lanes<float>>>(); }
 TEST_CASE("distributions of rotations in a pack of doubles") { check_all<Pack<double, sheafnn::lanes<double>>>(); }
+
+}  // namespace test_rotation_lanes

@@ -11,6 +11,7 @@
 #include "sheafnn/rotation/nearest_rotation.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
+namespace test_rotation_operations {
 namespace {
 
 using namespace rotation_checks;
@@ -74,3 +75,5 @@ TEST_CASE("nearest rotation") {
   const SquareMatrix<double, 2> mirror = (SquareMatrix<double, 2>() << 1, 0, 0, -1).finished();
   CHECK_THROWS_AS(static_cast<void>(sheafnn::nearest_rotation<double, 2>(mirror)), std::invalid_argument);
 }
+
+}  // namespace test_rotation_operations

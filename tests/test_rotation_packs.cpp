@@ -10,6 +10,7 @@
 #include "rotation_checks.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 
+namespace test_rotation_packs {
 namespace {
 
 using namespace rotation_checks;
@@ -71,3 +72,5 @@ void check_all() {
 TEST_CASE("parametrisations in float") { check_all<float>(); }
 TEST_CASE("parametrisations in a pack of floats") { check_all<Pack<float, sheafnn::lanes<float>>>(); }
 TEST_CASE("parametrisations in a pack of doubles") { check_all<Pack<double, sheafnn::lanes<double>>>(); }
+
+}  // namespace test_rotation_packs

@@ -11,6 +11,7 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 
+namespace test_rotation_parametrisation {
 namespace {
 
 using namespace rotation_checks;
@@ -210,3 +211,5 @@ TEST_CASE("names of parametrisations") {
       "or euler",
       std::invalid_argument);
 }
+
+}  // namespace test_rotation_parametrisation

@@ -15,6 +15,7 @@
 #include "sheafnn/rotation/leon_angle.hpp"
 #include "sheafnn/rotation/matrix_fisher_angle.hpp"
 
+namespace test_rotation_reference {
 namespace {
 
 using namespace rotation_checks;
@@ -205,3 +206,5 @@ TEST_CASE("densities of the R package rotations") {
           CHECK(error(sheafnn::angle_pdf(distribution, row.b), row) <= quadrature_bound);
         }) == 9);
 }
+
+}  // namespace test_rotation_reference

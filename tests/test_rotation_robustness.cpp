@@ -11,6 +11,7 @@
 #include "rotation_checks.hpp"
 #include "sheafnn/rotation.hpp"
 
+namespace test_rotation_robustness {
 namespace {
 
 using namespace rotation_checks;
@@ -244,3 +245,5 @@ TEST_CASE("parameters and arguments out of range are refused with their value an
                       sheafnn::logpdf(sheafnn::HaarDistribution<3>(), SquareMatrix<double, 3>(2 * identity))),
                   std::invalid_argument);
 }
+
+}  // namespace test_rotation_robustness

@@ -14,6 +14,7 @@
 #include "sheafnn/rotation/matrix_fisher_angle.hpp"
 #include "sheafnn/rotation/sample_many.hpp"
 
+namespace test_rotation_samplers {
 namespace {
 
 using namespace rotation_checks;
@@ -260,3 +261,5 @@ TEST_CASE("batches are the single samples") {
   check_batches<double>();
   check_batches<float>();
 }
+
+}  // namespace test_rotation_samplers

@@ -19,6 +19,7 @@
 #include <csignal>
 #endif
 
+namespace test_safetensors {
 namespace {
 
 using namespace sheafnn;
@@ -244,3 +245,5 @@ TEST_CASE("safetensors: a disk that fills up while writing") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 #endif
+
+}  // namespace test_safetensors

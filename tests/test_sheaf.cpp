@@ -11,6 +11,7 @@
 #include "sheafnn/sheaf/coboundary.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 
+namespace test_sheaf {
 using namespace sheaf_checks;
 
 namespace {
@@ -190,3 +191,5 @@ TEST_CASE("a sheaf keeps its graph alive") {
   }();
   CHECK((laplacian.apply(Cochain<double>::Ones(4, 1)) == Cochain<double>::Zero(4, 1)));
 }
+
+}  // namespace test_sheaf

@@ -9,6 +9,7 @@
 
 #include "sheaf_block_operations.hpp"
 
+namespace test_sheaf_blocks {
 using namespace sheaf_checks;
 
 namespace {
@@ -182,3 +183,5 @@ TEST_CASE("normalisations have names") {
                        "normalisation: half is not allowed; choose none, block, augmented or degree",
                        std::invalid_argument);
 }
+
+}  // namespace test_sheaf_blocks

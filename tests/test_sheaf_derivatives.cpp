@@ -10,6 +10,7 @@
 #include "map_kind.hpp"
 #include "sheaf_block_operations.hpp"
 
+namespace test_sheaf_derivatives {
 using namespace sheaf_checks;
 
 namespace {
@@ -128,3 +129,5 @@ TEST_CASE("derivatives of the block functions agree with central differences, ev
   check_dimension_derivatives<4>();
   check_dimension_derivatives<5>();
 }
+
+}  // namespace test_sheaf_derivatives

@@ -9,6 +9,7 @@
 #include "sheaf_checks.hpp"
 #include "sheafnn/sheaf/diffusion.hpp"
 
+namespace test_sheaf_diffusion {
 using namespace sheaf_checks;
 
 TEST_CASE_TEMPLATE("Euler diffusion converges to the projection", Family, Diagonal<2>, SpecialOrthogonal<3>,
@@ -54,3 +55,5 @@ TEST_CASE("unstable Euler steps are refused") {
   CHECK_THROWS_AS((void)diffuse(laplacian, x, 0.5, -1), std::invalid_argument);
   CHECK_THROWS_AS((void)diffuse(laplacian, Cochain<double>::Ones(3, 1), 0.5, 1), std::invalid_argument);
 }
+
+}  // namespace test_sheaf_diffusion

@@ -18,6 +18,7 @@
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
+namespace test_sheaf_diffusion_layer {
 namespace {
 
 using namespace sheafnn;
@@ -482,3 +483,5 @@ TEST_CASE("a diffusion layer by itself: refused arguments") {
   refused("edge_weights_bar: a derivative is not allowed; none for identity maps",
           [&] { fixed.backward(x, x_bar, {}, {}, edge_bar); });
 }
+
+}  // namespace test_sheaf_diffusion_layer

@@ -16,6 +16,7 @@
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "temporary_folder.hpp"
 
+namespace test_sheaf_file {
 namespace {
 
 namespace io = sheafnn::io;
@@ -208,3 +209,5 @@ TEST_CASE("sheaf files with the spread of a posterior, and in single precision")
   io::write_sheaf(folder / "lonely.npz", CellularSheaf<sheafnn::SpecialOrthogonal<2>>(Graph(3, {})));
   CHECK(io::NpzArchive(folder / "lonely.npz").array("maps").shape() == Shape{0, 2, 2});
 }
+
+}  // namespace test_sheaf_file

@@ -11,6 +11,7 @@
 #include "sheafnn/sheaf/diffusion.hpp"
 #include "sheafnn/sheaf/harmonic.hpp"
 
+namespace test_sheaf_harmonic {
 using namespace sheaf_checks;
 
 namespace {
@@ -149,3 +150,5 @@ TEST_CASE("sizes and arguments of the harmonic space") {
   const Cochain<double> bad = Cochain<double>::Constant(18000, 1, std::nan(""));
   CHECK_THROWS_AS((void)diffusion_limit(large, bad), std::invalid_argument);
 }
+
+}  // namespace test_sheaf_harmonic

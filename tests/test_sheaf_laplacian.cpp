@@ -3,9 +3,9 @@
 
 #include "sheaf_laplacian_checks.hpp"
 
-using namespace sheaf_checks;
+namespace sheaf_checks {
 
-void sheaf_checks::check_forms(const Forms& f) {
+void check_forms(const Forms& f) {
   INFO(f.name);
   // Componentwise rounding bound of S δᵀδ S: D-term products in each factor and a sum over the edges of a node.
   const double terms = 4.0 * (3 * f.stalk_dimension + f.largest_degree);
@@ -24,7 +24,7 @@ void sheaf_checks::check_forms(const Forms& f) {
   if (f.at_most_two) CHECK(eigenvalues.maxCoeff() <= 2 + rounding);
 }
 
-void sheaf_checks::check_coboundary(const Dense& delta, const Dense& x, const Dense& delta_x, const Dense& y,
+void check_coboundary(const Dense& delta, const Dense& x, const Dense& delta_x, const Dense& y,
                                     const Dense& transpose_y, double terms) {
   CHECK(within(delta_x, product(delta, x), terms * epsilon * product(delta.cwiseAbs(), x.cwiseAbs())));
   const Dense size = product(delta.transpose().cwiseAbs(), y.cwiseAbs());
@@ -46,3 +46,5 @@ TEST_CASE("the Laplacian is the same in all its forms: rotations") {
   check_family<SpecialOrthogonal<3>>();
   check_family<SpecialOrthogonal<8>>();
 }
+
+}  // namespace sheaf_checks

@@ -3,6 +3,7 @@
 
 #include "sheaf_laplacian_checks.hpp"
 
+namespace test_sheaf_laplacian_general {
 using namespace sheaf_checks;
 
 TEST_CASE("the Laplacian is the same in all its forms: general maps") {
@@ -12,3 +13,5 @@ TEST_CASE("the Laplacian is the same in all its forms: general maps") {
   check_family<GeneralLinear<5>>();
   check_family<GeneralLinear<8>>();
 }
+
+}  // namespace test_sheaf_laplacian_general

@@ -15,6 +15,7 @@
 #include "sheaf_checks.hpp"
 #include "sheafnn/sheaf/laplacian_operator.hpp"
 
+namespace test_sheaf_operator {
 using namespace sheaf_checks;
 
 namespace {
@@ -91,3 +92,5 @@ TEST_CASE("arguments of the operator are checked") {
   CHECK_THROWS_AS(LaplacianOperator<Identity<1>>(laplacian, 0.0, 0), std::invalid_argument);
   static_assert(!std::is_constructible_v<LaplacianOperator<Identity<1>>, SheafLaplacian<Identity<1>>&&>);
 }
+
+}  // namespace test_sheaf_operator

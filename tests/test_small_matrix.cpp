@@ -13,6 +13,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
+namespace test_small_matrix {
 namespace {
 
 using sheafnn::Pack;
@@ -182,3 +183,5 @@ TEST_CASE_TEMPLATE("small matrices: elimination in greater dimensions", T, float
     }
   }
 }
+
+}  // namespace test_small_matrix

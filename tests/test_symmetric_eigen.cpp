@@ -16,6 +16,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
+namespace test_symmetric_eigen {
 using namespace sheafnn;
 using Dense = Eigen::MatrixXd;
 
@@ -147,3 +148,5 @@ TEST_CASE("symmetric_eigen in single precision and over packs") {
   check_pack<4, double, 4>();
   check_pack<6, double, 8>();
 }
+
+}  // namespace test_symmetric_eigen

@@ -21,6 +21,7 @@
 #include "sheafnn/rotation/exponential_jacobian.hpp"
 #include "sheafnn/rotation/tangent_normal.hpp"
 
+namespace test_tangent_normal {
 namespace {
 
 using namespace rotation_checks;
@@ -405,3 +406,5 @@ TEST_CASE("tangent normal: float and packs agree with double, lane by lane") {
   check_lanes<Pack<double, 4>, 3>();
   check_lanes<Pack<double, 4>, 6>();
 }
+
+}  // namespace test_tangent_normal

@@ -10,6 +10,7 @@
 #include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 
+namespace test_tangent_normal_posterior {
 namespace {
 
 using namespace posterior_checks;
@@ -146,3 +147,5 @@ TEST_CASE("tangent normal posterior of SO(3): mean of the Monte Carlo KL") {
     check_mean(Posterior<3>(), parameters<3>(0.3, sigma), exact);
   }
 }
+
+}  // namespace test_tangent_normal_posterior

@@ -19,6 +19,7 @@
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
+namespace test_training {
 namespace {
 
 using sheafnn::Bsnn;
@@ -470,3 +471,5 @@ TEST_CASE("prediction and its uncertainty") {
   check(Bsnn<Diagonal<2>>(model_options()));
   check(Nsd<Diagonal<2>>(model_options()));
 }
+
+}  // namespace test_training

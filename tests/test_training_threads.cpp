@@ -11,6 +11,7 @@
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
+namespace test_training_threads {
 namespace {
 
 using sheafnn::Bsnn;
@@ -128,3 +129,5 @@ TEST_CASE("trainings side by side are the same bits as one after another") {
   CHECK(beside[1] == train_for_20_epochs<Model>(1, 1, 16));
   CHECK(beside[0] != beside[1]);
 }
+
+}  // namespace test_training_threads

@@ -11,6 +11,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/uncertainty.hpp"
 
+namespace test_uncertainty {
 namespace {
 
 using namespace sheafnn;
@@ -263,3 +264,5 @@ TEST_CASE("temperature: limits and degenerate inputs") {
                        "temperature: 0 is not allowed; must be positive and finite", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(apply_temperature(z, 3, 1)), std::invalid_argument);
 }
+
+}  // namespace test_uncertainty

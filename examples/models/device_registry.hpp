@@ -46,7 +46,10 @@ struct DeviceModelEntry {
                                  const sheafnn::PredictOptions& options, int device);
 };
 
-/// \throws std::invalid_argument  no such family or dimension
+/// Whether the program is linked with models for CUDA devices, or with no_device_models.cpp.
+[[nodiscard, gnu::visibility("default")]] bool has_device_models();
+
+/// \throws std::invalid_argument  no such family or dimension; a program without device models
 [[nodiscard, gnu::visibility("default")]] const DeviceModelEntry& find_device_model(std::string_view maps,
                                                                                     int stalk_dimension);
 
@@ -61,21 +64,9 @@ struct DeviceModelEntry {
   const bool good = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() && number >= 0;
   sheafnn::require(good && (text == "cuda" || text.starts_with("cuda:")), "--device", text,
                    "choose cpu, cuda or cuda:NUMBER");
-#if !defined(PROGRAMS_CUDA)
-  sheafnn::throw_invalid_argument("--device", text,
-                                  "this program was built without CUDA; the preset cuda builds it");
-#endif
+  sheafnn::require(has_device_models(), "--device", text,
+                   "this program was built without CUDA; the preset cuda builds it");
   return number;
-}
-
-/// The entry of a device; only where the program was built with CUDA.
-[[nodiscard]] inline const DeviceModelEntry& device_model([[maybe_unused]] std::string_view maps,
-                                                          [[maybe_unused]] int stalk_dimension) {
-#if defined(PROGRAMS_CUDA)
-  return find_device_model(maps, stalk_dimension);
-#else
-  sheafnn::throw_invalid_argument("--device", "cuda", "this program was built without CUDA");
-#endif
 }
 
 }  // namespace programs

@@ -3,6 +3,7 @@
 #include "device_batch.hpp"
 #include "heavy_tailed_posterior.hpp"
 
+namespace test_device_bayesian {
 using namespace sheafnn;
 using batch_checks::compare_executors;
 using batch_checks::small_options;
@@ -24,3 +25,5 @@ TEST_CASE("batches on the GPU agree with the host: conformal maps, and a posteri
   using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
   compare_executors<Model>(small_options(), {.estimator = KlEstimator::automatic, .samples = 2});
 }
+
+}  // namespace test_device_bayesian

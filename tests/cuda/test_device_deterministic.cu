@@ -3,6 +3,7 @@
 /// (device_batch.hpp).
 #include "device_batch.hpp"
 
+namespace test_device_deterministic {
 using namespace sheafnn;
 using batch_checks::compare_executors;
 using batch_checks::small_options;
@@ -18,3 +19,5 @@ TEST_CASE("batches on the GPU agree with the host: deterministic models") {
   o.learner_layers = 1;
   compare_executors<Nsd<GeneralLinear<3>, double>>(o, {.input_dropout = 0});
 }
+
+}  // namespace test_device_deterministic

@@ -12,6 +12,7 @@
 #include "sheafnn/batch/host_executor.hpp"
 #include "worst.hpp"
 
+namespace test_device_executor {
 using namespace sheafnn;
 using batch::Array;
 using batch::DeviceExecutor;
@@ -227,3 +228,5 @@ TEST_CASE("errors name the call, the device and the need") {
   CHECK_THROWS_WITH_AS(DeviceExecutor(1000), doctest::Contains("device"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(DeviceExecutor(-1), doctest::Contains("device"), std::invalid_argument);
 }
+
+}  // namespace test_device_executor

@@ -5,6 +5,8 @@
 #include "golden_batch.hpp"
 #include "sheafnn/cuda.hpp"
 
+namespace test_device_golden_diagonal {
+
 TEST_CASE("golden values on the GPU: diagonal maps") {
   using namespace sheafnn;
   // Outputs to 1e-9, gradients as on the CPU.
@@ -15,3 +17,5 @@ TEST_CASE("golden values on the GPU: diagonal maps") {
   golden::check_batch<Bsnn<Diagonal<2>, double>>(executor, "bsnn_diag2", device_bounds);
   golden::check_batch<Bsnn<Diagonal<3>, double>>(executor, "bsnn_diag3_lp", device_bounds);
 }
+
+}  // namespace test_device_golden_diagonal

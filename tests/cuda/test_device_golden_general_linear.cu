@@ -5,6 +5,8 @@
 #include "golden_batch.hpp"
 #include "sheafnn/cuda.hpp"
 
+namespace test_device_golden_general_linear {
+
 TEST_CASE("golden values on the GPU: general linear maps") {
   using namespace sheafnn;
   // Outputs to 1e-9, gradients as on the CPU.
@@ -15,3 +17,5 @@ TEST_CASE("golden values on the GPU: general linear maps") {
   golden::check_batch<Bsnn<GeneralLinear<2>, double>>(executor, "bsnn_gen2", device_bounds);
   golden::check_batch<Bsnn<GeneralLinear<3>, double>>(executor, "bsnn_gen3", device_bounds);
 }
+
+}  // namespace test_device_golden_general_linear

@@ -5,6 +5,8 @@
 #include "golden_batch.hpp"
 #include "sheafnn/cuda.hpp"
 
+namespace test_device_golden_special_orthogonal {
+
 TEST_CASE("golden values on the GPU: special orthogonal maps") {
   using namespace sheafnn;
   // Outputs to 1e-9, gradients as on the CPU.
@@ -17,3 +19,5 @@ TEST_CASE("golden values on the GPU: special orthogonal maps") {
   golden::check_batch<Bsnn<SpecialOrthogonal<3>, double>>(executor, "bsnn_so3_hp", device_bounds);
   golden::check_batch<Bsnn<SpecialOrthogonal<4>, double>>(executor, "bsnn_so4", device_bounds);
 }
+
+}  // namespace test_device_golden_special_orthogonal

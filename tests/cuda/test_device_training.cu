@@ -12,6 +12,7 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "worst.hpp"
 
+namespace test_device_training {
 namespace {
 
 using namespace sheafnn;
@@ -147,3 +148,5 @@ TEST_CASE("a batch on the GPU gives the numbers of separate trainings") {
     CHECK(curve_difference(outcomes[i].result, result, result.history.size()) <= 1e-11);
   }
 }
+
+}  // namespace test_device_training

@@ -10,6 +10,7 @@
 #include "sheafnn/cuda.hpp"
 #include "sheafnn/graph/karate.hpp"
 
+namespace test_device_calls {
 namespace {
 
 using namespace sheafnn;
@@ -175,3 +176,5 @@ TEST_CASE("too little memory: the error says what for, how much, and what is fre
   CHECK(stand_in::runtime.left_over() == 0);
   CHECK(parameters_of(model) == before);
 }
+
+}  // namespace test_device_calls

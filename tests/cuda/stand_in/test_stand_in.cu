@@ -11,6 +11,7 @@
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 
+namespace test_stand_in {
 using namespace sheafnn;
 using batch::Array;
 using batch::DeviceExecutor;
@@ -164,3 +165,5 @@ TEST_CASE("stand-in: calls that CUDA refuses are refused") {
   CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
   CHECK(cudaGetLastError() == cudaSuccess);
 }
+
+}  // namespace test_stand_in
