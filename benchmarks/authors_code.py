@@ -9,7 +9,7 @@ DATA   folder with texas.npz, cora.npz, film.npz (see README.md)
 --ours FILE  epochs.json of epochs.cpp (benchmarks/run.sh writes build/release/benchmarks/epochs.json): adds the ratios
 
 Runs in an interpreter that has what those checkouts import: PyTorch, torch_geometric, torch_sparse, torch_scatter,
-torch_householder, torchdiffeq, GitPython. An epoch is their own train() and test() of exp/run.py, the latter with three posterior
+torch_householder, torchdiffeq, GitPython; without the compiled ones of these, see provide_missing(). An epoch is their own train() and test() of exp/run.py, the latter with three posterior
 samples for BSNN; the median of at least ten epochs, and of S seconds (default 10), after three to warm up. One process per cell.
 """
 import argparse
@@ -49,10 +49,46 @@ def load(file):
     return transforms.NormalizeFeatures()(data)
 
 
+def provide_missing():
+    """Stand-ins for compiled packages that a new PyTorch does not have yet: the functions that the authors call.
+
+    torch_scatter and torch_sparse write scatter_add and spmm in PyTorch too; torch_householder's one function is
+    torch.linalg.householder_product with tau = 2 / |v|^2.
+    """
+    import importlib.util
+    import torch
+    import torch_geometric  # noqa: F401  (first: it looks for torch_sparse itself, and does without)
+
+    def scatter_add(src, index, dim=-1, dim_size=None):
+        dim %= src.dim()
+        if index.dim() == 1:
+            index = index.view([-1 if i == dim else 1 for i in range(src.dim())])
+        index = index.expand(src.size())
+        size = [dim_size if i == dim else n for i, n in enumerate(src.size())]
+        return torch.zeros(size, dtype=src.dtype).scatter_add_(dim, index, src)
+
+    def spmm(index, value, rows, _columns, matrix):
+        products = matrix.index_select(-2, index[1]) * value.unsqueeze(-1)
+        return scatter_add(products, index[0], dim=-2, dim_size=rows)
+
+    def torch_householder_orgqr(vectors):
+        vectors = vectors.tril(-1)
+        return torch.linalg.householder_product(vectors, 2 / (1 + (vectors * vectors).sum(-2)))
+
+    for name, functions in [("torch_scatter", {"scatter_add": scatter_add}), ("torch_sparse", {"spmm": spmm}),
+                            ("torch_householder", {"torch_householder_orgqr": torch_householder_orgqr})]:
+        if importlib.util.find_spec(name) is None:
+            module = types.ModuleType(name)
+            vars(module).update(functions)
+            sys.modules[name] = module
+            print(f"authors_code.py: no {name}; its functions in PyTorch instead", file=sys.stderr)
+
+
 def measure(options, graph, model):
     """Seconds of every epoch of one cell, in this process."""
     import torch
     torch.set_num_threads(options.threads)
+    provide_missing()
     name, argument, network = next(m for m in MODELS if m[0] == model)
     bayesian = name.startswith("bsnn")
     data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"))

@@ -80,8 +80,11 @@ void run(const Settings& s) {
   if (data.labels.empty() || data.class_count > p.class_count) return;
   std::vector<std::int32_t> all(static_cast<std::size_t>(data.node_count()));
   std::iota(all.begin(), all.end(), 0);
-  std::printf("%.1f%% of all nodes have the class of their label\n",
-              100 * sheafnn::accuracy(p.probabilities, p.class_count, data.labels, all));
+  const std::vector<std::int32_t> labelled = sheafnn::labelled_nodes(data.labels, all);
+  if (labelled.empty()) return;
+  std::printf("%.1f%% of all %snodes have the class of their label\n",
+              100 * sheafnn::accuracy(p.probabilities, p.class_count, data.labels, labelled),
+              labelled.size() < all.size() ? "labelled " : "");
 }
 
 }  // namespace

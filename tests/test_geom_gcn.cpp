@@ -101,6 +101,15 @@ TEST_CASE("Geom-GCN: dense and index form give the same dataset") {
   CHECK(data.name == folder.path().filename().string());
 }
 
+TEST_CASE("Geom-GCN: labels may be unknown") {
+  test::TemporaryFolder folder;
+  folder.write(edges_file, edge_text);
+  folder.write(nodes_file, "node_id\tfeature\tlabel\n2\t0,0,1\t-1\n0\t1,0,1\t0\n3\t1,1,1\t1\n1\t0,1,0\t-1\n");
+  const Dataset data = io::load_dataset(folder.path().string(), {}, DatasetUse::prediction);
+  CHECK(data.labels == std::vector<std::int32_t>{0, -1, -1, 1});
+  CHECK(data.class_count == 2);
+}
+
 TEST_CASE("Geom-GCN: for prediction, no splits are needed") {
   test::TemporaryFolder folder;
   folder.write(edges_file, edge_text);
@@ -152,7 +161,7 @@ TEST_CASE("Geom-GCN: bad files are named with line, value and limit") {
         at + "2: node -1 is not allowed; the 4 nodes are numbered 0 to 3");
   CHECK(message_of_nodes("3\t1\t0\n" + rest).starts_with(at + "5: node 3 was already listed at "));
   CHECK(message_of_nodes("0\t1\t4\n" + rest) ==
-        at + "2: label 4 is not allowed; labels of 4 nodes must be between 0 and 3");
+        at + "2: label 4 is not allowed; labels of 4 nodes must be between 0 and 3, or -1 where unknown");
   CHECK(message_of_nodes("0\t1,-2\t0\n" + rest).starts_with(at + "2: feature index -2 is not allowed"));
   CHECK(message_of_nodes("0\t1,10000000\t0\n" + rest).starts_with(at + "2: feature index 1e+07 is not allowed"));
   CHECK(message_of_nodes("0\t1,2\t0\n" + rest, GeomGcnFeatures::dense) ==

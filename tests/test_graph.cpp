@@ -201,7 +201,8 @@ TEST_CASE("make_splits: stratified, seeded, covering") {
   for (std::size_t u = 0; u < 197; ++u) CHECK(std::abs(turns[u] - 80) <= 4 * std::sqrt(400 * 0.2 * 0.8) + 4);
 
   CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(labels, 2, 1)),
-                       "labels[197]: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
+                       "labels[197]: 2 is not allowed; must be between 0 and 1, or -1 where unknown",
+                       std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, -1)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, 1, {.train = 0.7, .validation = 0.3})),
                   std::invalid_argument);
@@ -210,6 +211,32 @@ TEST_CASE("make_splits: stratified, seeded, covering") {
   CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(std::vector<std::int32_t>{0, 1}, 2, 1)),
                        "labels: 2 is not allowed; too few labelled nodes for three non-empty sets",
                        std::invalid_argument);
+}
+
+TEST_CASE("make_splits: nodes without a label are in no set, and change nothing for the others") {
+  std::vector<std::int32_t> labels, some;
+  std::vector<std::int32_t> number;  // in `labels`, of the labelled nodes of `some`
+  for (std::int32_t u = 0; u < 60; ++u) {
+    labels.push_back(u % 3);
+    if (u % 4 == 1) some.push_back(-1);
+    number.push_back(static_cast<std::int32_t>(some.size()));
+    some.push_back(u % 3);
+  }
+  const Split whole = make_splits(labels, 3, 1, {}, 5)[0], split = make_splits(some, 3, 1, {}, 5)[0];
+  const auto renumbered = [&](std::vector<std::int32_t> nodes) {
+    for (std::int32_t& u : nodes) u = number[static_cast<std::size_t>(u)];
+    return nodes;
+  };
+  CHECK(split.train == renumbered(whole.train));
+  CHECK(split.validation == renumbered(whole.validation));
+  CHECK(split.test == renumbered(whole.test));
+
+  CHECK(labelled_nodes(some, std::vector<std::int32_t>{3, 1, 0, 7}) == std::vector<std::int32_t>{3, 0, 7});
+  CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(std::vector<std::int32_t>(9, -1), 3, 1)),
+                       "labels: 9 is not allowed; too few labelled nodes for three non-empty sets",
+                       std::invalid_argument);
+  some[2] = -2;
+  CHECK_THROWS_AS(static_cast<void>(make_splits(some, 3, 1)), std::invalid_argument);
 }
 
 TEST_CASE("datasets: labels may be unknown, but not out of range") {

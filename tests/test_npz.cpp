@@ -89,6 +89,15 @@ std::string error_of(const std::function<void()>& action) {
 
 }  // namespace
 
+TEST_CASE("data sets: labels may be unknown") {
+  const Dataset data = load(archive_with("node_labels", npy<int>({4}, {0, -1, 2, -1}, {"<i8"})));
+  CHECK(data.labels == std::vector<std::int32_t>{0, -1, 2, -1});
+  CHECK(data.class_count == 3);
+  CHECK(data.splits[0].test == std::vector<std::int32_t>{3});  // as the mask says; training refuses such a set
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, -1, -1, -1}, {"<i8"})),
+                   "t.npz: t: class_count: 0 is not allowed; at least two classes are needed");
+}
+
 TEST_CASE("npy: every element type, byte order, memory order and version") {
   const std::vector<int> expected = {0, 1, 100, 3, 4, 5};
   for (const std::string type : {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}) {
@@ -344,10 +353,12 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: node_labels: has shape (3,); expected one label for each of the 4 nodes");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({2, 2}, {0, 1, 2, 0}, {"<i8"})),
                    "t.npz: node_labels: has shape (2, 2); expected one label for each of the 4 nodes");
-  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, -1, 0}, {"<i8"})),
-                   "t.npz: node_labels[2]: label -1 is not allowed; labels of 4 nodes must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, -2, 0}, {"<i8"})),
+                   "t.npz: node_labels[2]: label -2 is not allowed; labels of 4 nodes must be between 0 and 3, "
+                   "or -1 where unknown");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, 4, 0}, {"<i8"})),
-                   "t.npz: node_labels[2]: label 4 is not allowed; labels of 4 nodes must be between 0 and 3");
+                   "t.npz: node_labels[2]: label 4 is not allowed; labels of 4 nodes must be between 0 and 3, "
+                   "or -1 where unknown");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<double>({4}, {0, 1, 1.5, 0})),
                    "t.npz: node_labels[2]: 1.5 is not a whole number of 64 bits");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 0, 0, 0}, {"<i8"})),
@@ -402,9 +413,9 @@ TEST_CASE("load_npz: for prediction, graph and features are enough") {
   CHECK(data.graph.edge_count() == whole.graph.edge_count());
   CHECK(data.features.entries() == whole.features.entries());
   // What is there must be right.
-  arrays["node_labels"] = npy<int>({4}, {0, 1, -1, 0}, {"<i8"});
+  arrays["node_labels"] = npy<int>({4}, {0, 1, -2, 0}, {"<i8"});
   CHECK(error_of([&] { static_cast<void>(predicted(arrays)); }) ==
-        "t.npz: node_labels[2]: label -1 is not allowed; labels of 4 nodes must be between 0 and 3");
+        "t.npz: node_labels[2]: label -2 is not allowed; labels of 4 nodes must be between 0 and 3, or -1 where unknown");
   for (const std::string key : {"node_features", "edges"}) {
     Arrays lacking = small_arrays();
     lacking.erase(key);

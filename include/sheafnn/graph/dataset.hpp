@@ -3,7 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +41,17 @@ struct Dataset {
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
 };
+
+/// Those of `nodes` whose label is known, in the same order.
+///
+/// \param labels  one per node, negative where unknown
+[[nodiscard]] inline std::vector<std::int32_t> labelled_nodes(std::span<const std::int32_t> labels,
+                                                              std::span<const std::int32_t> nodes) {
+  std::vector<std::int32_t> r;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r),
+               [&](std::int32_t u) { return labels[static_cast<std::size_t>(u)] >= 0; });
+  return r;
+}
 
 /// Checks a split of n nodes; `name` is what messages call it.
 ///

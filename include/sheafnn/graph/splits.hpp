@@ -51,7 +51,7 @@ inline void shuffle(std::vector<std::int32_t>& items, const Stream& stream) {
 /// Draws `count` independent splits. Within every class the nodes are shuffled and cut at the fractions (rounded
 /// to whole nodes), so that each set holds every class that has at least three nodes.
 ///
-/// \param labels       one per node, each in [0, class_count)
+/// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
 /// \param class_count  number of classes
 /// \param count        number of splits, 0 … 1000
 /// \param fractions    shares in (0, 1) with train + validation < 1
@@ -67,10 +67,11 @@ inline void shuffle(std::vector<std::int32_t>& items, const Stream& stream) {
           fractions.validation, "must be positive and leave a share for the test set");
   std::vector<std::vector<std::int32_t>> nodes_of(static_cast<std::size_t>(class_count));
   for (std::size_t u = 0; u < labels.size(); ++u) {
-    if (labels[u] < 0 || labels[u] >= class_count) {
+    if (labels[u] < -1 || labels[u] >= class_count) {
       throw_invalid_argument(detail::concat("labels[", u, "]"), labels[u],
-                             detail::concat("must be between 0 and ", class_count - 1));
+                             detail::concat("must be between 0 and ", class_count - 1, ", or -1 where unknown"));
     }
+    if (labels[u] == -1) continue;
     nodes_of[static_cast<std::size_t>(labels[u])].push_back(static_cast<std::int32_t>(u));
   }
   std::vector<Split> splits(static_cast<std::size_t>(count));

@@ -22,8 +22,9 @@ inline constexpr std::int64_t largest_label = 65535;
 /// Checks one label of a graph with n nodes; `where` names it in the message.
 inline void check_label(std::int64_t label, Index n, std::string_view where) {
   const std::int64_t limit = std::min<std::int64_t>(largest_label, n - 1);
-  if (label < 0 || label > limit) {
-    fail(where, "label ", label, " is not allowed; labels of ", n, " nodes must be between 0 and ", limit);
+  if (label < -1 || label > limit) {
+    fail(where, "label ", label, " is not allowed; labels of ", n, " nodes must be between 0 and ", limit,
+         ", or -1 where unknown");
   }
 }
 

@@ -35,7 +35,7 @@ namespace detail {
   });
 }
 
-/// n labels, as a vector or as a matrix of one column or row.
+/// n labels, -1 where unknown, as a vector or as a matrix of one column or row.
 [[nodiscard]] inline std::vector<std::int32_t> read_labels(const NpyArray& array, Index n) {
   const std::vector<Index>& shape = array.shape();
   const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
@@ -45,7 +45,7 @@ namespace detail {
   const std::vector<std::int64_t> values = array.values<std::int64_t>();
   std::vector<std::int32_t> labels(values.size());
   for (std::size_t u = 0; u < values.size(); ++u) {
-    if (values[u] < 0 || values[u] > largest_label || values[u] >= n) {
+    if (values[u] < -1 || values[u] > largest_label || values[u] >= n) {
       check_label(values[u], n, sheafnn::detail::concat(array.where(), "[", u, "]"));
     }
     labels[u] = static_cast<std::int32_t>(values[u]);
@@ -112,7 +112,7 @@ namespace detail {
 /// | key                                 | shape                                                              |
 /// | ----------------------------------- | ------------------------------------------------------------------ |
 /// | node_features                       | n × p, finite                                                      |
-/// | node_labels                         | n, n × 1 or 1 × n; 0 … 65535, below n                              |
+/// | node_labels                         | n, n × 1 or 1 × n; 0 … 65535, below n, or -1 where unknown         |
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint and not empty    |
 ///
