@@ -9,8 +9,9 @@ DATA   folder with texas.npz, cora.npz, film.npz (see README.md)
 --ours FILE  epochs.json of epochs.cpp (benchmarks/run.sh writes build/release/benchmarks/epochs.json): adds the ratios
 
 Runs in an interpreter that has what those checkouts import: PyTorch, torch_geometric, torch_sparse, torch_scatter,
-torch_householder, torchdiffeq, GitPython; without the compiled ones of these, see provide_missing(). An epoch is their own train() and test() of exp/run.py, the latter with three posterior
-samples for BSNN; the median of at least ten epochs, and of S seconds (default 10), after three to warm up. One process per cell.
+torch_householder, torchdiffeq, GitPython; without the compiled ones of these, see provide_missing(). An epoch is their
+own train() and test() of exp/run.py, the latter with three posterior samples for BSNN; the median of at least ten
+epochs, and of S seconds (default 10), after three to warm up. One process per cell.
 """
 import argparse
 import json

@@ -2,10 +2,8 @@
 /// Training and prediction of batches by the batch engine on the host, against sheafnn::train and sheafnn::predict.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -60,13 +58,9 @@ TEST_CASE("unknown labels count nowhere, as if their nodes were in no set") {
   using Model = Bsnn<Diagonal<2>, double>;
   const Dataset data = partly_labelled();
   Split known;
-  const auto keep = [&](const std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
-    std::copy_if(from.begin(), from.end(), std::back_inserter(to),
-                 [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] >= 0; });
-  };
-  keep(data.splits[0].train, known.train);
-  keep(data.splits[0].validation, known.validation);
-  keep(data.splits[0].test, known.test);
+  known.train = labelled_nodes(data.labels, data.splits[0].train);
+  known.validation = labelled_nodes(data.labels, data.splits[0].validation);
+  known.test = labelled_nodes(data.labels, data.splits[0].test);
   Model all = karate_model<Model>(data, 3), some = karate_model<Model>(data, 3);
   const TrainOptions options{.epochs = 20};
   const TrainResult a = train(all, data, data.splits[0], options), b = train(some, data, known, options);

@@ -227,7 +227,7 @@ class BatchTrainer {
       const Index run = static_cast<Index>(i);
       const std::span<const double> own(probability.data() + run * predictions(),
                                         static_cast<std::size_t>(predictions()));
-      const std::vector<std::int32_t> test = sheafnn::detail::known_nodes(loss_, trainings_[i].split->test);
+      const std::vector<std::int32_t> test = labelled_nodes(loss_.labels(), trainings_[i].split->test);
       r.test_nll = loss_.score(MatrixView<const double>(own.data(), nodes_, classes), test).loss;
       r.test_ece = expected_calibration_error(own, classes, loss_.labels(), test);
       std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());

@@ -5,9 +5,7 @@
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -22,14 +20,6 @@
 namespace sheafnn {
 
 namespace detail {
-
-/// The nodes of a set whose target is known, in the same order.
-template <class LossType>
-[[nodiscard]] std::vector<std::int32_t> known_nodes(const LossType& loss, const std::vector<std::int32_t>& nodes) {
-  std::vector<std::int32_t> r;
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r), [&](std::int32_t u) { return loss.known(u); });
-  return r;
-}
 
 /// Checks a loss and a split of n nodes; `name` is what messages call the split.
 ///
@@ -72,8 +62,8 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   const std::vector<double>& best = run.best_predictions();
   result.test_nll = loss.score(MatrixView<const double>(best.data(), n, outputs), split.test).loss;
   if constexpr (std::is_same_v<LossType, Classification>) {
-    const std::vector<std::int32_t> test = detail::known_nodes(loss, split.test);
-    result.test_ece = expected_calibration_error(best, outputs, loss.labels(), test);
+    result.test_ece =
+        expected_calibration_error(best, outputs, loss.labels(), labelled_nodes(loss.labels(), split.test));
   }
   return result;
 }

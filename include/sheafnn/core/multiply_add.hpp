@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
