@@ -107,8 +107,8 @@ std::vector<S> product(Executor& executor, bool a_transposed, bool b_transposed,
 TEST_CASE("kernels reach every item of every group") {
   DeviceExecutor device;
   HostExecutor host;
-  for (const auto& [items, groups] :
-       std::vector<std::pair<Index, Index>>{{1, 1}, {1000, 3}, {129, 70000}, {0, 5}}) {
+  for (const auto& size : std::vector<std::pair<Index, Index>>{{1, 1}, {1000, 3}, {129, 70000}, {0, 5}}) {
+    const Index items = size.first, groups = size.second;  // no structured binding: CAPTURE is a lambda
     CAPTURE(items);
     CHECK(numbers(device, items, groups) == numbers(host, items, groups));
   }

@@ -66,7 +66,7 @@ __device__ void run_block(const Teams<Kernel>& part, Index block) {
     S sums[Kernel::outputs];
     for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
     if (item < part.items) part.kernel.part(item, group, lane, sums);
-    for (int half = part.lanes / 2; half > 0; half /= 2) {
+    for (unsigned half = static_cast<unsigned>(part.lanes) / 2; half > 0; half /= 2) {
       for (int k = 0; k < Kernel::outputs; ++k)
         sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
     }
