@@ -2,6 +2,7 @@
 /// Training and prediction of batches by the batch engine on the host, against sheafnn::train and sheafnn::predict.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -105,6 +106,52 @@ TEST_CASE("a batch trains classifications only") {
   CHECK_THROWS_WITH_AS(run(Classification(data.labels, three)), doctest::Contains("class_weights"),
                        std::invalid_argument);
   CHECK(run(Classification(data.labels)).history.size() == 2);
+}
+
+TEST_CASE("a callback stops one training of a batch, and the others go on") {
+  using Model = Nsd<Diagonal<2>>;
+  const Dataset data = karate_club();
+  TrainOptions options{.epochs = 40, .patience = 1000};
+  Model alone = karate_model<Model>(data, 1), stopped = karate_model<Model>(data, 2),
+        other = karate_model<Model>(data, 1);
+  HostExecutor executor;
+  const TrainResult expected = batch::train(executor, alone, data, data.splits[0], options);
+  CHECK(expected.stop_reason == StopReason::epochs);
+  TrainOptions stopping = options;
+  stopping.on_epoch = [](const EpochReport& report) {
+    return report.epoch == 5 ? EpochAction::stop : EpochAction::go_on;
+  };
+  const std::vector<batch::Training<Model>> trainings = {{&stopped, &data.splits[0], stopping},
+                                                         {&other, &data.splits[0], options}};
+  const auto outcomes = batch::train_batch<HostExecutor, Model>(executor, data, trainings);
+  const TrainResult& result = outcomes[0].result;
+  CHECK(result.stop_reason == StopReason::callback);
+  CHECK(result.history.size() >= 6);  // the host reads the progress every few epochs
+  CHECK(result.history.size() < 6 + batch::BatchTrainer<HostExecutor, Model>::window);
+  CHECK(result.best_epoch < static_cast<Index>(result.history.size()));
+  CHECK(result.test_nll > 0);
+  CHECK(outcomes[1].result.stop_reason == StopReason::epochs);
+  CHECK(difference(outcomes[1].result.history, expected.history) == 0);
+  CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
+                   other.parameters().values().begin()));
+}
+
+TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
+  const Dataset data = karate_club();
+  Nsd<Diagonal<2>> model = karate_model<Nsd<Diagonal<2>>>(data, 1);
+  HostExecutor executor;
+  TrainOptions options{.epochs = 2};
+  options.on_checkpoint = [](const TrainingState&) {};
+  CHECK_THROWS_WITH_AS(
+      batch::train(executor, model, data, data.splits[0], options),
+      "trainings[0].on_checkpoint: a function is not allowed; the batch engine writes no checkpoints",
+      std::invalid_argument);
+  options.on_checkpoint = nullptr;
+  const TrainingState state;
+  options.resume = &state;
+  CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0], options),
+                       "trainings[0].resume: a state is not allowed; the batch engine starts from the beginning",
+                       std::invalid_argument);
 }
 
 TEST_CASE("training by the batch engine follows the CPU: decoupled weight decay") {

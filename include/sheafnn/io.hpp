@@ -1,5 +1,6 @@
 /// \file
-/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, sheaves as .npz files.
+/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, sheaves as .npz files,
+/// trainings under way.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"
@@ -8,3 +9,4 @@
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
+#include "sheafnn/io/training_state.hpp"

@@ -74,7 +74,8 @@ class BatchTrainer {
   BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
       : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings) {}
 
-  /// Trains until every run has finished.
+  /// Trains until every run has finished. A run that on_epoch stops ends with the epochs that are done by then, up to
+  /// `window` - 1 more.
   std::vector<Outcome> train() {
     using Clock = std::chrono::steady_clock;
     std::vector<Outcome> outcomes(trainings_.size());
@@ -89,13 +90,20 @@ class BatchTrainer {
       const Index todo = std::min(step, longest - replays);
       for (Index k = 0; k < todo; ++k) executor_.replay();
       replays += todo;
-      const std::vector<Progress> progress = progress_.download();
+      std::vector<Progress> progress = progress_.download();
       const std::vector<EpochReport> reports = history_.download();
+      bool stopped = false;
       active = false;
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        take_history(i, progress[i], reports, seen[i], outcomes[i]);
+        const bool stop = take_history(i, progress[i], reports, seen[i], outcomes[i]) == EpochAction::stop;
+        if (stop && progress[i].active != 0) {
+          progress[i].active = 0;
+          outcomes[i].result.stop_reason = StopReason::callback;
+          stopped = true;
+        }
         active = active || progress[i].active != 0;
       }
+      if (stopped) progress_.upload(progress);
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
     }
     executor_.forget();
@@ -184,19 +192,24 @@ class BatchTrainer {
     return r;
   }
 
-  /// Epochs that were finished since the last reading.
-  void take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
-                    std::int64_t& seen, Outcome& outcome) {
+  /// Epochs that were finished since the last reading. \returns stop when on_epoch said so for one of them
+  EpochAction take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
+                           std::int64_t& seen, Outcome& outcome) {
+    EpochAction action = EpochAction::go_on;
+    const TrainOptions& options = trainings_[i].options;
     for (; seen < progress.epochs; ++seen) {
       outcome.result.history.push_back(
           reports[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)]);
-      if (trainings_[i].options.on_epoch) trainings_[i].options.on_epoch(outcome.result.history.back());
+      if (options.on_epoch && options.on_epoch(outcome.result.history.back()) == EpochAction::stop) {
+        action = EpochAction::stop;
+      }
     }
     if (progress.failure != no_failure && outcome.error.empty()) {
       outcome.error = sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
                              " is not finite; a smaller learning rate may help");
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
+    return action;
   }
   [[nodiscard]] std::string failed_quantity(const Progress& progress) const {
     switch (progress.failure) {
@@ -220,6 +233,8 @@ class BatchTrainer {
       TrainResult& r = outcomes[i].result;
       r.train_seconds = r.epoch_seconds = epoch_seconds;
       if (!outcomes[i].error.empty()) continue;
+      const bool all_epochs = static_cast<Index>(r.history.size()) == trainings_[i].options.epochs;
+      if (r.stop_reason != StopReason::callback && !all_epochs) r.stop_reason = StopReason::patience;
       const EpochReport& report = r.history.at(static_cast<std::size_t>(r.best_epoch));
       r.validation_loss = report.validation_loss;
       r.validation_accuracy = report.validation_accuracy;

@@ -121,6 +121,10 @@ template <class Model>
     require(t.model != nullptr && t.split != nullptr, sheafnn::detail::concat("trainings[", i, "]"), "null",
             "needs a model and a split");
     validate(own);
+    require(!own.on_checkpoint, sheafnn::detail::concat("trainings[", i, "].on_checkpoint"), "a function",
+            "the batch engine writes no checkpoints");
+    require(own.resume == nullptr, sheafnn::detail::concat("trainings[", i, "].resume"), "a state",
+            "the batch engine starts from the beginning");
     sheafnn::detail::check_targets(loss, nodes, t.model->options().classes, *t.split,
                                    sheafnn::detail::concat("trainings[", i, "].split"));
     static_cast<void>(uses_closed_form<typename Model::Posterior>(own.kl_estimator));

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/epoch_callback.hpp"
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/training_state.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/nn/adam.hpp"
 
@@ -40,7 +42,13 @@ struct TrainOptions {
   Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
   std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
   int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
-  std::function<void(const EpochReport&)> on_epoch = {};  ///< called after every epoch; must not change the model
+  EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
+  /// Called every `checkpoint_every` epochs (≥ 1) and after the last one, before train() returns.
+  std::function<void(const TrainingState&)> on_checkpoint = {};
+  Index checkpoint_every = 10;
+  /// Where to go on; null: from the beginning. With the same model, data and options the result has the same bits as
+  /// that of a training that was never stopped. `epochs` and `patience` may grow.
+  const TrainingState* resume = nullptr;
 };
 
 /// \throws std::invalid_argument  naming the option, its value and its limit
@@ -56,6 +64,7 @@ inline void validate(const TrainOptions& options) {
   };
   at_least_one("epochs", options.epochs, 1'000'000'000);
   at_least_one("patience", options.patience, 1'000'000'000);
+  at_least_one("checkpoint_every", options.checkpoint_every, 1'000'000'000);
   at_least_one("training_samples", options.training_samples, 1024);
   at_least_one("samples", options.samples, 1024);
   require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate",
@@ -69,13 +78,21 @@ inline void validate(const TrainOptions& options) {
           "must be at least 0 (0: as many as the graph is worth)");
 }
 
+/// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
+enum class StopReason { epochs, patience, callback };
+inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", "patience", "callback"};
+[[nodiscard]] constexpr std::string_view to_string(StopReason reason) {
+  return stop_reason_names[static_cast<std::size_t>(reason)];
+}
+
 /// Outcome of training. The model ends with the parameters of the best epoch.
 struct TrainResult {
   Index best_epoch = 0;
   double validation_loss = 0, validation_accuracy = 0;   ///< of the best epoch
   double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
-  std::vector<EpochReport> history;
-  double epoch_seconds = 0;     ///< per epoch, on average, without on_epoch
+  StopReason stop_reason = StopReason::epochs;
+  std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
+  double epoch_seconds = 0;     ///< per epoch, on average, without callbacks; of the epochs of this call
   double train_seconds = 0;     ///< of that embeddings for both, forward, backward, Adam
   double evaluate_seconds = 0;  ///< and prediction with `samples` samples; the two may overlap
 };

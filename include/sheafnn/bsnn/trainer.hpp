@@ -40,16 +40,40 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   check(split.test, "test");
 }
 
+/// Checks that a training of P parameters with `predictions` = n · C numbers can go on from a state.
+///
+/// \throws std::invalid_argument  naming the part that does not fit
+inline void check_state(const TrainingState& state, const TrainOptions& options, Index parameters, Index predictions) {
+  const Index epochs = static_cast<Index>(state.history.size());
+  require(epochs >= 1, "resume.history", epochs, "at least one epoch is needed");
+  require(state.best_epoch >= 0 && state.best_epoch < epochs, "resume.best_epoch", state.best_epoch,
+          concat("must be between 0 and ", epochs - 1));
+  require(state.seed == options.seed, "resume.seed", state.seed, concat("the options have ", options.seed));
+  const auto check = [](const char* name, const std::vector<double>& values, Index size) {
+    require(static_cast<Index>(values.size()) == size, name, values.size(), concat("expected ", size, " numbers"));
+  };
+  check("resume.parameters", state.parameters, parameters);
+  check("resume.first_moment", state.first_moment, parameters);
+  check("resume.second_moment", state.second_moment, parameters);
+  check("resume.best_parameters", state.best_parameters, parameters);
+  check("resume.best_predictions", state.best_predictions, predictions);
+  for (Index t = 0; t < epochs; ++t) {
+    const Index epoch = state.history[static_cast<std::size_t>(t)].epoch;
+    if (epoch != t) throw_invalid_argument(concat("resume.history[", t, "].epoch"), epoch, concat("must be ", t));
+  }
+}
+
 }  // namespace detail
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// The result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
+/// A training that on_epoch stops ends in the same way; a
+/// training with options.resume goes on from there. The result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
 /// classifications. Nodes without a known target do not count anywhere.
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp)
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
-/// \throws what options.on_epoch throws; after any of these the model is as it was
+/// \throws what options.on_epoch and options.on_checkpoint throw; after any of these the model is as it was
 template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
@@ -57,6 +81,9 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   validate(options);
   detail::check_targets(loss, n, outputs, split, "split");
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
+  if (options.resume != nullptr) {
+    detail::check_state(*options.resume, options, model.parameters().size(), n * outputs);
+  }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   TrainResult result = run.run();
   const std::vector<double>& best = run.best_predictions();

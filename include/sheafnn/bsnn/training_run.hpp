@@ -77,10 +77,14 @@ class TrainingRun {
   TrainResult trained() {
     const auto begin = Clock::now();
     const auto objective = [&](Network<Model>& network) { compute_objective(network); };
-    prepare(0);
-    schedule_.first(pass_, objective);
-    bool go_on = true;
-    for (Index epoch = 0; go_on; ++epoch) {
+    if (options_.resume != nullptr) restore(*options_.resume);
+    const Index first = static_cast<Index>(result_.history.size());
+    bool go_on = first == 0 || !is_last(first - 1);
+    if (go_on) {
+      prepare(first);
+      schedule_.first(pass_, objective);
+    }
+    for (Index epoch = first; go_on; ++epoch) {
       schedule_.begin_epoch();
       step(epoch);
       const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = evaluated_};
@@ -91,7 +95,7 @@ class TrainingRun {
           [&] { return finish_epoch(epoch); }, objective);
     }
     std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
-    const double count = static_cast<double>(result_.history.size());
+    const double count = static_cast<double>(std::max<Index>(1, static_cast<Index>(result_.history.size()) - first));
     result_.epoch_seconds = (seconds_since(begin) - callback_seconds_) / count;
     result_.train_seconds /= count;
     result_.evaluate_seconds /= count;
@@ -152,21 +156,68 @@ class TrainingRun {
     result_.history.push_back(report_);
     keep_if_best();
     const auto start = Clock::now();
-    if (options_.on_epoch) options_.on_epoch(report_);
+    bool last = is_last(epoch);
+    if (options_.on_epoch && options_.on_epoch(report_) == EpochAction::stop && !last) {
+      result_.stop_reason = StopReason::callback;
+      last = true;
+    }
+    if (options_.on_checkpoint && (last || (epoch + 1) % options_.checkpoint_every == 0)) {
+      options_.on_checkpoint(state());
+    }
     callback_seconds_ += seconds_since(start);
-    return epoch - result_.best_epoch < options_.patience;
+    return !last;
+  }
+
+  /// Is a training over after this epoch?
+  bool is_last(Index epoch) {
+    if (epoch + 1 >= options_.epochs) return true;  // the stop reason of a new result
+    if (epoch - result_.best_epoch < options_.patience) return false;
+    result_.stop_reason = StopReason::patience;
+    return true;
+  }
+
+  [[nodiscard]] TrainingState state() const {
+    const auto numbers = [](const Buffer<S>& values) { return std::vector<double>(values.begin(), values.end()); };
+    return {options_.seed,
+            result_.history,
+            numbers(parameters_.values()),
+            numbers(adam_.first_moment),
+            numbers(adam_.second_moment),
+            result_.best_epoch,
+            numbers(best_values_),
+            best_predictions_};
+  }
+  void restore(const TrainingState& state) {
+    const auto copy = [](const std::vector<double>& from, Buffer<S>& to) {
+      std::transform(from.begin(), from.end(), to.begin(), [](double x) { return static_cast<S>(x); });
+    };
+    copy(state.parameters, parameters_.values());
+    copy(state.first_moment, adam_.first_moment);
+    copy(state.second_moment, adam_.second_moment);
+    copy(state.best_parameters, best_values_);
+    adam_.step_count = static_cast<Index>(state.history.size());
+    best_predictions_ = state.best_predictions;
+    result_.history.assign(state.history.begin(), state.history.end());
+    set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
+  }
+
+  [[nodiscard]] double score_of(const EpochReport& report) const {
+    return options_.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
+  }
+  void set_best(const EpochReport& report) {
+    best_score_ = score_of(report);
+    result_.best_epoch = report.epoch;
+    result_.validation_loss = report.validation_loss;
+    result_.validation_accuracy = report.validation_accuracy;
+    result_.test_accuracy = report.test_accuracy;
   }
 
   void keep_if_best() {
-    const double score = options_.stop_on == StopOn::loss ? report_.validation_loss : -report_.validation_accuracy;
+    const double score = score_of(report_);
     const bool better =
         score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
     if (!better) return;
-    best_score_ = score;
-    result_.best_epoch = report_.epoch;
-    result_.validation_loss = report_.validation_loss;
-    result_.validation_accuracy = report_.validation_accuracy;
-    result_.test_accuracy = report_.test_accuracy;
+    set_best(report_);
     std::copy(predictions_.begin(), predictions_.end(), best_predictions_.begin());
     const S* values = parameters_.values().data();
     S* best = best_values_.data();

@@ -1,0 +1,28 @@
+/// \file
+/// TrainingState: everything that a training needs to go on as if it had never stopped. Random numbers are no part of
+/// it: they are functions of seed, purpose and epoch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sheafnn/bsnn/epoch_report.hpp"
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn {
+
+/// A training after history.size() epochs. Parameters and moments have P numbers in the order of the model's
+/// ParameterSet; single precision is kept exactly.
+struct TrainingState {
+  std::uint64_t seed = 0;               ///< TrainOptions::seed
+  std::vector<EpochReport> history;     ///< of the epochs that are finished, at least one
+  std::vector<double> parameters;       ///< P, after the last of them
+  std::vector<double> first_moment;     ///< P, Adam's m; Adam has taken one step per epoch
+  std::vector<double> second_moment;    ///< P, Adam's v
+  Index best_epoch = 0;                 ///< in [0, history.size())
+  std::vector<double> best_parameters;  ///< P, after the best epoch
+  std::vector<double>
+      best_predictions;  ///< n × C, mean predictions of the best epoch; of validation and test nodes
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,297 @@
+/// \file
+/// Trainings that are stopped and go on: callbacks that stop, states, their files, and the same bits in the end.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "shared_networks.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/safetensors.hpp"
+#include "sheafnn/io/training_state.hpp"
+#include "temporary_folder.hpp"
+
+namespace test_training_resumed {
+namespace {
+
+using sheafnn::Bsnn;
+using sheafnn::Diagonal;
+using sheafnn::EpochAction;
+using sheafnn::EpochReport;
+using sheafnn::Index;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+using sheafnn::StopReason;
+using sheafnn::TrainingState;
+using sheafnn::TrainOptions;
+using sheafnn::TrainResult;
+
+const sheafnn::Dataset& karate() {
+  static const sheafnn::Dataset data = sheafnn::karate_club();
+  return data;
+}
+template <class Model>
+Model new_model() {
+  sheafnn::ModelOptions options{.features = 34, .channels = 4, .layers = 2, .classes = 2};
+  options.add_lp = true;
+  return Model(options, 1);
+}
+TrainOptions train_options() {
+  TrainOptions options;
+  options.epochs = 200;
+  options.patience = 8;
+  options.learning_rate = 0.05;
+  options.seed = 4;
+  options.threads = 1;
+  return options;
+}
+template <class Model>
+TrainResult train(Model& model, const TrainOptions& options) {
+  return sheafnn::train(model, karate(), karate().splits[1], options);
+}
+
+std::vector<double> numbers(const EpochReport& e) {
+  return {static_cast<double>(e.epoch), e.loss,         e.nll, e.kl, e.kl_weight, e.validation_loss,
+          e.validation_accuracy,        e.test_accuracy};
+}
+/// Everything but the time it took.
+std::vector<double> numbers(const TrainResult& result) {
+  std::vector<double> r = {static_cast<double>(result.best_epoch),
+                           result.validation_loss,
+                           result.validation_accuracy,
+                           result.test_accuracy,
+                           result.test_nll,
+                           result.test_ece,
+                           static_cast<double>(result.stop_reason)};
+  for (const EpochReport& e : result.history) {
+    const std::vector<double> own = numbers(e);
+    r.insert(r.end(), own.begin(), own.end());
+  }
+  return r;
+}
+template <class Model>
+std::vector<double> parameters(const Model& model) {
+  return {model.parameters().values().begin(), model.parameters().values().end()};
+}
+bool same(const TrainingState& a, const TrainingState& b) {
+  return a.seed == b.seed && a.parameters == b.parameters && a.first_moment == b.first_moment &&
+         a.second_moment == b.second_moment && a.best_epoch == b.best_epoch &&
+         a.best_parameters == b.best_parameters && a.best_predictions == b.best_predictions &&
+         std::equal(a.history.begin(), a.history.end(), b.history.begin(), b.history.end(),
+                    [](const EpochReport& x, const EpochReport& y) { return numbers(x) == numbers(y); });
+}
+
+/// The state of a training that is stopped after `epochs` epochs, and a result that was stopped.
+template <class Model>
+TrainingState stopped_after(Index epochs, TrainOptions options) {
+  TrainingState state;
+  options.on_epoch = [&](const EpochReport& report) {
+    return report.epoch + 1 == epochs ? EpochAction::stop : EpochAction::go_on;
+  };
+  options.on_checkpoint = [&](const TrainingState& now) { state = now; };
+  Model model = new_model<Model>();
+  const TrainResult result = train(model, options);
+  CHECK(static_cast<Index>(result.history.size()) == epochs);
+  CHECK(static_cast<Index>(state.history.size()) == epochs);
+  CHECK(parameters(model) == state.best_parameters);
+  return state;
+}
+
+template <class Model>
+void check_resumed() {
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::bayesian);
+  const TrainOptions options = train_options();
+  Model whole = new_model<Model>();
+  const TrainResult expected = train(whole, options);
+  const Index length = static_cast<Index>(expected.history.size());
+  CHECK(expected.best_epoch > 0);
+  CHECK(expected.stop_reason == StopReason::patience);
+  for (const Index epochs : {Index{1}, expected.best_epoch + 1, expected.best_epoch + 4, length}) {
+    CAPTURE(epochs);
+    const TrainingState state = stopped_after<Model>(epochs, options);
+    for (const int threads : {1, 2}) {
+      TrainOptions more = options;
+      more.threads = threads;
+      more.resume = &state;
+      Index calls = 0;
+      more.on_epoch = [&](const EpochReport&) { ++calls; };
+      Model model = new_model<Model>();
+      const TrainResult result = train(model, more);
+      CHECK(numbers(result) == numbers(expected));
+      CHECK(parameters(model) == parameters(whole));
+      CHECK(calls == length - epochs);
+    }
+  }
+}
+
+std::string message(const TrainingState& state, const TrainOptions& options = train_options()) {
+  TrainOptions more = options;
+  more.resume = &state;
+  Nsd<Diagonal<2>> model = new_model<Nsd<Diagonal<2>>>();
+  const std::vector<double> before = parameters(model);
+  try {
+    static_cast<void>(train(model, more));
+  } catch (const std::invalid_argument& error) {
+    CHECK(parameters(model) == before);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("a callback stops a training, and the best model so far is kept") {
+  using Model = Bsnn<Diagonal<2>>;
+  TrainOptions options = train_options();
+  Model whole = new_model<Model>();
+  const TrainResult all = train(whole, options);
+  CHECK(all.stop_reason == StopReason::patience);
+  REQUIRE(all.history.size() > 10);
+
+  for (const int threads : {1, 2}) {
+    options.threads = threads;
+    std::vector<std::vector<double>> seen;
+    Model model = new_model<Model>();
+    options.on_epoch = [&](const EpochReport& report) {
+      seen.push_back(parameters(model));
+      return report.epoch == 9 ? EpochAction::stop : EpochAction::go_on;
+    };
+    const TrainResult result = train(model, options);
+    CHECK(result.stop_reason == StopReason::callback);
+    REQUIRE(result.history.size() == 10);
+    Index best = 0;
+    for (std::size_t t = 0; t < 10; ++t) {
+      CHECK(numbers(result.history[t]) == numbers(all.history[t]));
+      if (result.history[t].validation_loss < result.history[static_cast<std::size_t>(best)].validation_loss) {
+        best = static_cast<Index>(t);
+      }
+    }
+    CHECK(result.best_epoch == best);
+    CHECK(parameters(model) == seen[static_cast<std::size_t>(best)]);
+  }
+  // A callback that asks for a stop where the training ends anyway stops nothing.
+  options.epochs = 10;
+  options.on_epoch = [](const EpochReport& report) {
+    return report.epoch == 9 ? EpochAction::stop : EpochAction::go_on;
+  };
+  Model model = new_model<Model>();
+  CHECK(train(model, options).stop_reason == StopReason::epochs);
+}
+
+TEST_CASE("a training that goes on ends with the same bits") {
+  check_resumed<Bsnn<Diagonal<2>>>();
+  check_resumed<Bsnn<SpecialOrthogonal<2>>>();
+  check_resumed<Nsd<Diagonal<2>>>();
+}
+
+TEST_CASE("checkpoints come every few epochs and in the end") {
+  using Model = Nsd<Diagonal<2>>;
+  TrainOptions options = train_options();
+  options.patience = 1000;
+  options.epochs = 11;
+  options.checkpoint_every = 4;
+  std::vector<std::size_t> lengths;
+  options.on_checkpoint = [&](const TrainingState& state) { lengths.push_back(state.history.size()); };
+  Model model = new_model<Model>();
+  static_cast<void>(train(model, options));
+  CHECK(lengths == std::vector<std::size_t>{4, 8, 11});
+  // One that cannot be written ends the training, and the model is as it was.
+  options.on_checkpoint = [](const TrainingState&) { throw std::runtime_error("no room"); };
+  Model other = new_model<Model>();
+  CHECK_THROWS_WITH_AS(static_cast<void>(train(other, options)), "no room", std::runtime_error);
+  CHECK(parameters(other) == parameters(new_model<Model>()));
+  // More epochs than before.
+  const TrainingState state = stopped_after<Model>(11, options);
+  TrainOptions more = options;
+  more.on_checkpoint = nullptr;
+  more.epochs = 20;
+  more.resume = &state;
+  Model longer = new_model<Model>(), whole = new_model<Model>();
+  const TrainResult result = train(longer, more);
+  more.resume = nullptr;
+  CHECK(numbers(result) == numbers(train(whole, more)));
+  CHECK(parameters(longer) == parameters(whole));
+}
+
+TEST_CASE("states that do not fit") {
+  const TrainingState state = stopped_after<Nsd<Diagonal<2>>>(5, train_options());
+  const std::string size = std::to_string(state.parameters.size());
+  const auto changed = [&](const std::function<void(TrainingState&)>& change) {
+    TrainingState other = state;
+    change(other);
+    return message(other);
+  };
+  CHECK(message(TrainingState{}) == "resume.history: 0 is not allowed; at least one epoch is needed");
+  CHECK(changed([](TrainingState& s) { s.best_epoch = 5; }) ==
+        "resume.best_epoch: 5 is not allowed; must be between 0 and 4");
+  CHECK(changed([](TrainingState& s) { s.seed = 9; }) == "resume.seed: 9 is not allowed; the options have 4");
+  CHECK(changed([](TrainingState& s) { s.parameters.resize(3); }) ==
+        "resume.parameters: 3 is not allowed; expected " + size + " numbers");
+  CHECK(changed([](TrainingState& s) { s.first_moment.clear(); }) ==
+        "resume.first_moment: 0 is not allowed; expected " + size + " numbers");
+  CHECK(changed([](TrainingState& s) { s.second_moment.clear(); }) ==
+        "resume.second_moment: 0 is not allowed; expected " + size + " numbers");
+  CHECK(changed([](TrainingState& s) { s.best_parameters.clear(); }) ==
+        "resume.best_parameters: 0 is not allowed; expected " + size + " numbers");
+  CHECK(changed([](TrainingState& s) { s.best_predictions.pop_back(); }) ==
+        "resume.best_predictions: 67 is not allowed; expected 68 numbers");
+  CHECK(changed([](TrainingState& s) { s.history[3].epoch = 7; }) ==
+        "resume.history[3].epoch: 7 is not allowed; must be 3");
+  TrainOptions never = train_options();
+  never.checkpoint_every = 0;
+  CHECK_THROWS_WITH_AS(sheafnn::validate(never),
+                       "checkpoint_every: 0 is not allowed; must be between 1 and 1000000000",
+                       std::invalid_argument);
+}
+
+TEST_CASE("the file of a state") {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "run.safetensors";
+  const TrainingState state = stopped_after<Bsnn<Diagonal<2>>>(7, train_options());
+  sheafnn::io::write_training_state(path, state, {{"dataset", "karate"}});
+  const sheafnn::io::TrainingFile file = sheafnn::io::read_training_state(path);
+  CHECK(same(file.state, state));
+  CHECK(file.metadata.at("dataset") == "karate");
+  CHECK_THROWS_WITH_AS(sheafnn::io::write_training_state(path, state, {{"seed", "1"}}),
+                       "metadata key: seed is not allowed; is one of the format's own", std::invalid_argument);
+  CHECK(same(sheafnn::io::read_training_state(path).state, state));
+
+  // Everything that is missing or wrong is named.
+  const sheafnn::io::TensorFile good = sheafnn::io::read_safetensors(path);
+  const auto refused = [&](const std::string& text, const std::function<void(sheafnn::io::TensorFile&)>& change) {
+    sheafnn::io::TensorFile bad = good;
+    change(bad);
+    const auto other = folder / "bad.safetensors";
+    sheafnn::io::write_safetensors(other, bad);
+    CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::io::read_training_state(other)),
+                         (other.string() + ": " + text).c_str(), std::runtime_error);
+  };
+  refused("is not the checkpoint of a training", [](auto& f) { f.metadata.erase("format"); });
+  refused("metadata key 'best_epoch' is missing", [](auto& f) { f.metadata.erase("best_epoch"); });
+  refused("metadata: seed is 'x'; it must be a whole number", [](auto& f) { f.metadata["seed"] = "x"; });
+  for (std::size_t i = 0; i < good.tensors.size(); ++i) {
+    const std::string name = good.tensors[i].name;
+    refused("tensor '" + name + "' is missing",
+            [&](auto& f) { f.tensors.erase(f.tensors.begin() + static_cast<std::ptrdiff_t>(i)); });
+    refused("tensor '" + name + "' has a wrong shape", [&](auto& f) { f.tensors[i].shape.push_back(1); });
+    if (name == "history") continue;
+    refused("tensor '" + name + "' holds a number that is not finite", [&](auto& f) {
+      std::vector<double> values = f.tensors[i].template values<double>();
+      values.back() = std::numeric_limits<double>::quiet_NaN();
+      f.tensors[i] = sheafnn::io::make_tensor<double>(name, f.tensors[i].shape, values);
+    });
+  }
+}
+
+}  // namespace test_training_resumed
