@@ -1,11 +1,10 @@
 /// \file
 /// Predicts the class of every node of a graph with a trained model, with the uncertainty of each prediction. The
-/// graph need not be the one the model was trained on. --sheaf writes the learned sheaf beside.
+/// graph need not be the one the model was trained on. --sheaf writes what was learned for other programs.
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <numeric>
-#include <sheafnn/bsnn/learned_sheaf.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/datasets.hpp>
@@ -62,8 +61,7 @@ void run(const Settings& s) {
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   // On the CPU whatever the device: rounding apart, it is the same.
   if (!s.sheaf.empty()) {
-    entry.write_sheaf(s.model, checkpoint, bayesian, data, {.layer = s.sheaf_layer, .threads = s.options.threads},
-                      s.sheaf);
+    entry.write_learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer, s.sheaf);
   }
   if (!s.output.empty()) {
     const std::string text = csv(p);
@@ -101,7 +99,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write one line per node to this CSV file");
-  app.add_option("--sheaf", s.sheaf, "write the learned sheaf to this .npz file: the mean, of Bayesian models");
+  app.add_option(
+      "--sheaf", s.sheaf,
+      "write the learned sheaf (the mean, of Bayesian models), features and predictions to this .npz file");
   app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(s); });
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/datasets.hpp>
@@ -41,7 +42,7 @@ struct Settings {
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
-  std::string report, save;
+  std::string report, save, sheaf;
   bool history = false;
 };
 
@@ -148,6 +149,8 @@ void add_options(CLI::App& app, Settings& s) {
       "--save", s.save,
       "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT; with "
       "several seeds NAME-SPLIT-SEED)");
+  run->add_option("--sheaf", s.sheaf,
+                  "write its sheaf, features and predictions to this .npz file, named as those of --save");
 }
 
 /// "0-9", "0,3,7", "2" or empty (`all`): different numbers below `limit`.
@@ -255,6 +258,9 @@ struct Run {
   std::uint64_t seed;
 };
 
+/// Are the trained models needed?
+bool keeps_models(const Settings& s) { return !s.save.empty() || !s.sheaf.empty(); }
+
 /// A finished training.
 struct Training {
   sheafnn::TrainResult result;
@@ -276,7 +282,7 @@ void train_on_device(const Settings& s, int device, const sheafnn::Dataset& data
   };
   std::vector<programs::DeviceOutcome> outcomes =
       programs::find_device_model(s.maps, s.stalk_dimension)
-          .train({data, jobs, s.options, options, s.model == "bsnn", !s.save.empty(), device});
+          .train({data, jobs, s.options, options, s.model == "bsnn", keeps_models(s), device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);
@@ -292,7 +298,7 @@ void train_runs(const Settings& s, const programs::ModelEntry& entry, const shea
     Training r;
     options.seed = runs[i].seed;
     r.outcome = entry.train({data, data.splits[runs[i].split], s.options, options, s.model == "bsnn", options.seed,
-                             !s.save.empty()},
+                             keeps_models(s)},
                             r.result);
     return r;
   };
@@ -342,6 +348,7 @@ void run(Settings& s) {
   sheafnn::validate(s.train);
   programs::require_folder_of("--report", s.report);
   programs::require_folder_of("--save", s.save);
+  programs::require_folder_of("--sheaf", s.sheaf);
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
@@ -378,15 +385,23 @@ void run(Settings& s) {
   ordered_json per_split = ordered_json::array();
   Index parameters = 0;
   sheafnn::ModelOptions resolved;
+  const auto file_of = [&](std::filesystem::path file, std::size_t i) {
+    std::string name = file.stem().string();
+    if (runs.size() > 1) name += "-" + std::to_string(runs[i].split);
+    if (seeds.size() > 1) name += "-" + std::to_string(runs[i].seed);
+    return file.replace_filename(name + file.extension().string());
+  };
   const auto use = [&](std::size_t i, const Training& training) {
     const auto& [result, outcome] = training;
-    if (!s.save.empty()) {
-      std::filesystem::path file = s.save;
-      std::string name = file.stem().string();
-      if (runs.size() > 1) name += "-" + std::to_string(runs[i].split);
-      if (seeds.size() > 1) name += "-" + std::to_string(runs[i].seed);
-      file.replace_filename(name + file.extension().string());
-      sheafnn::io::write_safetensors(file, outcome.checkpoint);
+    if (!s.save.empty()) sheafnn::io::write_safetensors(file_of(s.save, i), outcome.checkpoint);
+    if (!s.sheaf.empty()) {
+      // The noise of the best epoch, as in the table.
+      entry.write_learned(s.sheaf, outcome.checkpoint, s.model == "bsnn", data,
+                          {.samples = s.train.samples,
+                           .seed = runs[i].seed,
+                           .epoch = static_cast<std::uint32_t>(result.best_epoch),
+                           .threads = s.train.threads},
+                          0, file_of(s.sheaf, i));
     }
     std::printf("%5zu  ", runs[i].split);
     if (show_seeds) std::printf("%6llu  ", static_cast<unsigned long long>(runs[i].seed));

@@ -49,9 +49,12 @@ for threads in 0 1 3; do
 done
 # Seeds: a training is that of its own --seed.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20)
-"${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --report seeds.json > seeds.txt || fail "train --seeds"
+"${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --sheaf seeds.npz --report seeds.json > seeds.txt \
+  || fail "train --seeds"
 "${train[@]}" --splits 1 --seed 5 --save seed.safetensors > /dev/null || fail "train --seed"
+"${train[@]}" --splits 1 --seed 5 --sheaf seed.npz --threads 2 > /dev/null || fail "train --sheaf"
 cmp seed.safetensors seeds-1-5.safetensors || fail "a training with --seeds is not that with --seed"
+cmp seed.npz seeds-1-5.npz || fail "train --sheaf depends on what else is trained, or on --save or threads"
 [ "$(grep -c '"seed": [25]' seeds.json)" -eq 4 ] || fail "the report does not tell the seeds"
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
@@ -80,14 +83,15 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
 "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --model nsd \
   --save nsd.safetensors > /dev/null
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
-"$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 --samples 1 > /dev/null
-cmp bsnn.npz again.npz || fail "the learned sheaf depends on threads or samples"
+"$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
+cmp bsnn.npz again.npz || fail "what was learned depends on threads"
 for layer in 0 1; do
   "$bin/predict" --model nsd.safetensors --dataset karate --sheaf nsd$layer.npz --sheaf-layer $layer > /dev/null \
     || fail "predict --sheaf-layer $layer"
 done
 ! cmp -s nsd0.npz nsd1.npz || fail "the layers of a deterministic model have the same sheaf"
-for key in family stalk_dimension node_count edges arcs maps edge_weights kappa; do
+for key in family stalk_dimension node_count edges arcs maps edge_weights kappa model normalisation layer_embeddings \
+           embeddings probabilities entropy mutual_information labels; do
   grep -qa "$key\.npy" bsnn.npz || fail "the sheaf file lacks '$key'"
 done
 ! grep -qa 'kappa\.npy' nsd0.npz || fail "a deterministic model has a spread"
@@ -100,6 +104,8 @@ for file in "bsnn.npz", "nsd1.npz":
     assert s["edges"].shape == (78, 2) and s["arcs"].shape == (156, 2) and s["maps"].shape == (156, 3, 3)
     assert abs(s["maps"] @ s["maps"].transpose(0, 2, 1) - numpy.eye(3)).max() < 1e-14
     assert s["edge_weights"].shape == (78,) and (0 < s["edge_weights"]).all() and (s["edge_weights"] < 1).all()
+    assert s["layer_embeddings"].shape == (3, 34, 12) and (s["layer_embeddings"][2] == s["embeddings"]).all()
+    assert s["labels"].shape == (34,) and abs(s["probabilities"].sum(1) - 1).max() < 1e-5
 kappa = numpy.load("bsnn.npz")["kappa"]
 assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
 PYTHON
@@ -154,6 +160,7 @@ refuse 'epoch [0-9]+: .* is ' "${diverging[@]}" --parallel splits --threads 3
 cmp row.txt error.txt || fail "side by side, another error is reported"
 refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse 'nowhere/out\.json' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
+refuse 'nowhere/out\.npz' "$bin/train" --epochs 1 --splits 0 --sheaf nowhere/out.npz
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
 refuse 'nowhere/out\.npz' "$bin/predict" --model bsnn.safetensors --sheaf nowhere/out.npz --output out.csv
 refuse 'sheaf-layer: 2' "$bin/predict" --model nsd.safetensors --sheaf out.npz --sheaf-layer 2 --output out.csv

@@ -1,6 +1,6 @@
 /// \file
-/// Reading out the learned sheaf: its Laplacian against what networks multiply with, predictions rebuilt from drawn
-/// sheaves, one arc by hand from the parameters, refused input.
+/// Reading out what was learned: the sheaf's Laplacian against what networks multiply with, predictions rebuilt from
+/// drawn sheaves, one arc by hand from the parameters, features layer by layer, files, refused input.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,11 +12,15 @@
 #include <vector>
 
 #include "shared_networks.hpp"
+#include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/io/learned_file.hpp"
+#include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
+#include "temporary_folder.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
@@ -247,6 +251,89 @@ struct Silent {
   static constexpr int parameter_size = 5;
 };
 
+/// A parameter as a matrix with this many rows; vectors as a column.
+template <class Model>
+Eigen::MatrixXd matrix_of(const Model& model, const std::string& name, Index rows) {
+  const auto values = model.parameters().get(model.parameters().find(name), model.parameters().values());
+  Eigen::MatrixXd r(rows, static_cast<Index>(values.size()) / rows);
+  for (Index i = 0; i < r.size(); ++i) {
+    r(i / r.cols(), i % r.cols()) = static_cast<double>(values[static_cast<std::size_t>(i)]);
+  }
+  return r;
+}
+
+/// Each layer's features from those before it, X_{l+1} = (1 + tanh ε) ∘ X_l − Δ X_l without mixing and activation, and
+/// the network's outputs from the last ones.
+template <class Model>
+void check_features() {
+  CAPTURE(Model::kind);
+  constexpr int D = Model::stalk_dimension;
+  const tiny::Task task;
+  sheafnn::ModelOptions plain = tiny::options();
+  plain.activation = plain.left_weights = plain.right_weights = false;
+  const Model model = tiny_model<Model>(plain);
+  const Index n = task.nodes, h = model.hidden_width(), channels = model.options().channels;
+  const sheafnn::LayerFeaturesOptions third{.first_sample = 2, .seed = 3, .epoch = 4};
+  const auto x = sheafnn::layer_features(model, task.graph, task.sparse, third);
+  REQUIRE(x.layers == 2);
+  REQUIRE(x.coordinates * x.channels == h);
+  REQUIRE(x.values.size() == static_cast<std::size_t>(3 * n * h));
+
+  Eigen::MatrixXd inputs(n, task.features);
+  for (Index i = 0; i < inputs.size(); ++i) {
+    inputs(i / inputs.cols(), i % inputs.cols()) = task.dense[static_cast<std::size_t>(i)];
+  }
+  for (Index u = 0; u < n; ++u) inputs.row(u) /= std::max(inputs.row(u).cwiseAbs().sum(), 1e-300);
+  const Eigen::MatrixXd embedding = (inputs * matrix_of(model, "lin1.weight", h).transpose()).rowwise() +
+                                    matrix_of(model, "lin1.bias", h).col(0).transpose();
+  const double bound = 256 * static_cast<double>(h) * epsilon<Model>;
+  CHECK((embedding - x.after(0).eigen()).cwiseAbs().maxCoeff() <= bound);
+  for (Index l = 0; l < 2; ++l) {
+    const auto sheaf = sheafnn::draw_sheaf(model, task.graph, task.sparse,
+                                           {.sample = 2, .layer = l, .seed = third.seed, .epoch = third.epoch});
+    Cochain<double> y(n * D, channels);
+    std::copy_n(x.after(l).data(), y.size(), y.data());
+    const Cochain<double> diffused = SheafLaplacian(sheaf, model.options().normalisation).apply(y);
+    const Eigen::MatrixXd rate = matrix_of(model, "eps." + std::to_string(l), D);
+    double worst = 0;
+    for (Index i = 0; i < y.size(); ++i) {
+      const double expected = (1 + std::tanh(rate(i % h / channels, 0))) * y.data()[i] - diffused.data()[i];
+      worst = test::worse(worst, std::abs(expected - x.after(l + 1).data()[i]));
+    }
+    CHECK(worst <= bound);
+  }
+
+  const Index classes = model.options().classes;
+  const Eigen::MatrixXd outputs =
+      (x.after(2).eigen() * matrix_of(model, "lin2.weight", classes).transpose()).rowwise() +
+      matrix_of(model, "lin2.bias", classes).col(0).transpose();
+  Network<Model> network(model, task.graph, task.sparse);
+  network.begin({.seed = third.seed, .epoch = third.epoch});
+  auto expected = network.draw(third.first_sample);
+  sheafnn::log_softmax_rows(network.execution(), n, classes, expected.data(), expected.stride());
+  for (Index u = 0; u < n; ++u) {
+    const double total = std::log(outputs.row(u).array().exp().sum());
+    for (Index c = 0; c < classes; ++c) {
+      CHECK(std::abs(outputs(u, c) - total - static_cast<double>(expected(u, c))) <= bound);
+    }
+  }
+
+  // Several samples are averaged, with any number of threads.
+  const auto draw = [&](Index first, Index samples, int threads) {
+    return sheafnn::layer_features(
+        model, task.graph, task.sparse,
+        {.first_sample = first, .samples = samples, .seed = 3, .epoch = 4, .threads = threads});
+  };
+  const auto mean = draw(1, 2, 1), one = draw(1, 1, 1);
+  double worst = 0;
+  for (std::size_t i = 0; i < mean.values.size(); ++i) {
+    worst = test::worse(worst, std::abs(mean.values[i] - (one.values[i] + x.values[i]) / 2));
+  }
+  CHECK(worst <= bound);
+  CHECK((one.values != x.values) == sheafnn::has_sheaf_posterior<Model>);
+  CHECK(mean.values == draw(1, 2, 2).values);
+}
+
 template <class Body>
 void check_refused(const Body& body, const std::string& what) {
   try {
@@ -407,6 +494,53 @@ TEST_CASE("rotations in single precision become rotations in double") {
   CHECK(defect <= 16 * std::numeric_limits<double>::epsilon());
 }
 
+TEST_CASE("features between layers") {
+  check_features<Nsd<SpecialOrthogonal<2>, double>>();
+  check_features<Bsnn<Diagonal<2>, double>>();
+}
+
+TEST_CASE("what was learned, in a file") {
+  const tiny::Task task;
+  const auto model = tiny_model<Bsnn<Diagonal<2>, double>>();
+  const sheafnn::PredictOptions three{.samples = 3, .seed = 8, .epoch = 2};
+  std::vector<std::int32_t> labels = task.labels;
+  labels[2] = -1;
+  const sheafnn::Dataset data{"tiny", task.graph, task.sparse, labels, task.classes, {}};
+  const test::TemporaryFolder folder;
+  sheafnn::io::write_learned(folder / "learned.npz", model, data, three);
+  const sheafnn::io::NpzArchive file(folder / "learned.npz");
+  CHECK(file.names() == std::vector<std::string>{"family", "stalk_dimension", "node_count", "edges", "arcs",
+                                                 "maps", "edge_weights", "sigma", "model", "normalisation",
+                                                 "layer_embeddings", "embeddings", "probabilities", "entropy",
+                                                 "mutual_information", "labels"});
+  CHECK(file.text("model") == "bsnn");
+  CHECK(file.text("normalisation") == "augmented");
+  const auto prediction = sheafnn::predict(model, data, three);
+  const auto x = sheafnn::layer_features(model, data, {.samples = 3, .seed = 8, .epoch = 2});
+  using Shape = std::vector<Index>;
+  CHECK(file.array("probabilities").shape() == Shape{7, 3});
+  CHECK(file.array("probabilities").values<double>() == prediction.probabilities);
+  CHECK(file.array("entropy").values<double>() == prediction.entropy);
+  CHECK(file.array("mutual_information").values<double>() == prediction.mutual_information);
+  CHECK(file.array("labels").values<double>() == Doubles(labels.begin(), labels.end()));
+  const std::vector<float> features(x.values.begin(), x.values.end());
+  CHECK(file.array("layer_embeddings").shape() == Shape{3, 7, 4});
+  CHECK(file.array("layer_embeddings").values<float>() == features);
+  CHECK(file.array("embeddings").shape() == Shape{7, 4});
+  CHECK(file.array("embeddings").values<float>() == std::vector<float>(features.end() - 28, features.end()));
+  CHECK(file.array("sigma").values<double>() == sheafnn::posterior_parameters(model, data).find("sigma").values);
+
+  const auto nsd = tiny_model<Nsd<SpecialOrthogonal<2>, double>>();
+  const sheafnn::Dataset unlabelled{"tiny", task.graph, task.sparse, {}, 0, {}};
+  sheafnn::io::write_learned(folder / "nsd.npz", nsd, unlabelled, {}, 1);
+  const sheafnn::io::NpzArchive second(folder / "nsd.npz");
+  CHECK(second.text("model") == "nsd");
+  CHECK_FALSE(second.contains("labels"));
+  CHECK_FALSE(second.contains("kappa"));
+  const auto sheaf = sheafnn::learned_sheaf(nsd, unlabelled, {.layer = 1});
+  CHECK(second.array("maps").values<double>()[1] == sheaf.map(0)(0, 1));
+}
+
 TEST_CASE("sheaves that cannot be read out") {
   const tiny::Task task;
   auto model = tiny_model<Bsnn<SpecialOrthogonal<3>>>();
@@ -426,6 +560,15 @@ TEST_CASE("sheaves that cannot be read out") {
                 "features.rows: 7");
   check_refused([&] { return sheafnn::posterior_parameters(model, sheafnn::Graph(6, {}), task.sparse).map_size; },
                 "features.rows: 7");
+  const auto plane = tiny_model<Nsd<SpecialOrthogonal<2>, double>>();
+  const auto features = [&](const sheafnn::LayerFeaturesOptions& options) {
+    return sheafnn::layer_features(plane, task.graph, task.sparse, options);
+  };
+  check_refused([&] { return features({.samples = 0}); }, "samples: 0");
+  check_refused([&] { return features({.first_sample = 32767, .samples = 2}); }, "samples: 2 is not allowed");
+  check_refused([&] { return features({.first_sample = -1}); }, "first_sample: -1");
+  check_refused([&] { return features({.threads = -1}); }, "threads: -1");
+  check_refused([&] { return features({}).after(3); }, "layer_count: 3 is not allowed; must be between 0 and 2");
   auto nsd = tiny_model<Nsd<GeneralLinear<2>>>();
   check_refused([&] { return sheafnn::learned_sheaf(nsd, task.graph, task.sparse, {.layer = 2}); }, "layer: 2");
   const auto poison = [](auto& parameters) {

@@ -3,6 +3,7 @@
 /// behind on errors.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -161,6 +162,33 @@ TEST_CASE("arrays that cannot be written") {
   const test::TemporaryFolder folder;
   writer.write(folder / "one.npz");
   CHECK(io::NpzArchive(folder / "one.npz").names() == std::vector<std::string>{"taken"});
+}
+
+TEST_CASE("texts are read back, and nothing else as a text") {
+  const test::TemporaryFolder folder;
+  io::NpzWriter writer;
+  const Doubles two = {1, 2};
+  writer.add("family", "special-orthogonal");
+  writer.add<double>("numbers", {2}, two);
+  writer.write(folder / "text.npz");
+  const io::NpzArchive file(folder / "text.npz");
+  CHECK(file.text("family") == "special-orthogonal");
+  using Error = std::runtime_error;
+  check_error<Error>([&] { (void)file.text("numbers"); }, "numbers: has element type '<f8' and 1 extents");
+  check_error<Error>([&] { (void)file.text("nothing"); }, "key 'nothing' is missing");
+  io::Bytes content = io::to_npy("ab");
+  CHECK(io::npy_text("x", content) == "ab");
+  content[content.size() - 3] = 1;  // the second character becomes 256 + 'b'
+  check_error<Error>([&] { (void)io::npy_text("x", content); }, "x: holds character 354");
+  content.pop_back();
+  check_error<Error>([&] { (void)io::npy_text("x", content); }, "does not fit its 7 bytes");
+  // As NumPy writes on big-endian machines.
+  content = io::to_npy("ab");
+  std::replace(content.begin(), content.begin() + 64, static_cast<unsigned char>('<'),
+               static_cast<unsigned char>('>'));
+  std::reverse(content.end() - 8, content.end() - 4);
+  std::reverse(content.end() - 4, content.end());
+  CHECK(io::npy_text("x", content) == "ab");
 }
 
 TEST_CASE("errors leave files as they were") {

@@ -17,7 +17,6 @@ struct TrainOptions;
 struct TrainResult;
 struct PredictOptions;
 struct Prediction;
-struct LearnedSheafOptions;
 }  // namespace sheafnn
 
 namespace programs {
@@ -51,10 +50,10 @@ struct ModelEntry {
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data,
                                  const sheafnn::PredictOptions& options);
-  /// Writes the sheaf that the model of a checkpoint has learned, and its posterior's spread, to `file`.
-  void (*write_sheaf)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint, bool bayesian,
-                      const sheafnn::Dataset& data, const sheafnn::LearnedSheafOptions& options,
-                      const std::filesystem::path& file);
+  /// Writes what the model of a checkpoint has learned and predicts to `file` (io::write_learned).
+  void (*write_learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
+                        bool bayesian, const sheafnn::Dataset& data, const sheafnn::PredictOptions& options,
+                        sheafnn::Index layer, const std::filesystem::path& file);
 };
 
 /// \throws std::invalid_argument  no such family or dimension

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sheafnn/bsnn/elbo.hpp"
+#include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"

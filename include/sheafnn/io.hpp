@@ -1,11 +1,12 @@
 /// \file
-/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, sheaves as .npz files,
-/// trainings under way.
+/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, models, trainings under
+/// way, what models have learned as .npz files.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
+#include "sheafnn/io/learned_file.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"

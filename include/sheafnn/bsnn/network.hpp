@@ -14,6 +14,8 @@
 /// the objective in elbo.hpp.
 #pragma once
 
+#include <cassert>
+
 #include "sheafnn/bsnn/network_steps.hpp"
 
 namespace sheafnn {
@@ -42,6 +44,13 @@ class Network {
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw, as what followed has left them: a loss may work in place.
   [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.output.output(); }
+  /// Features after this many diffusion layers, of the last draw and valid until the next pass: H after none, and after
+  /// all, at nodes() only, what the output layer reads. \param layer_count  0 … layers of the model
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
+    assert(0 <= layer_count && layer_count <= steps_.layer_count());
+    if (layer_count == 0) return steps_.start_features();
+    return steps_.layers[static_cast<std::size_t>(layer_count - 1)].output();
+  }
   /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.

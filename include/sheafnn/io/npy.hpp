@@ -200,4 +200,29 @@ class NpyArray {
   detail::NpyHeader header_;
 };
 
+/// The text of a .npy file that holds a single one (dtype U, no extents), as to_npy(text) and NumPy write it.
+///
+/// \param where  what messages call the array
+/// \throws std::runtime_error  numbers, several texts, characters outside of ASCII, or a wrong length
+[[nodiscard]] inline std::string npy_text(const std::string& where, const Bytes& content) {
+  const detail::NpyHeader header = detail::read_npy_header(where, content);
+  const std::string& dtype = header.dtype;
+  const std::size_t bytes = content.size() - header.data_begin;
+  if (dtype.size() < 3 || dtype[1] != 'U' || !header.shape.empty()) {
+    detail::fail(where, "has element type '", detail::printable(dtype), "' and ", header.shape.size(),
+                 " extents; expected a single text");
+  }
+  if (dtype.substr(2) != std::to_string(bytes / 4) || bytes % 4 != 0) {
+    detail::fail(where, "its type '", detail::printable(dtype), "' does not fit its ", bytes, " bytes of data");
+  }
+  std::string r;
+  for (std::size_t at = header.data_begin; at < content.size(); at += 4) {
+    std::uint32_t c = 0;
+    for (std::size_t k = 0; k < 4; ++k) c |= std::uint32_t{content[at + (dtype[0] == '>' ? 3 - k : k)]} << (8 * k);
+    if (c > 127) detail::fail(where, "holds character ", c, "; only ASCII is supported");
+    if (c != 0) r += static_cast<char>(c);  // NumPy pads with zeros
+  }
+  return r;
+}
+
 }  // namespace sheafnn::io

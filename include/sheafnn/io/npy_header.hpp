@@ -143,10 +143,10 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
   header.item_size = static_cast<std::size_t>(rest[1] - '0');
 }
 
-/// Reads the header of a whole .npy file.
+/// Reads the header of a .npy file as it stands: shape, order, and an element type of any kind.
 ///
-/// \throws std::runtime_error  see NpyArray
-[[nodiscard]] inline NpyHeader parse_npy_header(std::string_view where, const Bytes& content) {
+/// \throws std::runtime_error  no header, or a damaged one
+[[nodiscard]] inline NpyHeader read_npy_header(std::string_view where, const Bytes& content) {
   constexpr unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   if (content.size() < 10 || !std::equal(std::begin(magic), std::end(magic), content.begin())) {
     fail(where, "is not a .npy array; its magic number is missing");
@@ -161,8 +161,16 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
   if (length > content.size() - begin) fail(where, "its .npy header is truncated");
   const std::string_view text(reinterpret_cast<const char*>(content.data()) + begin, length);
   NpyHeader header = NpyHeaderParser(where, text).parse();
-  parse_npy_dtype(where, header);
   header.data_begin = begin + length;
+  return header;
+}
+
+/// Reads the header of a whole .npy file of numbers.
+///
+/// \throws std::runtime_error  see NpyArray
+[[nodiscard]] inline NpyHeader parse_npy_header(std::string_view where, const Bytes& content) {
+  NpyHeader header = read_npy_header(where, content);
+  parse_npy_dtype(where, header);
 
   // The product of the extents is bounded even where an extent is 0, so that users can multiply without care.
   if (header.shape.size() > 64) fail(where, "has ", header.shape.size(), " dimensions; at most 64 are supported");

@@ -37,14 +37,26 @@ class NpzArchive {
   ///
   /// \throws std::runtime_error  no such key, a corrupt entry, or an element type that is not numeric
   [[nodiscard]] NpyArray array(std::string_view key) const {
-    const ZipEntry* entry = find(key);
-    if (entry == nullptr) detail::fail(file(), "key '", key, "' is missing; the file has ", list_names());
-    return NpyArray(sheafnn::detail::concat(file(), ": ", detail::printable(key)), zip_.read(*entry));
+    const ZipEntry& entry = entry_of(key);
+    return NpyArray(where(key), zip_.read(entry));
+  }
+  /// The single text of that key. \throws std::runtime_error  no such key, a corrupt entry, or something else there
+  [[nodiscard]] std::string text(std::string_view key) const {
+    const ZipEntry& entry = entry_of(key);
+    return npy_text(where(key), zip_.read(entry));
   }
 
  private:
   static constexpr std::string_view suffix = ".npy";
 
+  [[nodiscard]] std::string where(std::string_view key) const {
+    return sheafnn::detail::concat(file(), ": ", detail::printable(key));
+  }
+  [[nodiscard]] const ZipEntry& entry_of(std::string_view key) const {
+    const ZipEntry* entry = find(key);
+    if (entry == nullptr) detail::fail(file(), "key '", key, "' is missing; the file has ", list_names());
+    return *entry;
+  }
   [[nodiscard]] const ZipEntry* find(std::string_view key) const noexcept {
     for (const ZipEntry& entry : zip_.entries()) {
       if (entry.name.size() == key.size() + suffix.size() && entry.name.starts_with(key) &&

@@ -29,17 +29,15 @@
 
 namespace sheafnn::io {
 
-/// Writes a sheaf: to a temporary file first, which then takes the place of `path`.
+/// Adds the arrays of a sheaf to a file.
 ///
 /// \param columns  further matrices with a row per arc, e.g. PosteriorParameters::spread
 /// \throws std::invalid_argument  a matrix of another length or a name that is taken, or more than 4 GiB in all
-/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 template <RestrictionMapFamily Family, class Scalar>
-void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& sheaf,
-                 std::span<const NamedMatrix> columns = {}) {
+void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
+               std::span<const NamedMatrix> columns = {}) {
   const Graph& graph = sheaf.graph();
   const Index n = graph.node_count(), m = graph.edge_count(), arc_count = graph.arc_count();
-  NpzWriter writer;
   writer.add("family", Family::name);
   const std::int64_t numbers[] = {Family::stalk_dimension, n};
   writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers, 1));
@@ -76,6 +74,17 @@ void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, 
       writer.add<double>(matrix.name, {arc_count, matrix.columns}, matrix.values);
     }
   }
+}
+
+/// Writes a sheaf: to a temporary file first, which then takes the place of `path`.
+///
+/// \throws std::invalid_argument  as add_sheaf()
+/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
+template <RestrictionMapFamily Family, class Scalar>
+void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& sheaf,
+                 std::span<const NamedMatrix> columns = {}) {
+  NpzWriter writer;
+  add_sheaf(writer, sheaf, columns);
   writer.write(path);
 }
 

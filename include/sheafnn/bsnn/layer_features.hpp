@@ -1,0 +1,87 @@
+/// \file
+/// Features of the nodes between the layers of a trained network, for pictures, probes and nearest neighbours.
+///
+///     const auto x = sheafnn::layer_features(model, data);
+///     x.after(0);             // H, the encoder's output: n × d'f
+///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W₂ + b₂
+///
+/// after(l) is X_{l+1} of math: "The model". In Bayesian models all but H depend on the sheaves that are drawn; the
+/// mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. The output layer is affine, so that it
+/// maps the mean of X_{L+1} to the mean of the raw outputs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn {
+
+/// Which samples layer_features() averages. With the same seed and epoch, predict() draws the same ones.
+struct LayerFeaturesOptions {
+  Index first_sample = 0;   ///< 0 … 32767
+  Index samples = 1;        ///< number of samples, at most 32768 − first_sample; deterministic models draw one
+  std::uint64_t seed = 0;   ///< of the samples
+  std::uint32_t epoch = 0;  ///< addresses the noise, as in PredictOptions
+  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
+};
+
+/// Features of n nodes after 0 … L diffusion layers: d' stalk coordinates with f channels each, channels innermost.
+struct LayerFeatures {
+  Index layers = 0, nodes = 0, coordinates = 0, channels = 0;  ///< L, n, d', f
+  std::vector<double> values;                                  ///< (L + 1) × n × d' × f
+
+  /// X_{layers+1}, a row of d' · f numbers per node. \throws std::invalid_argument  not between 0 and L
+  [[nodiscard]] MatrixView<const double> after(Index layer_count) const {
+    require(layer_count >= 0 && layer_count <= layers, "layer_count", layer_count,
+            detail::concat("must be between 0 and ", layers));
+    const Index row = coordinates * channels;
+    return {values.data() + layer_count * nodes * row, nodes, row};
+  }
+};
+
+/// The features of every node, without dropout; converted to double.
+///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \throws std::invalid_argument  an option out of range, or features that do not fit
+template <class Model>
+[[nodiscard]] LayerFeatures layer_features(const Model& model, const Graph& graph, const NodeFeatures& features,
+                                           const LayerFeaturesOptions& options = {}) {
+  require(options.first_sample >= 0 && options.first_sample < 32768, "first_sample", options.first_sample,
+          "must be between 0 and 32767");
+  require(options.samples >= 1 && options.samples <= 32768 - options.first_sample, "samples", options.samples,
+          detail::concat("must be between 1 and ", 32768 - options.first_sample));
+  require(options.threads >= 0, "threads", options.threads,
+          "must be at least 0 (0: as many as the graph is worth)");
+  Network<Model> network(model, graph, features,
+                         options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  network.begin({.seed = options.seed, .epoch = options.epoch});
+  LayerFeatures r;
+  const Index samples = network.sample_count(options.samples);
+  for (Index k = 0; k < samples; ++k) {
+    network.draw(options.first_sample + k);
+    if (k == 0) {
+      const auto first = network.features_after(0);
+      r = {model.options().layers, first.nodes(), first.coordinates(), first.channels(), {}};
+      r.values.assign(static_cast<std::size_t>((r.layers + 1) * first.size()), 0.0);
+    }
+    double* to = r.values.data();
+    for (Index l = 0; l <= r.layers; ++l) {
+      const auto from = network.features_after(l);
+      for (Index i = 0; i < from.size(); ++i) *to++ += static_cast<double>(from.data()[i]);
+    }
+  }
+  if (samples > 1) {
+    for (double& value : r.values) value /= static_cast<double>(samples);
+  }
+  return r;
+}
+template <class Model>
+[[nodiscard]] LayerFeatures layer_features(const Model& model, const Dataset& data,
+                                           const LayerFeaturesOptions& options = {}) {
+  return layer_features(model, data.graph, data.features, options);
+}
+
+}  // namespace sheafnn

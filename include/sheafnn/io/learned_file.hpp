@@ -1,0 +1,81 @@
+/// \file
+/// What a model has learned and predicts on a graph as one .npz file, for other programs: numpy.load("learned.npz").
+///
+/// The arrays of sheaf_file.hpp: the learned sheaf and, of Bayesian models, the spread of its posterior; and
+///
+/// | key                | shape           | what                                                                    |
+/// | ------------------ | --------------- | ----------------------------------------------------------------------- |
+/// | model              | text            | bsnn or nsd                                                             |
+/// | normalisation      | text            | of the model's Laplacian                                                |
+/// | layer_embeddings   | (L + 1) × n × h | features after 0 … L diffusion layers, h = d' · f (layer_features.hpp)  |
+/// | embeddings         | n × h           | the last of them, which the output layer reads                          |
+/// | probabilities      | n × C           | predicted class probabilities, the mean over the samples                |
+/// | entropy            | n               | of these distributions, in nats                                         |
+/// | mutual_information | n               | epistemic part of the entropy, in nats; 0 of deterministic models       |
+/// | labels             | n               | class, −1 where unknown; left out where the dataset has no labels       |
+///
+/// Features and probabilities are means over the same posterior samples.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "sheafnn/bsnn/layer_features.hpp"
+#include "sheafnn/bsnn/learned_sheaf.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/io/npz_writer.hpp"
+#include "sheafnn/io/sheaf_file.hpp"
+
+namespace sheafnn::io {
+
+/// Adds the features of the nodes after every layer, in single precision.
+///
+/// \throws std::invalid_argument  keys that are taken, or more than 4 GiB in all
+inline void add_layer_features(NpzWriter& writer, const LayerFeatures& features) {
+  const Index row = features.coordinates * features.channels;
+  const std::vector<float> values(features.values.begin(), features.values.end());
+  writer.add<float>("layer_embeddings", {features.layers + 1, features.nodes, row}, values);
+  const std::size_t last = static_cast<std::size_t>(features.nodes * row);
+  writer.add<float>("embeddings", {features.nodes, row}, std::span(values).last(last));
+}
+
+/// Adds a prediction of every node. \throws std::invalid_argument  as above
+inline void add_prediction(NpzWriter& writer, const Prediction& prediction) {
+  const Index n = static_cast<Index>(prediction.label.size());
+  writer.add<double>("probabilities", {n, prediction.class_count}, prediction.probabilities);
+  writer.add<double>("entropy", {n}, prediction.entropy);
+  writer.add<double>("mutual_information", {n}, prediction.mutual_information);
+}
+
+/// Writes everything above of a model on a dataset: to a temporary file first, which then takes the place of `path`.
+///
+/// \param options  samples of prediction and features
+/// \param layer    of the sheaf, of deterministic models (LearnedSheafOptions)
+/// \throws std::invalid_argument  what learned_sheaf() and predict() throw; more than 4 GiB in all
+/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
+template <class Model>
+void write_learned(const std::filesystem::path& path, const Model& model, const Dataset& data,
+                   const PredictOptions& options = {}, Index layer = 0) {
+  NpzWriter writer;
+  const CellularSheaf<typename Model::Family> sheaf =
+      learned_sheaf(model, data, {.layer = layer, .threads = options.threads});
+  if constexpr (has_sheaf_posterior<Model>) {
+    add_sheaf(writer, sheaf, posterior_parameters(model, data, options.threads).spread);
+  } else {
+    add_sheaf(writer, sheaf);
+  }
+  writer.add("model", Model::kind);
+  writer.add("normalisation", to_string(model.options().normalisation));
+  add_layer_features(writer, layer_features(model, data,
+                                            {.samples = options.samples,
+                                             .seed = options.seed,
+                                             .epoch = options.epoch,
+                                             .threads = options.threads}));
+  add_prediction(writer, predict(model, data, options));
+  if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
+  writer.write(path);
+}
+
+}  // namespace sheafnn::io
