@@ -6,7 +6,8 @@ foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
     list(APPEND sheafnn_all_models ${family}_${d})
   endforeach()
 endforeach()
-set(SHEAFNN_MODELS "${sheafnn_all_models}" CACHE STRING "Models the programs contain, as FAMILY_D")
+set(SHEAFNN_MODELS "${sheafnn_all_models}" CACHE STRING "Models the programs contain, as FAMILY_D or FAMILY:D")
+string(REPLACE ":" "_" SHEAFNN_MODELS "${SHEAFNN_MODELS}")
 
 # usage: sheafnn_check_models(VARIABLE): it lists models, and only such as exist
 function(sheafnn_check_models variable)
@@ -50,4 +51,20 @@ function(sheafnn_model_library target)
   add_library(${target} STATIC ${parts})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/examples)
   target_link_libraries(${target} PUBLIC sheafnn::sheafnn sheafnn::io)
+endfunction()
+
+# usage: sheafnn_build_commit(TARGET): compiles build_commit() of models/machine.hpp into it
+function(sheafnn_build_commit target)
+  set(commit unknown)
+  find_package(Git QUIET)
+  if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+    execute_process(COMMAND ${GIT_EXECUTABLE} describe --always --dirty WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)  # changes with every commit
+      set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+                   ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
+    endif()
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/examples/models/build_commit.cpp.in ${PROJECT_BINARY_DIR}/models/build_commit.cpp @ONLY)
+  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/models/build_commit.cpp)
 endfunction()

@@ -46,8 +46,8 @@ std::string csv(const sheafnn::Prediction& p) {
 }
 
 void run(const Settings& s) {
-  programs::require_folder_of("--output", s.output);
-  programs::require_folder_of("--sheaf", s.sheaf);
+  programs::require_writable("--output", s.output);
+  programs::require_writable("--sheaf", s.sheaf);
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);

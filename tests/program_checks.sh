@@ -16,6 +16,8 @@ refuse() {
   grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
   ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
 }
+# usage: facts REPORT: what a report says, without time, place and command line.
+facts() { grep -vE '"(all|train|evaluate|threads|command|started|seconds|commit|machine)"' "$1"; }
 # usage: check_own_parts PROGRAM: one of the examples that read or replace a part of the library. What they learn is
 # well above chance: each class of their graph has half of the members.
 check_own_parts() {

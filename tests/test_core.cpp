@@ -133,7 +133,8 @@ TEST_CASE_TEMPLATE("multiply_add: one rounding where the target can, the same in
     b.set_lane(l, 1 - T(l + 1) * epsilon);
   }
   const P result = sheafnn::detail::multiply_add(a, b, P(-1));
-  CHECK(wrong_lanes(result, [&](int l) { return sheafnn::detail::multiply_add(a.lane(l), b.lane(l), T(-1)); }) == 0);
+  CHECK(wrong_lanes(result, [&](int l) { return sheafnn::detail::multiply_add(a.lane(l), b.lane(l), T(-1)); }) ==
+        0);
 #if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
   CHECK(wrong_lanes(result, [&](int l) { return -T(l + 1) * T(l + 1) * epsilon * epsilon; }) == 0);
 #endif
@@ -320,9 +321,8 @@ TEST_CASE_TEMPLATE("sums over lanes, written or added", P, SHEAFNN_FLOAT_PACKS) 
     CHECK(out.front() == T(-1));
     CHECK(out.back() == T(-1));
   };
-  [&]<int... k>(std::integer_sequence<int, k...>) {
-    (check(std::integral_constant<int, k + 1>{}), ...);
-  }(std::make_integer_sequence<int, 10>{});
+  [&]<int... k>(std::integer_sequence<int, k...>) { (check(std::integral_constant<int, k + 1>{}), ...); }
+  (std::make_integer_sequence<int, 10>{});
 }
 
 TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACKS) {
@@ -370,9 +370,8 @@ TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACK
     }
     CHECK(wrong == 0);
   };
-  [&]<int... K>(std::integer_sequence<int, K...>) {
-    (check(std::integral_constant<int, K + 1>{}), ...);
-  }(std::make_integer_sequence<int, 17>{});
+  [&]<int... K>(std::integer_sequence<int, K...>) { (check(std::integral_constant<int, K + 1>{}), ...); }
+  (std::make_integer_sequence<int, 17>{});
   check(std::integral_constant<int, 25>{});
 }
 
@@ -468,6 +467,9 @@ TEST_CASE("errors name the argument, its value and the limit") {
                        "dropout: 1.5 is not allowed; must be below 1", std::invalid_argument);
   CHECK_NOTHROW(sheafnn::require(true, "dropout", 0.5, "must be below 1"));
   CHECK(sheafnn::detail::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
+  // Numbers that are just out of range look like it.
+  CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-320) ==
+        "1.0000001 1e+30 -0 0.1 1e-320");
 }
 
 TEST_CASE("the version's parts and its text agree") {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -218,6 +220,22 @@ TEST_CASE("safetensors: writing refuses bad tensors and leaves old files alone")
   // Failed writes left no temporary file.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
   CHECK(io::read_file(path) == before);
+}
+
+TEST_CASE("whether a file can be written, before there is anything to write") {
+  const test::TemporaryFolder folder;
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
+  io::require_writable(folder / "new");
+  CHECK(files() == 0);
+  std::ofstream(folder / "old") << "content";
+  io::require_writable(folder / "old");
+  CHECK(files() == 1);
+  CHECK(io::read_file(folder / "old").size() == 7);
+  CHECK_THROWS_WITH_AS(io::require_writable(folder / "nowhere" / "file"),
+                       doctest::Contains("nowhere/file: cannot be written; No such file"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(io::require_writable(folder.path()),
+                       (folder.path().string() + ": cannot be written; it exists and is not a regular file").c_str(),
+                       std::runtime_error);
 }
 
 #if defined(__unix__)

@@ -68,6 +68,21 @@ TEST_CASE("accuracy and NLL count the given nodes only") {
         -std::log(std::numeric_limits<double>::min()));
 }
 
+TEST_CASE("confusion matrix and F1") {
+  // Labels 0 0 1 1 2 2, most probable 0 1 1 1 0 2; the last node does not count.
+  const std::vector<double> p = {0.8, 0.1, 0.1, 0.2, 0.7, 0.1, 0, 1, 0, 0, 1, 0, 0.5, 0.2, 0.3, 0, 0, 1};
+  const std::vector<std::int32_t> labels = {0, 0, 1, 1, 2, 2}, nodes = {0, 1, 2, 3, 4};
+  const std::vector<Index> confusion = sheafnn::confusion_matrix(p, 3, labels, nodes);
+  CHECK(confusion == std::vector<Index>{1, 1, 0, 0, 2, 0, 1, 0, 0});
+  // Class 0: TP 1, FP 1, FN 1; class 1: TP 2, FP 1; class 2: FN 1.
+  const std::vector<double> f1 = sheafnn::f1_scores(confusion, 3);
+  CHECK(f1 == std::vector<double>{2.0 / 4, 4.0 / 5, 0});
+  const std::vector<Index> none(4);
+  CHECK(sheafnn::f1_scores(none, 2) == std::vector<double>{0, 0});
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::f1_scores(none, 3)),
+                       "confusion: 4 is not allowed; expected classes * classes = 9", std::invalid_argument);
+}
+
 TEST_CASE("reliability diagram: bins are open below and closed above") {
   // Confidences on and beside the edges k/15 of two classes; every second node is right.
   std::vector<double> p;

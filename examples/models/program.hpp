@@ -1,28 +1,72 @@
 /// \file
-/// What the command-line programs share: one-line errors with exit code 2, options of the synthetic graph.
+/// What the command-line programs share: one-line errors with exit code 2, output that is checked, options of the
+/// synthetic graph.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <sheafnn/core/errors.hpp>
+#include <iostream>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/file.hpp>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+#include <type_traits>
+#include <vector>
 
 namespace programs {
 
 inline constexpr int exit_bad_input = 2;
 
-/// Parses the command line, runs `body`, and turns errors into one line on stderr and exit code 2.
-template <class Body>
-int run_program(CLI::App& app, int argc, char** argv, const Body& body) {
+/// Brings what was printed to standard output.
+///
+/// \throws std::runtime_error  it is full or closed: what should have been seen was not
+inline void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  const std::string reason =
+      errno != 0 ? std::error_code(errno, std::generic_category()).message() : "it is full or closed";
+  throw std::runtime_error("standard output cannot be written; " + reason);
+}
+
+/// The arguments of main() after the program's name.
+[[nodiscard]] inline std::vector<std::string> arguments(int argc, char** argv) {
+  return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
+}
+
+/// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
+/// exit code of its own. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.
+///
+/// \param read_arguments  returns the arguments; may throw
+template <class ReadArguments, class Body>
+int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const Body& body) {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   try {
-    app.parse(argc, argv);
-    body();
-    return 0;
+    std::vector<std::string> arguments = read_arguments();
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) throw;
+      const int code = app.exit(error);  // --help
+      std::cout.flush();
+      flush_output();
+      return code;
+    }
+    int code = 0;
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+    } else {
+      code = body();
+    }
+    flush_output();
+    return code;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::fprintf(stderr, "%s: %s; --help lists the options\n", app.get_name().c_str(), error.what());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: out of memory; a smaller graph, fewer channels or layers may fit\n",
@@ -33,14 +77,23 @@ int run_program(CLI::App& app, int argc, char** argv, const Body& body) {
   return exit_bad_input;
 }
 
+template <class Body>
+int run_program(CLI::App& app, int argc, char** argv, const Body& body) {
+  return run_program_with(
+      app, [&] { return arguments(argc, argv); }, body);
+}
+
 /// Checks, before anything costly is done, that a file can be put there.
 ///
-/// \throws std::invalid_argument  its folder does not exist
-inline void require_folder_of(const char* option, const std::string& file) {
+/// \param file  empty: nothing is to be written
+/// \throws std::runtime_error  naming option and file, and why it cannot
+inline void require_writable(const char* option, const std::filesystem::path& file) {
   if (file.empty()) return;
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  sheafnn::require(folder.empty() || std::filesystem::is_directory(folder), option, file,
-                   "its folder does not exist");
+  try {
+    sheafnn::io::require_writable(file);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(option) + ": " + error.what());
+  }
 }
 
 /// --dataset and the options of the generated graph.
@@ -55,8 +108,9 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
   group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
       ->capture_default_str();
-  group->add_option("--synthetic-class-cycle", synthetic.class_cycle,
-                    "share of the other edges that join a class and the next, 0 to 1")
+  group
+      ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
+                   "share of the other edges that join a class and the next, 0 to 1")
       ->capture_default_str();
   group->add_option("--synthetic-feature-noise", synthetic.feature_noise, "share of words of no class, 0 to 1")
       ->capture_default_str();

@@ -23,27 +23,41 @@ class ProgressBar {
 
   /// Shows that `run` (0, 1, …) has finished an epoch; at most a dozen times a second.
   void show(std::string_view what, std::size_t run, const sheafnn::EpochReport& report) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = Clock::now();
+    ++shown_;
     if (!visible_ || (now - last_ < std::chrono::milliseconds(80) && report.epoch + 1 < epochs_)) return;
     last_ = now;
-    std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %.1f%% ",
+    std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %.1f%%  %s ",
                  static_cast<int>(what.size()), what.data(), run + 1, runs_,
                  bar(report.epoch + 1, epochs_).c_str(), report.epoch + 1, epochs_, report.loss,
-                 100 * report.validation_accuracy);
+                 100 * report.validation_accuracy,
+                 left(shown_, epochs_ * static_cast<sheafnn::Index>(runs_ - run) - report.epoch - 1).c_str());
   }
   /// Shows several runs at a time: how many are finished, and how many epochs all of them have behind them.
   void show_all(std::string_view what, std::size_t finished, sheafnn::Index epochs) const {
     if (!visible_) return;
     const sheafnn::Index all = epochs_ * static_cast<sheafnn::Index>(runs_);
-    std::fprintf(stderr, "\r%.*s: %zu/%zu finished [%s] epoch %td/%td ", static_cast<int>(what.size()),
-                 what.data(), finished, runs_, bar(epochs, all).c_str(), epochs, all);
+    std::fprintf(stderr, "\r%.*s: %zu/%zu finished [%s] epoch %td/%td  %s ", static_cast<int>(what.size()),
+                 what.data(), finished, runs_, bar(epochs, all).c_str(), epochs, all,
+                 left(epochs, all - epochs).c_str());
   }
   /// Removes the bar.
   void clear() const {
-    if (visible_) std::fprintf(stderr, "\r%110s\r", "");
+    if (visible_) std::fprintf(stderr, "\r%130s\r", "");
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  /// The time that `todo` further epochs will take after `done`; fewer may do, where trainings stop early.
+  [[nodiscard]] std::string left(sheafnn::Index done, sheafnn::Index todo) const {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+    const long seconds =
+        done > 0 ? std::lround(elapsed / static_cast<double>(done) * static_cast<double>(todo)) : 0;
+    char text[48];
+    std::snprintf(text, sizeof(text), "at most %ld:%02ld left", seconds / 60, seconds % 60);
+    return text;
+  }
   [[nodiscard]] static std::string bar(sheafnn::Index done, sheafnn::Index all) {
     constexpr sheafnn::Index width = 24;
     std::string text(static_cast<std::size_t>(width), '-');
@@ -54,7 +68,8 @@ class ProgressBar {
   sheafnn::Index epochs_;
   std::size_t runs_;
   bool visible_;
-  std::chrono::steady_clock::time_point last_{};
+  Clock::time_point start_ = Clock::now(), last_{};
+  sheafnn::Index shown_ = 0;  ///< epochs
 };
 
 /// Mean and standard deviation (divided by the number of values).

@@ -37,6 +37,7 @@ struct TrainOutcome {
   sheafnn::Index parameters = 0;                     ///< number of trained values
   sheafnn::ModelOptions resolved;                    ///< with all defaults filled in
   std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes
+  std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
 };
 

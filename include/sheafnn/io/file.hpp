@@ -17,11 +17,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/errors.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
 #include <unistd.h>
 #endif
 
@@ -105,43 +107,83 @@ void append_little(Bytes& to, U value) {
   });
 }
 
+namespace detail {
+
+/// A file that does not exist yet, in the folder of `path`, where it will take the place of `path` by renaming. Removed
+/// unless it did.
+class TemporaryFile {
+ public:
+  /// \throws std::runtime_error  naming `path` and the system's reason
+  explicit TemporaryFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      fail(path.string(), "cannot be written; it exists and is not a regular file");
+    }
+    temporary_ += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
+    errno = 0;
+    file_ = std::fopen(temporary_.string().c_str(), "wbx");
+    if (file_ == nullptr) fail(path.string(), "cannot be written; ", reason());
+  }
+  ~TemporaryFile() {
+    if (file_ != nullptr) std::fclose(file_);
+    std::error_code ignored;
+    if (!temporary_.empty()) std::filesystem::remove(temporary_, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::span<const unsigned char> bytes) {
+    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) give_up();
+  }
+  /// Brings the content to the disk and renames the file to `path`.
+  void finish() {
+    if (std::fflush(file_) != 0) give_up();
+#if defined(__unix__) || defined(__APPLE__)
+    if (::fsync(::fileno(file_)) != 0) give_up();
+#endif
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) give_up();
+    std::error_code error;
+    std::filesystem::rename(temporary_, path_, error);
+    if (error) fail(path_.string(), "cannot be written; ", error.message());
+    temporary_.clear();
+    sync_folder();
+  }
+
+ private:
+  [[nodiscard]] static std::string reason() { return std::error_code(errno, std::generic_category()).message(); }
+  [[noreturn]] void give_up() const { fail(path_.string(), "cannot be written; ", reason()); }
+  /// Brings the new name to the disk, where the file system can.
+  void sync_folder() const {
+#if defined(__unix__) || defined(__APPLE__)
+    const std::filesystem::path folder = path_.parent_path();
+    const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    static_cast<void>(::fsync(descriptor));
+    ::close(descriptor);
+#endif
+  }
+
+  std::filesystem::path path_, temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace detail
+
 /// Writes `parts` one after the other to a temporary file in the same folder, brings it to the disk and renames it
 /// to `path`. When anything fails the temporary file is removed and an existing file at `path` is left as it was.
 ///
 /// \throws std::runtime_error  naming the file and the system's reason
 inline void write_file(const std::filesystem::path& path, std::span<const std::span<const unsigned char>> parts) {
-  const std::string name = path.string();
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    detail::fail(name, "cannot be written; it exists and is not a regular file");
-  }
-  std::filesystem::path temporary = path;
-  temporary += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
-  errno = 0;
-  const auto reason = [] { return std::error_code(errno, std::generic_category()).message(); };
-  std::FILE* file = std::fopen(temporary.string().c_str(), "wbx");
-  if (file == nullptr) detail::fail(name, "cannot be written; ", reason());
-  bool ok = true;
-  for (const std::span<const unsigned char> part : parts) {
-    ok = ok && (part.empty() || std::fwrite(part.data(), 1, part.size(), file) == part.size());
-  }
-  ok = ok && std::fflush(file) == 0;
-#if defined(__unix__) || defined(__APPLE__)
-  ok = ok && ::fsync(::fileno(file)) == 0;
-#endif
-  std::string message = ok ? std::string() : reason();
-  if (std::fclose(file) != 0 && ok) {
-    ok = false;
-    message = reason();
-  }
-  if (ok) {
-    std::filesystem::rename(temporary, path, error);
-    if (!error) return;
-    message = error.message();
-  }
-  std::filesystem::remove(temporary, error);
-  detail::fail(name, "cannot be written; ", message);
+  detail::TemporaryFile file(path);
+  for (const std::span<const unsigned char> part : parts) file.write(part);
+  file.finish();
 }
+
+/// Tries whether write_file() could put a file there, as far as that can be known before its content is; leaves
+/// nothing behind.
+///
+/// \throws std::runtime_error  naming the file and the system's reason
+inline void require_writable(const std::filesystem::path& path) { const detail::TemporaryFile file(path); }
 
 }  // namespace sheafnn::io

@@ -76,6 +76,41 @@ inline void check_predictions(std::span<const double> values, Index class_count,
   return static_cast<double>(correct) / static_cast<double>(nodes.size());
 }
 
+/// How many of the nodes have label a and most probable class b: C × C, row-major (a, b).
+[[nodiscard]] inline std::vector<Index> confusion_matrix(std::span<const double> probabilities, Index class_count,
+                                                         std::span<const std::int32_t> labels,
+                                                         std::span<const std::int32_t> nodes) {
+  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  std::vector<Index> counts(static_cast<std::size_t>(class_count * class_count));
+  for (const std::int32_t u : nodes) {
+    const Index label = labels[static_cast<std::size_t>(u)];
+    const Index predicted = detail::most_probable(probabilities, class_count, u);
+    ++counts[static_cast<std::size_t>(label * class_count + predicted)];
+  }
+  return counts;
+}
+
+/// F1 of every class, 2 TP / (2 TP + FP + FN); 0 for a class that neither labels nor predictions have.
+///
+/// \param confusion  C × C counts of confusion_matrix()
+/// \throws std::invalid_argument  another number of counts
+[[nodiscard]] inline std::vector<double> f1_scores(std::span<const Index> confusion, Index class_count) {
+  require(class_count >= 1 && static_cast<Index>(confusion.size()) == class_count * class_count, "confusion",
+          confusion.size(), detail::concat("expected classes * classes = ", class_count * class_count));
+  std::vector<double> r;
+  for (Index c = 0; c < class_count; ++c) {
+    Index labelled = 0, predicted = 0;
+    for (Index k = 0; k < class_count; ++k) {
+      labelled += confusion[static_cast<std::size_t>(c * class_count + k)];
+      predicted += confusion[static_cast<std::size_t>(k * class_count + c)];
+    }
+    const double hits = static_cast<double>(confusion[static_cast<std::size_t>(c * class_count + c)]);
+    const double sum = static_cast<double>(labelled + predicted);  // 2 TP + FN + FP
+    r.push_back(sum > 0 ? 2 * hits / sum : 0.0);
+  }
+  return r;
+}
+
 /// Mean of −log p(label) over the nodes, in nats. Probabilities that underflowed to 0 count as the smallest normal
 /// double, so that the result stays finite (708 per node at most).
 [[nodiscard]] inline double negative_log_likelihood(std::span<const double> probabilities, Index class_count,

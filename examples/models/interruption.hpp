@@ -1,0 +1,35 @@
+/// \file
+/// SIGINT (Ctrl-C) and SIGTERM as a wish that long work looks at from time to time.
+#pragma once
+
+#include <csignal>
+
+namespace programs {
+
+/// While one exists, the first SIGINT or SIGTERM is noted instead of ending the program; a second one ends it.
+class Interruption {
+ public:
+  Interruption() {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      struct sigaction action = {};
+      action.sa_handler = [](int number) { noted_ = number; };
+      action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+      sigaction(signal, &action, nullptr);
+    }
+  }
+  ~Interruption() {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  /// The signal that came, or 0.
+  [[nodiscard]] static int signal() noexcept { return noted_; }
+  /// What a shell reports of a program that this signal ended.
+  [[nodiscard]] static int exit_code() noexcept { return 128 + noted_; }
+
+ private:
+  static inline volatile std::sig_atomic_t noted_ = 0;
+};
+
+}  // namespace programs

@@ -1,0 +1,216 @@
+/// \file
+/// What became of the trainings of one call of the program train: the rows of its table, and its report.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/uncertainty/metrics.hpp>
+#include <sheafnn/version.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/machine.hpp"
+#include "models/progress.hpp"
+#include "models/registry.hpp"
+#include "models/train_settings.hpp"
+
+namespace programs {
+
+/// One training: a split and a seed.
+struct Run {
+  std::size_t split;
+  std::uint64_t seed;
+};
+
+/// A training that is over.
+struct Training {
+  sheafnn::TrainResult result;
+  TrainOutcome outcome;
+  bool begun = true;  ///< false: an interruption came first
+};
+
+/// See the file comment.
+class TrainResults {
+ public:
+  TrainResults(const TrainSettings& settings, bool show_seeds) : settings_(settings), show_seeds_(show_seeds) {}
+
+  void print_header() const {
+    std::printf("split  %sbest epoch  validation     test     NLL     ECE  s/epoch\n",
+                show_seeds_ ? "  seed  " : "");
+  }
+  /// Adds a row and prints it.
+  void add(const Run& run, const Training& training);
+  /// Prints means and standard deviations.
+  void print_summary() const;
+
+  /// \param arguments  of the program
+  /// \param signal     that interrupted it, or 0
+  [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
+                                              const std::vector<std::string>& arguments, int signal) const;
+
+ private:
+  using Values = std::vector<double>;
+  /// The standard deviation of one value is unknown.
+  [[nodiscard]] static nlohmann::ordered_json deviation_json(const Values& values) {
+    if (values.size() < 2) return nullptr;
+    return summarise(values).deviation;
+  }
+  [[nodiscard]] static nlohmann::ordered_json accuracy_json(const Values& values) {
+    return {{"mean", summarise(values).mean}, {"std", deviation_json(values)}, {"per_split", values}};
+  }
+  [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history);
+  /// The command line as a shell reads it.
+  [[nodiscard]] static std::string command(const std::vector<std::string>& arguments);
+  [[nodiscard]] nlohmann::ordered_json run_json(const std::vector<std::string>& arguments) const;
+  void add_classes(nlohmann::ordered_json& report, sheafnn::Index classes) const;
+
+  const TrainSettings& settings_;
+  bool show_seeds_;
+  std::string started_ = utc_time();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
+  std::vector<sheafnn::ReliabilityBin> reliability_;
+  std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows
+  nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
+  sheafnn::Index parameters_ = 0;
+  sheafnn::ModelOptions resolved_;
+};
+
+inline void TrainResults::add(const Run& run, const Training& training) {
+  const auto& [result, outcome, begun] = training;
+  const bool interrupted = result.stop_reason == sheafnn::StopReason::callback;
+  std::printf("%5zu  ", run.split);
+  if (show_seeds_) std::printf("%6llu  ", static_cast<unsigned long long>(run.seed));
+  std::printf("%10td  %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f%s\n", result.best_epoch,
+              100 * result.validation_accuracy, 100 * result.test_accuracy, result.test_nll, result.test_ece,
+              result.epoch_seconds, interrupted ? "  interrupted" : "");
+  validation_.push_back(result.validation_accuracy);
+  test_.push_back(result.test_accuracy);
+  nll_.push_back(result.test_nll);
+  ece_.push_back(result.test_ece);
+  epoch_seconds_.push_back(result.epoch_seconds);
+  train_seconds_.push_back(result.train_seconds);
+  evaluate_seconds_.push_back(result.evaluate_seconds);
+  parameters_ = outcome.parameters;
+  resolved_ = outcome.resolved;
+  add_bins(reliability_, outcome.reliability);
+  confusion_.resize(outcome.confusion.size());
+  for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += outcome.confusion[i];
+  nlohmann::ordered_json one = {{"split", run.split},
+                                {"best_epoch", result.best_epoch},
+                                {"epochs", result.history.size()},
+                                {"stopped_by", interrupted ? "interruption" : to_string(result.stop_reason)},
+                                {"validation_accuracy", result.validation_accuracy},
+                                {"validation_loss", result.validation_loss},
+                                {"test_accuracy", result.test_accuracy},
+                                {"nll", result.test_nll},
+                                {"ece", result.test_ece}};
+  if (show_seeds_) one["seed"] = run.seed;
+  if (settings_.history) one["history"] = history_json(result.history);
+  per_split_.push_back(std::move(one));
+}
+
+inline void TrainResults::print_summary() const {
+  if (test_.empty()) return;
+  const auto text = [](const char* format, double value) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof(buffer), format, value);
+    return std::string(buffer);
+  };
+  const char* gap = show_seeds_ ? "        " : "";
+  std::printf(" mean              %s%9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", gap,
+              100 * summarise(validation_).mean, 100 * summarise(test_).mean, summarise(nll_).mean,
+              summarise(ece_).mean, summarise(epoch_seconds_).mean);
+  const auto deviation = [&](const char* format, const Values& values, double factor) {
+    return values.size() < 2 ? std::string() : text(format, factor * summarise(values).deviation);
+  };
+  std::printf("  std              %s%10s  %7s  %6s  %6s\n", gap, deviation("%.1f%%", validation_, 100).c_str(),
+              deviation("%.1f%%", test_, 100).c_str(), deviation("%.3f", nll_, 1).c_str(),
+              deviation("%.3f", ece_, 1).c_str());
+}
+
+inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history) {
+  nlohmann::ordered_json r;
+  for (const sheafnn::EpochReport& e : history) {
+    r["loss"].push_back(e.loss);
+    r["nll"].push_back(e.nll);
+    r["kl"].push_back(e.kl);
+    r["validation_loss"].push_back(e.validation_loss);
+    r["validation_accuracy"].push_back(e.validation_accuracy);
+    r["test_accuracy"].push_back(e.test_accuracy);
+  }
+  return r;
+}
+
+inline std::string TrainResults::command(const std::vector<std::string>& arguments) {
+  std::string r = "train";
+  for (const std::string& argument : arguments) {
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+";
+    const bool quote = argument.empty() || argument.find_first_not_of(plain) != std::string::npos;
+    r += " ";
+    if (!quote) {
+      r += argument;
+      continue;
+    }
+    r += "'";
+    for (const char c : argument) r += c == '\'' ? "'\\''" : std::string(1, c);
+    r += "'";
+  }
+  return r;
+}
+
+inline nlohmann::ordered_json TrainResults::run_json(const std::vector<std::string>& arguments) const {
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+  return {{"version", SHEAFNN_VERSION_STRING},
+          {"commit", build_commit()},
+          {"command", command(arguments)},
+          {"machine", machine()},
+          {"started", started_},
+          {"seconds", seconds.count()}};
+}
+
+/// Confusion matrix (rows: labels, columns: predictions) and F1 of the classes.
+inline void TrainResults::add_classes(nlohmann::ordered_json& report, sheafnn::Index classes) const {
+  const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
+  report["f1"] = {{"macro", summarise(f1).mean}, {"per_class", f1}};
+  for (sheafnn::Index c = 0; c < classes; ++c) {
+    const auto row = confusion_.begin() + c * classes;
+    report["confusion_matrix"].push_back(std::vector<sheafnn::Index>(row, row + classes));
+  }
+}
+
+inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
+                                                   const std::vector<std::string>& arguments, int signal) const {
+  nlohmann::ordered_json report;
+  report["dataset"] = data.name;
+  report["model"] = settings_.model;
+  report["maps"] = settings_.maps;
+  report["interrupted"] = signal != 0;
+  report["run"] = run_json(arguments);
+  if (test_.empty()) return report;
+  report["options"] = option_json(settings_, resolved_);
+  report["test_accuracy"] = accuracy_json(test_);
+  report["validation_accuracy"] = accuracy_json(validation_);
+  report["ece"] = summarise(ece_).mean;
+  report["nll"] = summarise(nll_).mean;
+  add_classes(report, resolved_.classes);
+  report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
+                                 {"train", summarise(train_seconds_).mean},
+                                 {"evaluate", summarise(evaluate_seconds_).mean}};
+  report["parameters"] = parameters_;
+  report["splits"] = per_split_;
+  for (const sheafnn::ReliabilityBin& bin : reliability_) {
+    report["reliability"].push_back({{"lower", bin.lower},
+                                     {"upper", bin.upper},
+                                     {"count", bin.count},
+                                     {"confidence", bin.confidence},
+                                     {"accuracy", bin.accuracy}});
+  }
+  return report;
+}
+
+}  // namespace programs

@@ -1,0 +1,267 @@
+/// \file
+/// The options of the program train, and the settings that they make.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/version.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/program.hpp"
+
+namespace programs {
+
+struct TrainSettings {
+  std::string dataset = "karate";
+  sheafnn::SyntheticOptions synthetic;
+  std::string model = "bsnn";
+  std::string maps = "special-orthogonal";
+  int stalk_dimension = 3;
+  sheafnn::ModelOptions options;
+  sheafnn::TrainOptions train;
+  std::string edge_weights = "auto", separate_encoder = "auto";
+  std::string normalisation = "augmented", parametrisation = "householder";
+  std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
+  std::string splits, seeds, parallel = "none", device = "cpu";
+  std::string report, save, sheaf;
+  bool history = false;
+  std::string checkpoint, resume;
+};
+
+[[nodiscard]] inline std::optional<bool> on_off(const std::string& text) {
+  if (text == "auto") return {};
+  return text == "on";
+}
+
+template <class Array>
+[[nodiscard]] std::string joined(const Array& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+inline void add_options(CLI::App& app, TrainSettings& s) {
+  // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_dataset_options(app, s.dataset, s.synthetic);
+  const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
+  auto* model = app.add_option_group("Model", "the network; see docs/math.md");
+  model->add_option("--model", s.model, "bsnn (Bayesian) or nsd (deterministic)")
+      ->capture_default_str()
+      ->check(one_of({"bsnn", "nsd"}));
+  model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
+      ->capture_default_str()
+      ->check(one_of({"diagonal", "special-orthogonal", "general-linear", "identity"}));
+  model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 1 to 5")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 5));
+  model->add_option("--channels", s.options.channels, "feature channels, 1 to 1024")->capture_default_str();
+  model->add_option("--layers", s.options.layers, "diffusion layers, 1 to 64")->capture_default_str();
+  model->add_flag("--add-lp", s.options.add_lp, "append a fixed low-pass stalk coordinate (default: off)");
+  model->add_flag("--add-hp", s.options.add_hp, "append a fixed high-pass stalk coordinate (default: off)");
+  model
+      ->add_option("--edge-weights", s.edge_weights,
+                   "learned edge weights: on, off or auto (on for special-orthogonal)")
+      ->capture_default_str()
+      ->check(one_of({"auto", "on", "off"}));
+  model
+      ->add_option("--separate-encoder", s.separate_encoder,
+                   "an encoder of the sheaf learner's own: on, off or auto (on for Bayesian special-orthogonal)")
+      ->capture_default_str()
+      ->check(one_of({"auto", "on", "off"}));
+  model->add_flag("--degree-input", s.options.degree_input,
+                  "node degree as input of the sheaf encoder (default: off)");
+  model->add_option("--learner-layers", s.options.learner_layers, "hidden layers of the sheaf learner, 0 to 8")
+      ->capture_default_str();
+  model->add_option("--learner-width", s.options.learner_width, "their width, 0 (as channels) to 1024")
+      ->capture_default_str();
+  model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
+  model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
+  model->add_flag("!--no-left-weights", s.options.left_weights, "do not mix stalk coordinates");
+  model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
+  model->add_flag("!--no-activation", s.options.activation, "no ELU");
+  model->add_flag("!--no-normalise-features", s.options.normalise_features, "do not scale feature rows to sum 1");
+  model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
+      ->capture_default_str();
+  model
+      ->add_option("--parametrisation", s.parametrisation,
+                   "mean rotations: " + joined(sheafnn::rotation_parametrisation_names) +
+                       " (euler: stalk dimension 2, 3)")
+      ->capture_default_str();
+
+  auto* train = app.add_option_group("Training");
+  train->add_option("--epochs", s.train.epochs, "at most so many epochs, at least 1")->capture_default_str();
+  train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
+      ->capture_default_str();
+  train
+      ->add_option("--stop-on", s.stop_on,
+                   "the best epoch has the best validation " + joined(sheafnn::stop_on_names))
+      ->capture_default_str();
+  train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
+  train
+      ->add_option("--weight-decay", s.train.weight_decay,
+                   "L2 decay of all weights but the sheaf learner's, at least 0")
+      ->capture_default_str();
+  train->add_option("--sheaf-decay", s.train.sheaf_decay, "L2 decay of the sheaf learner's weights, at least 0")
+      ->capture_default_str();
+  train->add_option("--input-dropout", s.train.input_dropout, "dropout of features, 0 up to 1")
+      ->capture_default_str();
+  train->add_option("--dropout", s.train.dropout, "dropout of hidden features, 0 up to 1")->capture_default_str();
+  train->add_option("--kl-schedule", s.kl_schedule, "weight of the KL term: " + joined(sheafnn::kl_schedule_names))
+      ->capture_default_str();
+  train->add_option("--kl-weight", s.train.kl_maximum, "its largest value, at least 0")->capture_default_str();
+  train->add_option("--kl-estimator", s.kl_estimator, "KL term: " + joined(sheafnn::kl_estimator_names))
+      ->capture_default_str();
+  train->add_option("--training-samples", s.train.training_samples, "sheaves drawn per training step, 1 to 1024")
+      ->capture_default_str();
+  train->add_option("--samples", s.train.samples, "posterior samples averaged at evaluation, 1 to 1024")
+      ->capture_default_str();
+  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")->capture_default_str();
+  train->add_option("--threads", s.train.threads, "threads, 0: as many as the graph is worth")
+      ->capture_default_str();
+
+  auto* run = app.add_option_group("Run");
+  run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)");
+  run->add_option("--device", s.device,
+                  "where to train: cpu, cuda or cuda:NUMBER; on a CUDA device all splits and seeds side by side")
+      ->capture_default_str();
+  run->add_option(
+         "--parallel", s.parallel,
+         "what runs side by side: none, or splits with one thread each (same results); --threads then bounds "
+         "how many at a time")
+      ->capture_default_str()
+      ->check(one_of({"none", "splits"}));
+  run->add_option("--report", s.report, "write the results to this JSON file");
+  run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well");
+  run->add_option(
+      "--save", s.save,
+      "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT; with "
+      "several seeds NAME-SPLIT-SEED)");
+  run->add_option("--sheaf", s.sheaf,
+                  "write its sheaf, features and predictions to this .npz file, named as those of --save");
+  run->add_option("--checkpoint", s.checkpoint,
+                  "write the state of every training to this folder, every few epochs and when it is interrupted");
+  run->add_option("--every", s.train.checkpoint_every, "epochs between two checkpoints, at least 1")
+      ->capture_default_str();
+  run->add_option("--resume", s.resume,
+                  "go on with the trainings of this folder, with the options that they were begun with; --epochs, "
+                  "--patience, --threads and the files to write may change");
+}
+
+/// The options that are names, and what they mean to the library; the ranges of the others.
+///
+/// \throws std::invalid_argument  naming the option, its value and the limit
+inline void resolve_options(TrainSettings& s) {
+  s.options.edge_weights = on_off(s.edge_weights);
+  s.options.separate_encoder = on_off(s.separate_encoder);
+  s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
+  s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
+  s.train.kl_schedule =
+      sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
+  s.train.kl_estimator =
+      sheafnn::parse_name<sheafnn::KlEstimator>("--kl-estimator", s.kl_estimator, sheafnn::kl_estimator_names);
+  s.train.stop_on = sheafnn::parse_name<sheafnn::StopOn>("--stop-on", s.stop_on, sheafnn::stop_on_names);
+  sheafnn::validate(s.train);
+}
+
+/// "0-9", "0,3,7", "2" or empty (`all`): different numbers below `limit`.
+[[nodiscard]] inline std::vector<std::size_t> parse_numbers(const char* option, const std::string& text,
+                                                            std::size_t limit, std::vector<std::size_t> all) {
+  if (text.empty()) return all;
+  std::vector<std::size_t> r;
+  const auto bad = [&](const std::string& part) {
+    sheafnn::throw_invalid_argument(option, part,
+                                    sheafnn::detail::concat("expected numbers or ranges within 0-", limit - 1,
+                                                            ", as in 0-9 or 0,3,7"));
+  };
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t dash = part.find('-');
+    const std::string low = part.substr(0, dash), high = dash == std::string::npos ? low : part.substr(dash + 1);
+    for (const std::string& number : {low, high}) {
+      if (number.empty() || number.size() > 6 || number.find_first_not_of("0123456789") != std::string::npos)
+        bad(part);
+    }
+    const std::size_t first = std::stoul(low), last = std::stoul(high);
+    if (first > last || last >= limit) bad(part);
+    for (std::size_t i = first; i <= last; ++i) {
+      if (std::find(r.begin(), r.end(), i) != r.end()) bad(part);
+      r.push_back(i);
+    }
+    begin = end + 1;
+  }
+  return r;
+}
+
+[[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s,
+                                                        const sheafnn::ModelOptions& resolved) {
+  const auto& t = s.train;
+  const auto& m = resolved;
+  return {{"stalk_dim", s.stalk_dimension},
+          {"channels", m.channels},
+          {"layers", m.layers},
+          {"add_lp", m.add_lp},
+          {"add_hp", m.add_hp},
+          {"edge_weights", *m.edge_weights},
+          {"separate_encoder", *m.separate_encoder},
+          {"degree_input", m.degree_input},
+          {"learner_layers", m.learner_layers},
+          {"learner_width", m.learner_width},
+          {"second_linear", m.second_linear},
+          {"linear", m.linear},
+          {"left_weights", m.left_weights},
+          {"right_weights", m.right_weights},
+          {"activation", m.activation},
+          {"normalise_features", m.normalise_features},
+          {"normalisation", s.normalisation},
+          {"parametrisation", s.parametrisation},
+          {"epochs", t.epochs},
+          {"patience", t.patience},
+          {"stop_on", s.stop_on},
+          {"lr", t.learning_rate},
+          {"weight_decay", t.weight_decay},
+          {"sheaf_decay", t.sheaf_decay},
+          {"input_dropout", t.input_dropout},
+          {"dropout", t.dropout},
+          {"kl_schedule", s.kl_schedule},
+          {"kl_weight", t.kl_maximum},
+          {"kl_estimator", s.kl_estimator},
+          {"training_samples", t.training_samples},
+          {"samples", t.samples},
+          {"seed", t.seed},
+          {"threads", t.threads},
+          {"device", s.device}};
+}
+
+/// What decides the result of a training, as option → value, for checkpoints.
+[[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
+                                                                          const std::string& data) {
+  sheafnn::ModelOptions model = s.options;
+  model.edge_weights = model.separate_encoder = false;  // as texts below
+  nlohmann::ordered_json json = option_json(s, model);
+  json["edge_weights"] = s.edge_weights;
+  json["separate_encoder"] = s.separate_encoder;
+  json["model"] = s.model;
+  json["maps"] = s.maps;
+  json["data"] = data;
+  for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
+  std::map<std::string, std::string> r;
+  for (const auto& [key, value] : json.items())
+    r[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return r;
+}
+
+}  // namespace programs

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Trainings that are stopped at random moments and go on end with the same bits; full disks, closed pipes and a full
+# standard output are errors, and leave nothing half-written behind.
+# usage: check_interruptions.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'umount "$work/disk" 2> /dev/null || true; rm -rf "$work"' EXIT
+cd "$work"
+source "$tests/program_checks.sh"
+
+# Fifty interruptions, two in three by SIGKILL. Each comes within a fraction of what is left of the whole, so that
+# fifty of them fit.
+train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --epochs 1500
+  --patience 1500 --splits 0,1)
+begin=$(date +%s%N)
+"${train[@]}" --save whole.safetensors --report whole.json --history > whole.txt
+whole=$((($(date +%s%N) - begin) / 1000))  # microseconds
+RANDOM=7
+count=0
+resume=("${train[@]}" --checkpoint states --every 20)
+while [ $count -lt 50 ]; do
+  [ ! -e states/training.json ] || resume=("$bin/train" --resume states)
+  "${resume[@]}" --save parts.safetensors --report parts.json --history > /dev/null 2> error.txt &
+  process=$!
+  delay=$((5000 + whole / 40 * (RANDOM % 1000) / 1000))  # the shell needs a moment to start the program
+  sleep "$(printf '%d.%06d' $((delay / 1000000)) $((delay % 1000000)))"
+  signal=KILL
+  [ $((count % 3)) -ne 0 ] || signal=TERM
+  kill -$signal $process 2> /dev/null || true
+  status=0
+  wait $process 2> /dev/null || status=$?
+  case $status in
+    137) ;;
+    143) [ ! -s error.txt ] || grep -q 'interrupted by signal 15; --resume goes on' error.txt \
+           || fail "interruption $count: $(cat error.txt)" ;;
+    *) fail "interruption $count: exit code $status, $(cat error.txt)" ;;
+  esac
+  count=$((count + 1))
+done
+compgen -G 'states/split-*.safetensors' > /dev/null || fail "fifty interruptions and no checkpoint"
+"$bin/train" --resume states --save parts.safetensors --report parts.json --history > parts.txt || fail "train --resume"
+for split in 0 1; do cmp whole-$split.safetensors parts-$split.safetensors || fail "split $split ends with other bits"; done
+diff <(facts whole.json) <(facts parts.json) || fail "the report of a training in parts differs"
+diff <(sed 's/ *[^ ]*$//' whole.txt) <(sed 's/ *[^ ]*$//' parts.txt) || fail "the table of a training in parts differs"
+! compgen -G 'states/*.tmp' > /dev/null || fail "a resumed training leaves old temporary files"
+
+# An interrupted training says so: in its report, its table and its exit code, also with splits side by side.
+long=("$bin/train" --dataset karate --stalk-dim 2 --channels 8 --layers 2 --epochs 1000000 --patience 1000000)
+for parallel in none splits; do
+  "${long[@]}" --parallel $parallel --splits 0-9 --save stopped-$parallel.safetensors --report stopped.json > stopped.txt 2> error.txt &
+  process=$!
+  sleep 0.5
+  kill -INT $process
+  status=0
+  wait $process || status=$?
+  [ $status -eq 130 ] || fail "exit code $status after SIGINT"
+  grep -q '"interrupted": true' stopped.json || fail "the report does not say that it was interrupted"
+  grep -q '"stopped_by": "interruption"' stopped.json || fail "the report does not say what was interrupted"
+  grep -q ' interrupted$' stopped.txt || fail "the table does not say what was interrupted"
+  [ -s stopped-$parallel-0.safetensors ] || fail "the best model of an interrupted training is lost"
+  rm stopped.json
+done
+
+# A folder of checkpoints belongs to its training.
+small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
+"${small[@]}" --checkpoint folder > /dev/null
+refuse 'folder: holds the checkpoints of a training; --resume goes on with it' "${small[@]}" --checkpoint folder
+refuse 'split-0-seed-0\.safetensors: lr was 0\.01 and is 0\.5 now' "$bin/train" --resume folder --lr 0.5
+refuse 'split-0-seed-0\.safetensors: data was karate .* and is synthetic' "$bin/train" --resume folder --dataset synthetic \
+  --synthetic-nodes 50 --synthetic-classes 2
+refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing
+refuse 'checkpoint_every: 0' "${small[@]}" --checkpoint other --every 0
+"$bin/train" --resume folder --epochs 30 --save longer.safetensors > /dev/null || fail "train --resume --epochs"
+"${small[@]}" --epochs 30 --save at-once.safetensors > /dev/null
+cmp longer.safetensors at-once.safetensors || fail "thirty epochs in two parts differ from thirty at once"
+head -c 1000 folder/split-0-seed-0.safetensors > short
+mv short folder/split-0-seed-0.safetensors
+refuse 'split-0-seed-0\.safetensors: .*truncated' "$bin/train" --resume folder
+
+# Files that cannot be written are found before the training, which would take hours.
+mkdir taken.json
+refuse '\-\-report: taken\.json: cannot be written; it exists and is not a regular file' "${long[@]}" --report taken.json
+refuse '\-\-save: nowhere/out\.safetensors' "${long[@]}" --splits 0 --save nowhere/out.safetensors
+refuse '\-\-sheaf: nowhere/out\.npz' "${long[@]}" --splits 0 --sheaf nowhere/out.npz
+refuse '\-\-output: nowhere/out\.csv' "$bin/predict" --model whole-0.safetensors --output nowhere/out.csv
+
+# Standard output that is full or closed.
+for program in train predict; do
+  status=0
+  "$bin/$program" --help 2> error.txt > /dev/full || status=$?
+  [ $status -eq 2 ] && grep -q 'standard output' error.txt || fail "$program --help > /dev/full: $status, $(cat error.txt)"
+done
+status=0
+"${small[@]}" --save full.safetensors 2> error.txt > /dev/full || status=$?
+[ $status -eq 2 ] && grep -q 'standard output cannot be written' error.txt || fail "train > /dev/full: $status"
+[ -s full.safetensors ] || fail "a model is lost because nobody saw the table"
+codes=$( { "${small[@]}" --splits 0-9 2> error.txt; echo $? > code.txt; } | head -n 1 > /dev/null; cat code.txt)
+[ "$codes" -eq 2 ] && grep -q 'standard output cannot be written' error.txt || fail "train | head: $codes"
+
+# Disks of every size from none to enough: an error in one line, nothing half-written, nothing temporary.
+mkdir disk reference
+outputs=(--save disk/m.safetensors --report disk/r.json --sheaf disk/s.npz --checkpoint disk/states --every 5)
+(cd reference && mkdir disk && "${small[@]}" "${outputs[@]}" > /dev/null)
+# usage: check_disk SIZE: what a run with a full disk left behind
+check_disk() {
+  [ "$status" -eq 0 ] || [ "$(wc -l < error.txt)" -eq 1 ] || fail "disk of $1: $(cat error.txt)"
+  [ "$status" -eq 0 ] || [ "$status" -eq 2 ] || fail "disk of $1: exit code $status"
+  ! find disk -name '*.tmp' | grep -q . || fail "disk of $1: temporary files are left"
+  for file in m.safetensors s.npz; do
+    [ ! -e disk/$file ] || cmp disk/$file reference/disk/$file || fail "disk of $1: half of $file"
+  done
+  [ ! -e disk/r.json ] || cmp -s <(facts disk/r.json) <(facts reference/disk/r.json) || fail "disk of $1: half a report"
+  # What is there is enough to go on elsewhere.
+  [ -e disk/states/training.json ] || return 0
+  rm -rf moved
+  cp -r disk/states moved
+  "$bin/train" --resume moved --save moved/m --report moved/r --sheaf moved/s > /dev/null || fail "disk of $1: no going on"
+  cmp moved/m reference/disk/m.safetensors || fail "disk of $1: it goes on with other bits"
+}
+full=0
+enough=0
+if mount -t tmpfs -o size=1m none disk 2> /dev/null; then
+  for pages in $(seq 0 60); do
+    rm -rf disk/*
+    head -c $((1048576 - pages * 4096)) /dev/zero > disk/filler
+    status=0
+    "${small[@]}" "${outputs[@]}" > /dev/null 2> error.txt || status=$?
+    check_disk "$pages pages"
+    if [ $status -eq 0 ]; then enough=$((enough + 1)); else full=$((full + 1)); fi
+    [ $enough -lt 2 ] || break
+  done
+else  # no rights to mount: a limit on the size of files instead
+  for blocks in $(seq 0 60); do
+    rm -rf disk/*
+    status=0
+    (ulimit -f $((4 * blocks)); exec "${small[@]}" "${outputs[@]}") 2>&1 > /dev/null | cat > error.txt || status=$?
+    check_disk "$blocks blocks"
+    if [ $status -eq 0 ]; then enough=$((enough + 1)); else full=$((full + 1)); fi
+    [ $enough -lt 2 ] || break
+  done
+fi
+[ $full -ge 5 ] && [ $enough -ge 1 ] || fail "$full full disks and $enough that were large enough"
+echo "fifty interruptions, $full full disks: nothing lost"
