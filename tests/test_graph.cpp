@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -209,7 +210,7 @@ TEST_CASE("make_splits: stratified, seeded, covering") {
   CHECK_THROWS_AS(static_cast<void>(make_splits(labels, 3, 1, {.train = 0, .validation = 0.3})),
                   std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(std::vector<std::int32_t>{0, 1}, 2, 1)),
-                       "labels: 2 is not allowed; too few labelled nodes for three non-empty sets",
+                       "labelled nodes: 2 is not allowed; too few for three non-empty sets",
                        std::invalid_argument);
 }
 
@@ -233,10 +234,72 @@ TEST_CASE("make_splits: nodes without a label are in no set, and change nothing 
 
   CHECK(labelled_nodes(some, std::vector<std::int32_t>{3, 1, 0, 7}) == std::vector<std::int32_t>{3, 0, 7});
   CHECK_THROWS_WITH_AS(static_cast<void>(make_splits(std::vector<std::int32_t>(9, -1), 3, 1)),
-                       "labels: 9 is not allowed; too few labelled nodes for three non-empty sets",
+                       "labelled nodes: 0 is not allowed; too few for three non-empty sets",
                        std::invalid_argument);
   some[2] = -2;
   CHECK_THROWS_AS(static_cast<void>(make_splits(some, 3, 1)), std::invalid_argument);
+}
+
+TEST_CASE("random_splits: sizes by the largest remainder, in every class or in total") {
+  using detail::largest_remainder;
+  using Sizes = detail::SplitSizes;
+  const std::array<double, 3> shares = {0.6, 0.2, 0.2};
+  CHECK(largest_remainder(shares, 100) == Sizes{60, 20, 20});
+  CHECK(largest_remainder(shares, 11) == Sizes{7, 2, 2});    // 6.6, 2.2, 2.2
+  CHECK(largest_remainder(shares, 13) == Sizes{8, 3, 2});    // 7.8, 2.6, 2.6: a tie
+  CHECK(largest_remainder(shares, 17) == Sizes{10, 4, 3});   // 10.2, 3.4, 3.4
+  CHECK(largest_remainder(shares, 3) == Sizes{1, 1, 1});     // 1.8, 0.6, 0.6
+  CHECK(largest_remainder(shares, 2) == Sizes{1, 0, 1});
+  CHECK(largest_remainder(shares, 1) == Sizes{1, 0, 0});
+  CHECK(largest_remainder(shares, 0) == Sizes{0, 0, 0});
+  CHECK(largest_remainder({0.98, 0.01, 0.01}, 10) == Sizes{8, 1, 1});
+  CHECK(largest_remainder({0.01, 0.01, 0.98}, 4) == Sizes{1, 1, 2});
+
+  // 50, 30, 17 and 3 nodes; every fifth node more has no label.
+  std::vector<std::int32_t> labels;
+  for (int u = 0; u < 100; ++u) {
+    labels.push_back(u < 50 ? 0 : u < 80 ? 1 : u < 97 ? 2 : 3);
+    if (u % 5 == 0) labels.push_back(-1);
+  }
+  const auto count = [&](const std::vector<std::int32_t>& set, std::int32_t label) {
+    return std::count_if(set.begin(), set.end(), [&](auto u) { return labels[static_cast<std::size_t>(u)] == label; });
+  };
+  const std::vector<Split> stratified = random_splits(labels, 4, {.count = 5, .seed = 3});
+  const std::vector<Split> total = random_splits(labels, 4, {.count = 5, .stratified = false, .seed = 3});
+  REQUIRE(stratified.size() == 5);
+  bool uneven = false;
+  for (std::size_t s = 0; s < 5; ++s) {
+    for (const Split& split : {stratified[s], total[s]}) {
+      validate(split, static_cast<Index>(labels.size()), "split");
+      CHECK(split.train.size() + split.validation.size() + split.test.size() == 100);
+      for (const auto* set : {&split.train, &split.validation, &split.test}) CHECK(count(*set, -1) == 0);
+    }
+    CHECK(total[s].train.size() == 60);
+    CHECK(total[s].validation.size() == 20);
+    for (std::int32_t c = 0; c < 4; ++c) {
+      const Sizes expected[] = {{30, 10, 10}, {18, 6, 6}, {10, 4, 3}, {1, 1, 1}};
+      const Sizes& sizes = expected[static_cast<std::size_t>(c)];
+      CHECK(count(stratified[s].train, c) == sizes[0]);
+      CHECK(count(stratified[s].validation, c) == sizes[1]);
+      CHECK(count(stratified[s].test, c) == sizes[2]);
+      uneven = uneven || count(total[s].train, c) != sizes[0];
+    }
+  }
+  CHECK(uneven);
+  CHECK(stratified[0].train != stratified[1].train);
+  CHECK(random_splits(labels, 4, {.count = 2, .seed = 3})[1].test == stratified[1].test);
+  CHECK(random_splits(labels, 4, {.count = 2, .seed = 4})[1].test != stratified[1].test);
+  CHECK(random_splits(labels, 4, {.count = 0}).empty());
+  CHECK(random_splits(labels, 4).size() == 10);
+
+  const auto refused = [&](const RandomSplitOptions& options, const char* message) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(labels, 4, options)), message, std::invalid_argument);
+  };
+  refused({.train = 0.5}, "train + validation + test: 0.9 is not allowed; the shares must sum to 1");
+  refused({.train = 0.8, .test = 0}, "test: 0 is not allowed; must be in (0, 1)");
+  refused({.count = 1001}, "count: 1001 is not allowed; must be between 0 and 1000");
+  CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(std::vector<std::int32_t>{0, 1, -1, 1}, 2)),
+                       "labelled nodes: 3 is not allowed; too few for three non-empty sets", std::invalid_argument);
 }
 
 TEST_CASE("datasets: labels may be unknown, but not out of range") {

@@ -25,11 +25,15 @@ struct Split {
   std::vector<std::int32_t> test;
 };
 
-/// What a dataset is loaded for. Predictions need graph and features only.
-enum class DatasetUse { training, prediction };
+/// What a dataset is loaded for.
+enum class DatasetUse {
+  training,    ///< graph, features and labels; splits where the file has some
+  own_splits,  ///< the same, but splits in the file are not looked at: make_splits() makes others
+  prediction   ///< graph and features; labels where the file has some
+};
 
-/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then) and
-/// splits.
+/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then); one from a
+/// file without splits has none.
 struct Dataset {
   std::string name;                  ///< shown in tables and reports
   Graph graph;                       ///< n nodes
@@ -37,6 +41,8 @@ struct Dataset {
   std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count), or -1 where unknown
   Index class_count = 0;             ///< C
   std::vector<Split> splits;
+  std::vector<std::string> node_names;   ///< n, or empty: nodes are known by their numbers
+  std::vector<std::string> class_names;  ///< C, or empty: so are classes
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -51,6 +57,22 @@ struct Dataset {
   std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r),
                [&](std::int32_t u) { return labels[static_cast<std::size_t>(u)] >= 0; });
   return r;
+}
+
+/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model. Labels of other names become
+/// unknown. A dataset without class names is left as it is.
+inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {
+  if (data.class_names.empty() || class_names.empty()) return;
+  std::vector<std::int32_t> number;
+  for (const std::string& name : data.class_names) {
+    const auto found = std::find(class_names.begin(), class_names.end(), name);
+    number.push_back(found == class_names.end() ? -1 : static_cast<std::int32_t>(found - class_names.begin()));
+  }
+  for (std::int32_t& label : data.labels) {
+    if (label >= 0) label = number[static_cast<std::size_t>(label)];
+  }
+  data.class_names.assign(class_names.begin(), class_names.end());
+  data.class_count = static_cast<Index>(class_names.size());
 }
 
 /// Checks a split of n nodes; `name` is what messages call it.
@@ -76,8 +98,8 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 
 /// Checks that the parts of a dataset for training belong together.
 ///
-/// \throws std::invalid_argument  no nodes, no features, wrong number of rows or labels, a label that is neither in
-///         [0, class_count) nor -1, or a split with an empty, unsorted, overlapping or out-of-range set
+/// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels or names, a label that is neither
+///         in [0, class_count) nor -1, or a split with an empty, unsorted, overlapping or out-of-range set
 inline void validate(const Dataset& data) {
   const Index n = data.node_count();
   require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
@@ -91,9 +113,16 @@ inline void validate(const Dataset& data) {
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
     if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
       throw_invalid_argument(detail::concat(data.name, ": labels[", u, "]"), data.labels[u],
-                             detail::concat("must be between 0 and ", data.class_count - 1, ", or -1 where unknown"));
+                             detail::concat("must be between 0 and ", data.class_count - 1,
+                                            ", or -1 where unknown"));
     }
   }
+  const auto check_names = [&](const std::vector<std::string>& names, const char* member, Index count) {
+    require(names.empty() || static_cast<Index>(names.size()) == count, detail::concat(data.name, ": ", member),
+            names.size(), detail::concat("must be empty, or one name for each of the ", count));
+  };
+  check_names(data.node_names, "node_names", n);
+  check_names(data.class_names, "class_names", data.class_count);
   for (std::size_t s = 0; s < data.splits.size(); ++s)
     validate(data.splits[s], n, detail::concat(data.name, ": splits[", s, "]"));
 }

@@ -1,8 +1,9 @@
 /// \file
-/// Seeded random splits of labelled nodes into training, validation and test sets, stratified by class.
+/// Seeded random splits of labelled nodes into training, validation and test sets.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -46,9 +47,63 @@ inline void shuffle(std::vector<std::int32_t>& items, const Stream& stream) {
   }
 }
 
+/// Labelled nodes, class by class.
+///
+/// \throws std::invalid_argument  a label outside [-1, class_count)
+[[nodiscard]] inline std::vector<std::vector<std::int32_t>> nodes_by_class(std::span<const std::int32_t> labels,
+                                                                           Index class_count) {
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  std::vector<std::vector<std::int32_t>> nodes_of(static_cast<std::size_t>(class_count));
+  for (std::size_t u = 0; u < labels.size(); ++u) {
+    if (labels[u] < -1 || labels[u] >= class_count) {
+      throw_invalid_argument(detail::concat("labels[", u, "]"), labels[u],
+                             detail::concat("must be between 0 and ", class_count - 1, ", or -1 where unknown"));
+    }
+    if (labels[u] == -1) continue;
+    nodes_of[static_cast<std::size_t>(labels[u])].push_back(static_cast<std::int32_t>(u));
+  }
+  return nodes_of;
+}
+
+/// Sizes of the training, validation and test set.
+using SplitSizes = std::array<Index, 3>;
+
+/// Draws splits group by group: the nodes of a group are shuffled and cut at sizes_of(number of nodes).
+///
+/// \throws std::invalid_argument  a count outside 0 … 1000, or a set without a node
+template <class SizesOf>
+[[nodiscard]] std::vector<Split> cut_groups(const std::vector<std::vector<std::int32_t>>& groups, Index count,
+                                            std::uint64_t seed, const SizesOf& sizes_of) {
+  require(count >= 0 && count <= 1000, "count", count, "must be between 0 and 1000");
+  std::size_t labelled = 0;
+  for (const std::vector<std::int32_t>& group : groups) labelled += group.size();
+  std::vector<Split> splits(static_cast<std::size_t>(count));
+  for (std::size_t s = 0; s < splits.size(); ++s) {
+    Split& split = splits[s];
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      std::vector<std::int32_t> nodes = groups[g];
+      Stream stream = generator_stream(seed, GeneratorPart::splits);
+      stream.epoch = static_cast<std::uint32_t>(g);
+      stream.sample = static_cast<std::uint32_t>(s);
+      shuffle(nodes, stream);
+      const SplitSizes sizes = sizes_of(static_cast<Index>(nodes.size()));
+      const auto cut1 = nodes.begin() + sizes[0];
+      const auto cut2 = cut1 + sizes[1];
+      split.train.insert(split.train.end(), nodes.begin(), cut1);
+      split.validation.insert(split.validation.end(), cut1, cut2);
+      split.test.insert(split.test.end(), cut2, nodes.end());
+    }
+    for (std::vector<std::int32_t>* set : {&split.train, &split.validation, &split.test}) {
+      require(!set->empty(), "labelled nodes", labelled, "too few for three non-empty sets");
+      std::sort(set->begin(), set->end());
+    }
+  }
+  return splits;
+}
+
 }  // namespace detail
 
-/// Draws `count` independent splits. Within every class the nodes are shuffled and cut at the fractions (rounded
+/// Draws `count` independent splits, as the built-in graphs have them (random_splits() rounds better). Within every class the nodes are shuffled and cut at the fractions (rounded
 /// to whole nodes), so that each set holds every class that has at least three nodes.
 ///
 /// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
@@ -60,54 +115,87 @@ inline void shuffle(std::vector<std::int32_t>& items, const Stream& stream) {
 [[nodiscard]] inline std::vector<Split> make_splits(std::span<const std::int32_t> labels, Index class_count,
                                                     Index count, const SplitFractions& fractions = {},
                                                     std::uint64_t seed = 0) {
-  require(class_count >= 1, "class_count", class_count, "must be at least 1");
-  require(count >= 0 && count <= 1000, "count", count, "must be between 0 and 1000");
   require(fractions.train > 0 && fractions.train < 1, "fractions.train", fractions.train, "must be in (0, 1)");
   require(fractions.validation > 0 && fractions.train + fractions.validation < 1, "fractions.validation",
           fractions.validation, "must be positive and leave a share for the test set");
-  std::vector<std::vector<std::int32_t>> nodes_of(static_cast<std::size_t>(class_count));
-  for (std::size_t u = 0; u < labels.size(); ++u) {
-    if (labels[u] < -1 || labels[u] >= class_count) {
-      throw_invalid_argument(detail::concat("labels[", u, "]"), labels[u],
-                             detail::concat("must be between 0 and ", class_count - 1, ", or -1 where unknown"));
-    }
-    if (labels[u] == -1) continue;
-    nodes_of[static_cast<std::size_t>(labels[u])].push_back(static_cast<std::int32_t>(u));
+  return detail::cut_groups(detail::nodes_by_class(labels, class_count), count, seed,
+                            [&](Index total) -> detail::SplitSizes {
+                              if (total < 3)
+                                return {std::min<Index>(total, 1), 0, total - std::min<Index>(total, 1)};
+                              const auto share = [total](double fraction) {
+                                return static_cast<Index>(std::lround(fraction * static_cast<double>(total)));
+                              };
+                              const Index train = std::clamp<Index>(share(fractions.train), 1, total - 2);
+                              const Index validation =
+                                  std::clamp<Index>(share(fractions.validation), 1, total - train - 1);
+                              return {train, validation, total - train - validation};
+                            });
+}
+
+/// What random_splits() draws.
+struct RandomSplitOptions {
+  double train = 0.6;  ///< share of the labelled nodes; the three shares are positive and sum to 1
+  double validation = 0.2;
+  double test = 0.2;
+  Index count = 10;        ///< number of splits, 0 … 1000
+  bool stratified = true;  ///< the shares hold within every class, not only in total
+  std::uint64_t seed = 0;  ///< same seed, same splits
+};
+
+namespace detail {
+
+/// Sizes of three sets by the largest-remainder rule: every share is rounded down, and the nodes left over go to the
+/// sets with the largest remainders, ties in the order of the sets. With three nodes or more no set is empty (one
+/// that would be takes a node from the largest set); one node is for training, of two the other is for testing.
+[[nodiscard]] inline SplitSizes largest_remainder(const std::array<double, 3>& shares, Index total) {
+  if (total < 3) return {std::min<Index>(total, 1), 0, total - std::min<Index>(total, 1)};
+  SplitSizes sizes;
+  std::array<double, 3> remainder;
+  Index left = total;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double exact = shares[k] * static_cast<double>(total);
+    sizes[k] = static_cast<Index>(exact);
+    remainder[k] = exact - static_cast<double>(sizes[k]);
+    left -= sizes[k];
   }
-  std::vector<Split> splits(static_cast<std::size_t>(count));
-  for (std::size_t s = 0; s < splits.size(); ++s) {
-    Split& split = splits[s];
-    for (std::size_t c = 0; c < nodes_of.size(); ++c) {
-      std::vector<std::int32_t> nodes = nodes_of[c];
-      Stream stream = detail::generator_stream(seed, detail::GeneratorPart::splits);
-      stream.epoch = static_cast<std::uint32_t>(c);
-      stream.sample = static_cast<std::uint32_t>(s);
-      detail::shuffle(nodes, stream);
-      const Index total = static_cast<Index>(nodes.size());
-      const auto share = [total](double fraction) {
-        return static_cast<Index>(std::lround(fraction * static_cast<double>(total)));
-      };
-      Index train = share(fractions.train);
-      Index validation = share(fractions.validation);
-      if (total >= 3) {
-        train = std::clamp<Index>(train, 1, total - 2);
-        validation = std::clamp<Index>(validation, 1, total - train - 1);
-      } else {
-        train = std::min<Index>(total, 1);
-        validation = 0;
-      }
-      const auto cut1 = nodes.begin() + train;
-      const auto cut2 = cut1 + validation;
-      split.train.insert(split.train.end(), nodes.begin(), cut1);
-      split.validation.insert(split.validation.end(), cut1, cut2);
-      split.test.insert(split.test.end(), cut2, nodes.end());
-    }
-    for (std::vector<std::int32_t>* set : {&split.train, &split.validation, &split.test}) {
-      require(!set->empty(), "labels", labels.size(), "too few labelled nodes for three non-empty sets");
-      std::sort(set->begin(), set->end());
-    }
+  for (; left > 0; --left) {
+    const auto most = std::max_element(remainder.begin(), remainder.end());
+    ++sizes[static_cast<std::size_t>(most - remainder.begin())];
+    *most = -1;
   }
-  return splits;
+  for (Index& size : sizes) {
+    if (size > 0) continue;
+    --*std::max_element(sizes.begin(), sizes.end());
+    size = 1;
+  }
+  return sizes;
+}
+
+}  // namespace detail
+
+/// Draws independent splits of the labelled nodes with sizes by the largest-remainder rule: in total, or, stratified,
+/// within every class. Stratified, each set holds every class that has at least three labelled nodes.
+///
+/// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
+/// \param class_count  number of classes
+/// \throws std::invalid_argument  a label or option out of range, or too few labelled nodes to fill all three sets
+[[nodiscard]] inline std::vector<Split> random_splits(std::span<const std::int32_t> labels, Index class_count,
+                                                      const RandomSplitOptions& options = {}) {
+  const std::array<double, 3> shares = {options.train, options.validation, options.test};
+  constexpr const char* names[] = {"train", "validation", "test"};
+  for (std::size_t k = 0; k < 3; ++k)
+    require(shares[k] > 0 && shares[k] < 1, names[k], shares[k], "must be in (0, 1)");
+  const double sum = shares[0] + shares[1] + shares[2];
+  require(std::abs(sum - 1) < 1e-12, "train + validation + test", sum, "the shares must sum to 1");
+  std::vector<std::vector<std::int32_t>> groups = detail::nodes_by_class(labels, class_count);
+  if (!options.stratified) {
+    std::vector<std::int32_t> all;
+    for (const std::vector<std::int32_t>& group : groups) all.insert(all.end(), group.begin(), group.end());
+    std::sort(all.begin(), all.end());
+    groups = {std::move(all)};
+  }
+  return detail::cut_groups(groups, options.count, options.seed,
+                            [&](Index total) { return detail::largest_remainder(shares, total); });
 }
 
 }  // namespace sheafnn
