@@ -4,6 +4,7 @@
 
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/from_eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/splits.hpp"

@@ -45,7 +45,7 @@ class NodeFeatures {
           throw_invalid_argument(detail::concat("features[", u, "]"),
                                  detail::concat("column ", column_of[i], " with value ", values[i]),
                                  detail::concat("columns must increase within [0, ", columns,
-                                        ") and values must be finite"));
+                                                ") and values must be finite"));
         }
       }
     }
@@ -54,6 +54,18 @@ class NodeFeatures {
     r.offset_ = std::move(offsets);
     r.column_ = std::move(column_of);
     r.value_ = std::move(values);
+    return r;
+  }
+
+  /// One-hot node numbers, n × n: for graphs without features. A model trained on them fits that graph only.
+  static NodeFeatures identity(Index n) {
+    NodeFeatures r;
+    r.columns_ = n;
+    r.value_.assign(static_cast<std::size_t>(n), 1.0);
+    for (Index u = 0; u < n; ++u) {
+      r.column_.push_back(static_cast<std::int32_t>(u));
+      r.offset_.push_back(u + 1);
+    }
     return r;
   }
 

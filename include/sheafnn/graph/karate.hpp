@@ -7,11 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/splits.hpp"
 
 namespace sheafnn {
@@ -39,13 +38,7 @@ namespace sheafnn {
   data.labels.assign(n, 0);
   for (const std::int32_t u : officer) data.labels[static_cast<std::size_t>(u)] = 1;
   data.class_count = 2;
-  std::vector<Index> offsets = {0};
-  std::vector<std::int32_t> columns;
-  for (Index u = 0; u < n; ++u) {
-    columns.push_back(static_cast<std::int32_t>(u));
-    offsets.push_back(u + 1);
-  }
-  data.features = NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::vector<double>(n, 1.0), n);
+  data.features = NodeFeatures::identity(n);
   data.splits = make_splits(data.labels, 2, 10, {.train = 0.6, .validation = 0.2}, 0);
   return data;
 }
