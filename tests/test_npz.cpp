@@ -395,6 +395,26 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: node_labels: holds Python objects (dtype object); save it as an array of numbers");
 }
 
+TEST_CASE("load_npz: without masks there are no splits, with some of them there is an error") {
+  const auto loaded = [](const Arrays& arrays, DatasetUse use) {
+    return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", use);
+  };
+  Arrays arrays = small_arrays();
+  CHECK(loaded(arrays, DatasetUse::training).splits.size() == 2);
+  CHECK(loaded(arrays, DatasetUse::own_splits).splits.empty());
+  arrays.erase("train_masks");
+  CHECK(error_of([&] { static_cast<void>(loaded(arrays, DatasetUse::training)); })
+            .starts_with("t.npz: key 'train_masks' is missing"));
+  CHECK(loaded(arrays, DatasetUse::own_splits).class_count == 3);
+  for (const char* mask : {"val_masks", "test_masks"}) arrays.erase(mask);
+  CHECK(loaded(arrays, DatasetUse::training).splits.empty());
+  arrays.erase("node_labels");
+  for (const DatasetUse use : {DatasetUse::training, DatasetUse::own_splits}) {
+    CHECK(error_of([&] { static_cast<void>(loaded(arrays, use)); }).find("key 'node_labels' is missing") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("load_npz: for prediction, graph and features are enough") {
   const auto predicted = [](const Arrays& arrays) {
     return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", sheafnn::DatasetUse::prediction);
@@ -437,7 +457,8 @@ TEST_CASE("load_npz: files") {
                        (folder.path().string() + ": is a folder, not a file").c_str(), std::runtime_error);
   CHECK_THROWS_WITH_AS(
       static_cast<void>(io::load_dataset("no_such_name")),
-      "no_such_name: no such dataset; choose karate, synthetic, an .npz file or a Geom-GCN folder",
+      "no_such_name: no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, "
+      "or a Geom-GCN folder",
       std::runtime_error);
   CHECK(io::load_dataset("karate").node_count() == 34);
   CHECK(io::load_dataset("synthetic", {.nodes = 50}).node_count() == 50);

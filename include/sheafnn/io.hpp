@@ -1,13 +1,15 @@
 /// \file
-/// The io room: datasets from .npz files and Geom-GCN folders, tensors in the safetensors format, models, trainings under
-/// way, what models have learned as .npz files.
+/// The io room: datasets from .npz files, Geom-GCN folders and text files (CSV, Matrix Market), tensors in the
+/// safetensors format, models, trainings under way, what models have learned as .npz files.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/learned_file.hpp"
+#include "sheafnn/io/matrix_market.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
+#include "sheafnn/io/text_dataset.hpp"
 #include "sheafnn/io/training_state.hpp"

@@ -12,26 +12,33 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/npz.hpp"
+#include "sheafnn/io/text_dataset.hpp"
 
 namespace sheafnn::io {
 
 /// Loads a dataset.
 ///
-/// \param name_or_path  "karate", "synthetic", the path of an .npz file (see load_npz) or of a Geom-GCN folder
-///                      (see load_geom_gcn)
+/// \param name_or_path  "karate", "synthetic", the path of an .npz file (see load_npz), of a folder with edges.csv
+///                      (see load_text_folder) or of a Geom-GCN folder (see load_geom_gcn)
 /// \param options       what "synthetic" generates
 /// \param use           for prediction, a file or folder need have graph and features only
+/// \param text          how to read text files
 /// \throws std::runtime_error     unknown name, or bad input
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
-                                          DatasetUse use = DatasetUse::training) {
+                                          DatasetUse use = DatasetUse::training,
+                                          const TextOptions& text = {}) {
   if (name_or_path == "karate") return karate_club();
   if (name_or_path == "synthetic") return synthetic(options);
   const std::filesystem::path path(name_or_path);
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use);
+  if (std::filesystem::is_directory(path, error)) {
+    return is_text_folder(path) ? load_text_folder(path, text, use)
+                                : load_geom_gcn(path, GeomGcnFeatures::automatic, use);
+  }
   if (path.extension() == ".npz") return load_npz(path, use);
-  detail::fail(name_or_path, "no such dataset; choose karate, synthetic, an .npz file or a Geom-GCN folder");
+  detail::fail(name_or_path, "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or ",
+               "a Geom-GCN folder");
 }
 
 }  // namespace sheafnn::io

@@ -174,7 +174,7 @@ struct GeomGcnNodes {
   return graph;
 }
 
-/// The files NAME_split_…_K.npz of a folder by their number K.
+/// The files NAME_split_…_K.npz of a folder by their number K; there may be none.
 [[nodiscard]] inline std::map<std::int64_t, std::filesystem::path> list_geom_gcn_splits(
     const std::filesystem::path& folder) {
   std::map<std::int64_t, std::filesystem::path> found;
@@ -196,7 +196,6 @@ struct GeomGcnNodes {
     }
   }
   if (error) fail(folder.string(), "cannot be listed; ", error.message());
-  if (found.empty()) fail(folder.string(), "has no file *_split_*.npz");
   return found;
 }
 
@@ -208,11 +207,12 @@ struct GeomGcnNodes {
 /// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs; the
 ///   features are separated by commas and either dense or the indices of those that are 1 (then p is one more than
 ///   the largest index);
-/// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K.
+/// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K. A folder
+///   without such files has no splits.
 ///
 /// \param folder  its name becomes the dataset's name
 /// \param form    how to read the features
-/// \param use     for prediction, splits are not looked at
+/// \param use     splits are looked at for training only
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
 [[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,
                                            GeomGcnFeatures form = GeomGcnFeatures::automatic,
@@ -230,8 +230,10 @@ struct GeomGcnNodes {
     data.class_count = detail::count_classes(data.labels);
     data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
     if (use == DatasetUse::prediction) return data;
-    for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
-      for (Split& split : detail::read_splits(NpzArchive(path), masks, n)) data.splits.push_back(std::move(split));
+    if (use == DatasetUse::training) {
+      for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
+        for (Split& split : detail::read_splits(NpzArchive(path), masks, n)) data.splits.push_back(std::move(split));
+      }
     }
     validate(data);
     return data;

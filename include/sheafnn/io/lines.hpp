@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -38,7 +39,9 @@ template <class T>
 /// The lines of a text file that are not empty; line ends may be those of Unix or Windows.
 class LineReader {
  public:
-  explicit LineReader(const std::filesystem::path& path) : file_(path.string()), content_(read_file(path)) {}
+  explicit LineReader(const std::filesystem::path& path) : LineReader(path.string(), read_file(path)) {}
+  /// Takes the content of a file; `name` is what messages call it.
+  LineReader(std::string name, Bytes content) : file_(std::move(name)), content_(std::move(content)) {}
 
   /// Moves to the next line that is not empty; false at the end of the file.
   [[nodiscard]] bool next() {
@@ -55,6 +58,10 @@ class LineReader {
   }
   [[nodiscard]] std::string_view line() const noexcept { return line_; }
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
+  /// Number of the current line, from 1.
+  [[nodiscard]] Index number() const noexcept { return number_; }
+  /// Bytes of the file.
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(content_.size()); }
   /// "FILE:LINE" of the current line.
   [[nodiscard]] std::string where() const { return sheafnn::detail::concat(file_, ":", number_); }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,13 +93,15 @@ namespace detail {
     data.name = std::move(name);
     data.features = read_features(archive.array("node_features"));
     const Index n = data.features.rows();
-    if (use == DatasetUse::training || archive.contains("node_labels")) {
+    if (use != DatasetUse::prediction || archive.contains("node_labels")) {
       data.labels = read_labels(archive.array("node_labels"), n);
       data.class_count = count_classes(data.labels);
     }
     data.graph = read_edges(archive.array("edges"), n);
     if (use == DatasetUse::prediction) return data;
-    data.splits = read_splits(archive, masks, n);
+    const bool has_masks = std::any_of(std::begin(masks), std::end(masks),
+                                       [&](std::string_view key) { return archive.contains(key); });
+    if (use == DatasetUse::training && has_masks) data.splits = read_splits(archive, masks, n);
     validate(data);
     return data;
   });
@@ -117,9 +120,9 @@ namespace detail {
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint and not empty    |
 ///
 /// The number of classes is the largest label + 1. Edges may repeat and come in either direction; self-loops are
-/// left out.
+/// left out. A file without any mask has no splits.
 ///
-/// \param use  for prediction, labels may be missing, and masks are not looked at
+/// \param use  for prediction, labels may be missing; masks are looked at for training only
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training) {
   return detail::read_dataset(NpzArchive(path), path.stem().string(), use);

@@ -1,0 +1,54 @@
+/// \file
+/// The memory of this machine, and the refusal of arrays that cannot fit into it before they are allocated: an
+/// allocation of that size may succeed, and the process is killed when it writes.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "sheafnn/core/errors.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace sheafnn {
+
+/// Bytes of physical memory; infinite where the system does not tell. A double, so that products of sizes cannot
+/// overflow.
+[[nodiscard]] inline double physical_memory() noexcept {
+#if (defined(__unix__) || defined(__APPLE__)) && defined(_SC_PHYS_PAGES)
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page_size = ::sysconf(_SC_PAGE_SIZE);
+  if (pages > 0 && page_size > 0) return static_cast<double>(pages) * static_cast<double>(page_size);
+#endif
+  return std::numeric_limits<double>::infinity();
+}
+
+/// "1.5 GiB".
+[[nodiscard]] inline std::string memory_text(double bytes) {
+  constexpr std::string_view units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
+  std::ostringstream text;
+  text.precision(bytes < 1000 ? 3 : 4);
+  text << bytes << ' ' << units[unit];
+  return text.str();
+}
+
+/// Refuses an argument whose arrays would take more than `limit` bytes.
+///
+/// \throws std::invalid_argument  naming the argument, its value, what it needs and the limit
+template <class Value>
+void require_memory(std::string_view argument, const Value& value, double bytes,
+                    double limit = physical_memory()) {
+  if (bytes <= limit) return;
+  throw_invalid_argument(argument, value,
+                         detail::concat("it needs ", memory_text(bytes), ", and this machine has ",
+                                        memory_text(limit)));
+}
+
+}  // namespace sheafnn

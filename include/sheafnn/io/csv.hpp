@@ -1,0 +1,202 @@
+/// \file
+/// Delimited text: records of fields as RFC 4180 describes them, read with file and line for messages, and written.
+///
+/// Fields are separated by one character. A field in double quotes may hold separators, line ends and, doubled, double
+/// quotes; blanks around a field without quotes do not belong to it. Lines end as on Unix or Windows; empty lines are
+/// skipped, and so is a byte order mark. The text has to be UTF-8.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/io/file.hpp"
+
+namespace sheafnn::io {
+
+namespace detail {
+
+/// Length of the UTF-8 character at the front of a text that is not empty, or 0 if there is none.
+[[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Longer than necessary, surrogates, beyond U+10FFFF.
+  const unsigned char second = byte(1);
+  const bool bad = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+                   (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
+  return bad ? 0 : length;
+}
+
+/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is not empty; the
+/// comma where there is none.
+[[nodiscard]] inline char guess_separator(std::string_view text) noexcept {
+  constexpr std::string_view candidates = ",;\t";
+  std::size_t counts[candidates.size()] = {};
+  bool quoted = false, empty = true;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (c == '\n' && !quoted && !empty) break;
+    empty = empty && (c == '\n' || c == '\r');
+    const std::size_t k = candidates.find(c);
+    if (k != std::string_view::npos && !quoted) ++counts[k];
+  }
+  return candidates[static_cast<std::size_t>(std::max_element(counts, counts + candidates.size()) - counts)];
+}
+
+}  // namespace detail
+
+/// Reads records one by one.
+class CsvReader {
+ public:
+  /// Opens a file. The separator of .tsv files is the tab, that of others what the first line looks like: comma,
+  /// semicolon or tab.
+  ///
+  /// \throws std::runtime_error  the file cannot be read or is not UTF-8
+  explicit CsvReader(const std::filesystem::path& path)
+      : CsvReader(path.string(), read_file(path), path.extension() == ".tsv" ? '\t' : '\0') {}
+  /// Takes the content of a file.
+  ///
+  /// \param name       what messages call it
+  /// \param separator  between fields; 0: what the first line looks like
+  CsvReader(std::string name, Bytes content, char separator)
+      : name_(std::move(name)), content_(std::move(content)) {
+    if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
+    check_utf8();
+    separator_ = separator != '\0' ? separator : detail::guess_separator(rest());
+  }
+
+  /// Moves to the next record that is not an empty line; false at the end of the text.
+  ///
+  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed
+  [[nodiscard]] bool next() {
+    while (at_ < content_.size()) {
+      begin_ = line_;
+      fields_.clear();
+      bool quoted = false;
+      do {
+        quoted = read_field() || quoted;
+      } while (accept(separator_));
+      if (at_ < content_.size()) end_line();
+      if (fields_.size() > 1 || quoted || !fields_.front().empty()) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] const std::vector<std::string>& fields() const noexcept { return fields_; }
+  [[nodiscard]] const std::string& file() const noexcept { return name_; }
+  /// Number of the line where the record begins.
+  [[nodiscard]] Index line() const noexcept { return begin_; }
+  /// "FILE:LINE" of the record.
+  [[nodiscard]] std::string where() const { return sheafnn::detail::concat(name_, ":", begin_); }
+
+ private:
+  [[nodiscard]] std::string_view rest() const noexcept {
+    return std::string_view(reinterpret_cast<const char*>(content_.data()), content_.size()).substr(at_);
+  }
+  [[nodiscard]] bool accept(char c) noexcept {
+    if (at_ >= content_.size() || content_[at_] != static_cast<unsigned char>(c)) return false;
+    ++at_;
+    return true;
+  }
+  /// Behind a record there is nothing but the line's end.
+  void end_line() {
+    static_cast<void>(accept('\r'));
+    static_cast<void>(accept('\n'));
+    ++line_;
+  }
+  [[nodiscard]] bool blank(char c) const noexcept { return (c == ' ' || c == '\t') && c != separator_; }
+
+  void check_utf8() const {
+    Index line = 1;
+    for (std::string_view text = rest(); !text.empty();) {
+      const std::size_t length = detail::utf8_length(text);
+      if (length == 0 || text[0] == '\0') {
+        detail::fail(sheafnn::detail::concat(name_, ":", line),
+                     "is not UTF-8 text; save the file in that encoding");
+      }
+      if (text[0] == '\n') ++line;
+      text.remove_prefix(length);
+    }
+  }
+
+  /// Reads up to the next separator or the line's end. \returns whether the field is quoted
+  bool read_field() {
+    const Index first_line = line_;
+    while (at_ < content_.size() && blank(static_cast<char>(content_[at_]))) ++at_;
+    std::string& field = fields_.emplace_back();
+    const bool quoted = accept('"');
+    if (quoted) read_quoted(field, first_line);
+    const std::string_view text = rest();
+    std::size_t end = 0;
+    while (end < text.size() && text[end] != separator_ && text[end] != '\n') ++end;
+    at_ += end;
+    std::string_view tail = text.substr(0, end);
+    if (tail.ends_with('\r') && (at_ == content_.size() || content_[at_] == '\n')) tail.remove_suffix(1);
+    while (!tail.empty() && blank(tail.back())) tail.remove_suffix(1);
+    const std::string where = tail.empty() ? std::string() : sheafnn::detail::concat(name_, ":", line_);
+    if (quoted && !tail.empty()) {
+      detail::fail(where, "'", detail::printable(tail),
+                   "' follows a closing quote; a quote inside a quoted field is ", "written twice");
+    }
+    if (tail.find('"') != std::string_view::npos) {
+      detail::fail(where, "field ", fields_.size(), " has a quote inside: '", detail::printable(tail),
+                   "'; such a field stands in quotes, with the quote inside written twice");
+    }
+    field += tail;
+    return quoted;
+  }
+  /// The rest of a field whose opening quote is behind.
+  void read_quoted(std::string& field, Index first_line) {
+    for (;;) {
+      const std::string_view text = rest();
+      const std::size_t end = text.find('"');
+      if (end == std::string_view::npos) {
+        detail::fail(sheafnn::detail::concat(name_, ":", first_line),
+                     "a quoted field begins here and is not closed");
+      }
+      line_ += std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+      field += text.substr(0, end);
+      at_ += end + 1;
+      if (!accept('"')) return;
+      field += '"';
+    }
+  }
+
+  std::string name_;
+  Bytes content_;
+  std::size_t at_ = 0;
+  char separator_ = ',';
+  Index line_ = 1;   ///< of at_
+  Index begin_ = 1;  ///< of the record
+  std::vector<std::string> fields_;
+};
+
+/// A field as it stands in a comma-separated file: in quotes where it has to.
+[[nodiscard]] inline std::string csv_field(std::string_view text) {
+  const bool blanks = !text.empty() && (text.front() == ' ' || text.back() == ' ');
+  if (!blanks && !text.empty() && text.find_first_of(",;\t\"\r\n") == std::string_view::npos)
+    return std::string(text);
+  std::string r = "\"";
+  for (const char c : text) r.append(c == '"' ? 2 : 1, c);
+  return r + '"';
+}
+/// A record without its line end.
+[[nodiscard]] inline std::string csv_record(std::span<const std::string> fields) {
+  std::string r;
+  for (std::size_t i = 0; i < fields.size(); ++i) r += (i > 0 ? "," : "") + csv_field(fields[i]);
+  return r;
+}
+
+}  // namespace sheafnn::io

@@ -1,0 +1,202 @@
+/// \file
+/// Datasets in text files: an edge list and a node table as delimited text, or matrices in the Matrix Market format.
+/// docs/data.md describes the files.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/csv.hpp"
+#include "sheafnn/io/csv_edges.hpp"
+#include "sheafnn/io/csv_nodes.hpp"
+#include "sheafnn/io/matrix_market.hpp"
+
+namespace sheafnn::io {
+
+/// How to read datasets in text files.
+struct TextOptions {
+  std::string label = "label";     ///< name of the label column
+  bool identity_features = false;  ///< one-hot node numbers (n × n) in place of what the files hold
+};
+
+namespace detail {
+
+/// The files of a dataset; empty where there is none.
+struct TextFiles {
+  std::filesystem::path edges;     ///< .csv, .tsv or .mtx
+  std::filesystem::path nodes;     ///< .csv or .tsv: a node table; .txt: one label per line
+  std::filesystem::path features;  ///< .mtx
+};
+
+/// The one of some files that a folder has, or an empty path.
+[[nodiscard]] inline std::filesystem::path find_one(const std::filesystem::path& folder,
+                                                    std::span<const std::string_view> names) {
+  std::filesystem::path found;
+  for (const std::string_view name : names) {
+    std::error_code error;
+    if (!std::filesystem::exists(folder / name, error)) continue;
+    if (!found.empty()) {
+      fail(folder.string(), "has both ", found.filename().string(), " and ", name, "; only one can be meant");
+    }
+    found = folder / name;
+  }
+  return found;
+}
+
+inline constexpr std::array<std::string_view, 3> edge_files = {"edges.csv", "edges.tsv", "edges.mtx"};
+inline constexpr std::array<std::string_view, 5> node_files = {"nodes.csv", "nodes.tsv", "labels.csv",
+                                                               "labels.tsv", "labels.txt"};
+inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"};
+
+/// Nodes, labels and splits from a node table, or labels alone from a list.
+[[nodiscard]] inline NodeTable read_nodes(const std::filesystem::path& path, const TextOptions& options) {
+  if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label);
+  NodeTable table;
+  table.file = path.string();
+  std::vector<std::string> texts;
+  for (CsvReader csv(path); csv.next();) {
+    if (csv.fields().size() != 1)
+      fail(csv.where(), "has ", csv.fields().size(), " fields; expected one label per line");
+    texts.push_back(csv.fields().front());
+  }
+  if (texts.empty()) fail(table.file, "lists no label; the graph is empty");
+  table.labels = number_classes(texts, table.file, table.class_names);
+  return table;
+}
+
+[[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n) {
+  if (files.edges.extension() == ".mtx") {
+    const MatrixEntries matrix = read_matrix_market(files.edges);
+    if (matrix.rows != n) fail(matrix.file, "has ", matrix.rows, " rows; the dataset has ", n, " nodes");
+    return to_graph(matrix);
+  }
+  const bool named = !table.names.empty();
+  return read_edge_list(CsvReader(files.edges),
+                        named ? NodeNumbers(table.file, table.names)
+                              : NodeNumbers(table.file.empty() ? files.features.string() : table.file, n));
+}
+
+/// Takes the features from the file or the table that has them.
+[[nodiscard]] inline NodeFeatures text_features(const TextFiles& files, NodeTable& table,
+                                                const TextOptions& options) {
+  const bool columns = !table.feature_names.empty();
+  if (files.features.empty()) {
+    if (options.identity_features) {
+      return NodeFeatures::identity(static_cast<Index>(std::max(table.names.size(), table.labels.size())));
+    }
+    if (!columns) {
+      fail(table.file, "has no feature column, and there is no features.mtx; one-hot node numbers are an option ",
+           "(--identity-features)");
+    }
+    return std::move(table.features);
+  }
+  if (columns) {
+    fail(table.file, "has ", table.feature_names.size(), " feature columns, the first is '",
+         printable(table.feature_names.front()), "'; features.mtx holds features as well, only one can be meant");
+  }
+  const MatrixEntries matrix = read_matrix_market(files.features);
+  const Index n = static_cast<Index>(std::max(table.names.size(), table.labels.size()));
+  if (n > 0 && matrix.rows != n)
+    fail(matrix.file, "has ", matrix.rows, " rows; ", table.file, " has ", n, " nodes");
+  return options.identity_features ? NodeFeatures::identity(matrix.rows) : to_features(matrix);
+}
+
+/// Checks what training needs of labels and splits.
+inline void check_text_labels(const NodeTable& table, const std::string& where, const TextOptions& options,
+                              DatasetUse use) {
+  if (table.labels.empty() && (use != DatasetUse::prediction || options.label != TextOptions().label)) {
+    if (table.file.empty()) fail(where, "has no labels; nodes.csv or labels.txt would hold them");
+    fail(table.file, "has no label column '", printable(options.label), "'; --label names another");
+  }
+  if (use != DatasetUse::training) return;
+  for (const Split& split : table.splits) {
+    const char* empty = split.train.empty()        ? "train"
+                        : split.validation.empty() ? "validation"
+                        : split.test.empty()       ? "test"
+                                                   : nullptr;
+    if (empty != nullptr) {
+      fail(table.file, "split column ", &split - table.splits.data(), " puts no node into the set '", empty,
+           "'; training needs all three sets (--make-splits draws them)");
+    }
+  }
+}
+
+[[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
+                                               const TextOptions& options, DatasetUse use) {
+  return naming_file(where, [&] {
+    Dataset data;
+    data.name = std::move(name);
+    NodeTable table;
+    if (!files.nodes.empty()) table = read_nodes(files.nodes, options);
+    if (files.nodes.empty() && files.features.empty()) {
+      fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx");
+    }
+    check_text_labels(table, where, options, use);
+    data.features = text_features(files, table, options);
+    data.graph = read_text_graph(files, table, data.features.rows());
+    data.labels = std::move(table.labels);
+    data.class_count = static_cast<Index>(table.class_names.size());
+    data.node_names = std::move(table.names);
+    data.class_names = std::move(table.class_names);
+    if (use == DatasetUse::training) data.splits = std::move(table.splits);
+    if (use != DatasetUse::prediction) validate(data);
+    return data;
+  });
+}
+
+}  // namespace detail
+
+/// Whether a folder is one of load_text_folder(): it has a file edges.csv, edges.tsv or edges.mtx.
+[[nodiscard]] inline bool is_text_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const std::string_view name : detail::edge_files) {
+    if (std::filesystem::exists(folder / name, error)) return true;
+  }
+  return false;
+}
+
+/// Loads a folder of text files:
+///
+/// | file                                 | content                                                              |
+/// | ------------------------------------ | -------------------------------------------------------------------- |
+/// | edges.csv, .tsv or .mtx              | two node names per line; or an n × n matrix, not zero where edges are |
+/// | nodes.csv or .tsv (or labels.csv …)  | a node table: names, labels, splits, features (read_node_table)      |
+/// | labels.txt, in its place             | one label per line; nodes are numbered                               |
+/// | features.mtx                         | n × p, where the node table has no feature column                    |
+///
+/// Rows of matrices are nodes in the order of the node table. Nodes without names are numbered from 0 in edge lists.
+///
+/// \param folder  its name becomes the dataset's name
+/// \param use     for prediction, labels may be missing
+/// \throws std::runtime_error  one line that names the file, the line, the column, the value and the limit
+[[nodiscard]] inline Dataset load_text_folder(const std::filesystem::path& folder, const TextOptions& options = {},
+                                              DatasetUse use = DatasetUse::training) {
+  const detail::TextFiles files = {detail::find_one(folder, detail::edge_files),
+                                   detail::find_one(folder, detail::node_files),
+                                   detail::find_one(folder, detail::feature_files)};
+  if (files.edges.empty()) detail::fail(folder.string(), "has no edges.csv, edges.tsv or edges.mtx");
+  std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  return detail::read_text_dataset(folder.string(), std::move(name), files, options, use);
+}
+
+/// Loads a dataset from an edge list and a node table, wherever they are.
+///
+/// \throws as load_text_folder()
+[[nodiscard]] inline Dataset load_csv_dataset(const std::filesystem::path& edges,
+                                              const std::filesystem::path& nodes, const TextOptions& options = {},
+                                              DatasetUse use = DatasetUse::training) {
+  return detail::read_text_dataset(nodes.string(), nodes.stem().string(), {edges, nodes, {}}, options, use);
+}
+
+}  // namespace sheafnn::io

@@ -1,0 +1,331 @@
+// Delimited text: records, edge lists, node tables, datasets in folders of text files, and messages with file and line.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sheafnn/io/csv.hpp"
+#include "sheafnn/io/datasets.hpp"
+#include "sheafnn/io/text_dataset.hpp"
+#include "temporary_folder.hpp"
+
+namespace test_csv {
+namespace {
+
+using namespace sheafnn;
+using io::CsvReader;
+using Strings = std::vector<std::string>;
+
+CsvReader reader(const std::string& text, char separator = '\0') {
+  return {"t.csv", {text.begin(), text.end()}, separator};
+}
+std::vector<Strings> records(const std::string& text, char separator = '\0') {
+  std::vector<Strings> r;
+  for (CsvReader csv = reader(text, separator); csv.next();) r.push_back(csv.fields());
+  return r;
+}
+std::string error_of(const std::string& text) {
+  try {
+    static_cast<void>(records(text));
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const std::string edge_text = "source,target\nada,bob\nbob,ada\nbob,\"c, d\"\neve,eve\nbob,eve\n";
+const std::string node_text =
+    "name,age,label,split,score\nada,1,red,train,0\nbob,2,blue,val,0.5\n\"c, d\",0,,,-3e2\neve,4,red,test,1\n"
+    "zoe,5,-1,test,0\n";
+
+struct Folder : test::TemporaryFolder {
+  explicit Folder(const std::string& nodes = node_text, const std::string& edges = edge_text) {
+    write("edges.csv", edges);
+    write("nodes.csv", nodes);
+  }
+};
+// The message with the folder taken off its front, or "no error".
+std::string message_of(const test::TemporaryFolder& folder, const io::TextOptions& options = {},
+                       DatasetUse use = DatasetUse::training) {
+  try {
+    static_cast<void>(io::load_text_folder(folder.path(), options, use));
+  } catch (const std::runtime_error& error) {
+    const std::string message = error.what(), front = folder.path().string();
+    CHECK(message.find('\n') == std::string::npos);
+    REQUIRE(message.starts_with(front));
+    return message.substr(front.size() + 1);
+  }
+  return "no error";
+}
+std::string message_of_nodes(const std::string& nodes) { return message_of(Folder(nodes)); }
+std::string message_of_edges(const std::string& edges) { return message_of(Folder(node_text, edges)); }
+
+std::vector<double> dense(const NodeFeatures& features) {
+  std::vector<double> r(static_cast<std::size_t>(features.rows() * features.columns()));
+  for (Index u = 0; u < features.rows(); ++u) {
+    for (Index k = features.offsets()[static_cast<std::size_t>(u)];
+         k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      r[static_cast<std::size_t>(u * features.columns() + features.column_of()[i])] = features.values()[i];
+    }
+  }
+  return r;
+}
+std::vector<Edge> edges_of(const Graph& graph) { return {graph.edges().begin(), graph.edges().end()}; }
+
+// What edge_text and node_text say.
+void check_small(const Dataset& data) {
+  CHECK(data.node_names == Strings{"ada", "bob", "c, d", "eve", "zoe"});
+  CHECK(data.class_names == Strings{"blue", "red"});
+  CHECK(data.class_count == 2);
+  CHECK(data.labels == std::vector<std::int32_t>{1, 0, -1, 1, -1});
+  CHECK(dense(data.features) == std::vector<double>{1, 0, 2, 0.5, 0, -300, 4, 1, 5, 0});
+  CHECK(edges_of(data.graph) == std::vector<Edge>{{0, 1}, {1, 2}, {1, 3}});
+  CHECK(data.graph.dropped_self_loops() == 1);
+  CHECK(data.graph.merged_duplicates() == 1);
+  CHECK(data.graph.degree(4) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("CSV: separators, quotes, blanks, line ends and byte order marks") {
+  const std::vector<Strings> two = {{"a", "b"}, {"c", "d e"}};
+  CHECK(records("a,b\nc,d e\n") == two);
+  CHECK(records("a;b\r\nc;d e") == two);
+  CHECK(records("\n\na\tb\n\n \nc\td e\n") == two);
+  CHECK(records("\xEF\xBB\xBF\"a\", b \n  \"c\" ,\"d e\"\r\n") == two);
+  CHECK(records("a;b;x,y\n1;2;3,5\n") == std::vector<Strings>{{"a", "b", "x,y"}, {"1", "2", "3,5"}});
+  CHECK(records("a,b\nc,d", '\t') == std::vector<Strings>{{"a,b"}, {"c,d"}});
+  CHECK(records("a\t\tb\t\n", '\t') == std::vector<Strings>{{"a", "", "b", ""}});
+  CHECK(records("\"a \"\"b\"\", c\",\"d\ne\"\n\"\"\n") == std::vector<Strings>{{"a \"b\", c", "d\ne"}, {""}});
+  CHECK(records(",\n") == std::vector<Strings>{{"", ""}});
+  CHECK(records("Zo\xC3\xAB,\xF0\x9F\x90\x91\n") == std::vector<Strings>{{"Zo\xC3\xAB", "\xF0\x9F\x90\x91"}});
+  CHECK(records("").empty());
+  CHECK(records("\xEF\xBB\xBF\r\n").empty());
+}
+
+TEST_CASE("CSV: what is written is read back") {
+  const Strings fields = {"a", "", " b ", "c, d", "e \"f\"", "g\nh", "i;j", "k\tl", "\r"};
+  CHECK(records(io::csv_record(fields) + "\n") == std::vector<Strings>{fields});
+  CHECK(io::csv_record(Strings{"a b", "c\"d"}) == "a b,\"c\"\"d\"");
+}
+
+TEST_CASE("CSV: bad quotes and other encodings are refused with their line") {
+  CHECK(error_of("a,b\n\n\"c\nd\",\"e\n\n") == "t.csv:4: a quoted field begins here and is not closed");
+  CHECK(error_of("a,b\n\"c\"d,e\n") ==
+        "t.csv:2: 'd' follows a closing quote; a quote inside a quoted field is written twice");
+  CHECK(error_of("a,b\nc,d\"e\n") ==
+        "t.csv:2: field 2 has a quote inside: 'd\"e'; such a field stands in quotes, "
+        "with the quote inside written twice");
+  for (const char* bad :
+       {"\xE9", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\xF8\x88\x80\x80\x80"}) {
+    CHECK(error_of(std::string("a,b\nc,") + bad + "\n") ==
+          "t.csv:2: is not UTF-8 text; save the file in that encoding");
+  }
+  CHECK(error_of(std::string("a\0b\n", 4)) == "t.csv:1: is not UTF-8 text; save the file in that encoding");
+}
+
+TEST_CASE("text folder: names, unknown labels, a split, features") {
+  const Folder folder;
+  check_small(io::load_text_folder(folder.path()));
+  const Dataset data = io::load_dataset((folder.path() / "").string());
+  check_small(data);
+  CHECK(data.name == folder.path().filename().string());
+  REQUIRE(data.splits.size() == 1);
+  CHECK(data.splits[0].train == std::vector<std::int32_t>{0});
+  CHECK(data.splits[0].validation == std::vector<std::int32_t>{1});
+  CHECK(data.splits[0].test == std::vector<std::int32_t>{3, 4});
+  CHECK(io::load_text_folder(folder.path(), {}, DatasetUse::own_splits).splits.empty());
+  check_small(io::load_csv_dataset(folder / "edges.csv", folder / "nodes.csv"));
+  // An edge list without a header, separated by tabs; Windows line ends.
+  std::filesystem::remove(folder / "edges.csv");
+  folder.write("edges.tsv", "ada\tbob\r\nbob\tada\r\nbob\tc, d\r\neve\teve\r\nbob\teve");
+  check_small(io::load_text_folder(folder.path()));
+}
+
+TEST_CASE("text folder: several splits, another label column, one-hot features") {
+  const Folder folder("id,split_0,kind,split_1,label\n1,train,x,test,0\n2,validation,y,train,1\n3,test,x,val,2\n",
+                      "1,2\n2,3\n");
+  const Dataset data = io::load_text_folder(folder.path(), {.label = "kind"});
+  CHECK(data.class_names == Strings{"x", "y"});
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[1].train == std::vector<std::int32_t>{1});
+  CHECK(data.splits[1].validation == std::vector<std::int32_t>{2});
+  CHECK(dense(data.features) == std::vector<double>{0, 1, 2});  // column label, a number
+  const Dataset one_hot = io::load_text_folder(folder.path(), {.label = "kind", .identity_features = true});
+  CHECK(dense(one_hot.features) == std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+}
+
+TEST_CASE("text folder: classes are numbered in sorted order, whole numbers by value") {
+  const auto classes = [](const Strings& labels) {
+    Strings names;
+    const auto numbers = io::detail::number_classes(labels, "t", names);
+    return std::pair(names, numbers);
+  };
+  using Labels = std::vector<std::int32_t>;
+  CHECK(classes({"b", "", "a", "-1", "b"}) == std::pair(Strings{"a", "b"}, Labels{1, -1, 0, -1, 1}));
+  CHECK(classes({"10", "9", "-1", "9", "-2"}) == std::pair(Strings{"-2", "9", "10"}, Labels{2, 1, -1, 1, 0}));
+  CHECK(classes({"10", "9", "x"}) == std::pair(Strings{"10", "9", "x"}, Labels{0, 1, 2}));
+  CHECK(classes({"", "-1"}) == std::pair(Strings{}, Labels{-1, -1}));
+  Strings many;
+  for (int k = 0; k <= 65536; ++k) many.push_back(std::to_string(k));
+  CHECK_THROWS_WITH_AS(classes(many), "t: names 65537 classes; at most 65536 are supported", std::runtime_error);
+}
+
+TEST_CASE("text folder: for prediction, labels may be missing") {
+  const Folder folder("name,x\n a ,1\nb,2\n", "a,b\n");
+  const Dataset data = io::load_text_folder(folder.path(), {}, DatasetUse::prediction);
+  CHECK(data.labels.empty());
+  CHECK(data.class_count == 0);
+  CHECK(data.node_names == Strings{"a", "b"});
+  CHECK(message_of(folder) == "nodes.csv: has no label column 'label'; --label names another");
+  CHECK(message_of(folder, {.label = "y"}, DatasetUse::prediction) ==
+        "nodes.csv: has no label column 'y'; --label names another");
+}
+
+TEST_CASE("text folder: matrices of edges and features, labels in a list") {
+  test::TemporaryFolder folder;
+  folder.write("edges.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n");
+  folder.write("features.mtx", "%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n4\n5\n6\n");
+  CHECK(dense(io::load_text_folder(folder.path(), {}, DatasetUse::prediction).features) ==
+        std::vector<double>{1, 4, 2, 5, 3, 6});
+  CHECK(message_of(folder) == " has no labels; nodes.csv or labels.txt would hold them");
+  folder.write("labels.txt", "cat\ndog\n-1\n");
+  const Dataset data = io::load_text_folder(folder.path());
+  CHECK(edges_of(data.graph) == std::vector<Edge>{{0, 1}, {1, 2}});
+  CHECK(data.labels == std::vector<std::int32_t>{0, 1, -1});
+  CHECK(data.class_names == Strings{"cat", "dog"});
+  CHECK(data.node_names.empty());
+  folder.write("labels.txt", "cat\ndog\n");
+  CHECK(message_of(folder).starts_with("features.mtx: has 3 rows; "));
+  folder.write("labels.txt", "cat\ndog,cat\n");
+  CHECK(message_of(folder) == "labels.txt:2: has 2 fields; expected one label per line");
+  folder.write("labels.txt", "cat\ndog\ncat\n");
+  folder.write("edges.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 1\n2 1\n");
+  CHECK(message_of(folder) == "edges.mtx: has 4 rows; the dataset has 3 nodes");
+  // Nodes without names are numbered.
+  folder.write("edges.csv", "from,to\n0,2\n");
+  CHECK(message_of(folder) == " has both edges.csv and edges.mtx; only one can be meant");
+  std::filesystem::remove(folder / "edges.mtx");
+  CHECK(edges_of(io::load_text_folder(folder.path()).graph) == std::vector<Edge>{{0, 2}});
+  folder.write("edges.csv", "0,3\n");
+  CHECK(message_of(folder).starts_with("edges.csv:1: '3' is not a node; the nodes of "));
+  // A node table with names, and features beside it.
+  std::filesystem::remove(folder / "labels.txt");
+  folder.write("nodes.csv", "name,label\nx,1\ny,2\nz,1\n");
+  folder.write("edges.csv", "z,x\n");
+  CHECK(edges_of(io::load_text_folder(folder.path()).graph) == std::vector<Edge>{{0, 2}});
+  folder.write("nodes.csv", "name,label,age\nx,1,3\ny,2,3\nz,1,3\n");
+  CHECK(message_of(folder) ==
+        "nodes.csv: has 1 feature columns, the first is 'age'; features.mtx holds features as "
+        "well, only one can be meant");
+}
+
+TEST_CASE("text folder: bad nodes are named with line and column") {
+  const std::string head = "name,label,x\n";
+  CHECK(message_of_nodes(head + "ada,a,\n") ==
+        "nodes.csv:2: column 'x': is empty; every feature of every node needs a number");
+  CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,nan\n") ==
+        "nodes.csv:4: column 'x': 'nan' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,ten\n") == "nodes.csv:2: column 'x': 'ten' is not a finite number");
+  CHECK(message_of_nodes("name,kind\nada,red\n") ==
+        "nodes.csv:2: column 'kind': 'red' is not a finite number; no "
+        "column is called 'label' (--label names that of the labels)");
+  CHECK(message_of_nodes(head + "ada,a\n") == "nodes.csv:2: has 2 fields; the header has 3");
+  CHECK(message_of_nodes(head + "ada,a,1\nada,b,1\n") == "nodes.csv:3: node 'ada' was already listed in line 2");
+  CHECK(message_of_nodes(head + ",a,1\n") == "nodes.csv:2: the node has no name");
+  CHECK(message_of_nodes(head) == "nodes.csv: lists no node; the graph is empty");
+  CHECK(message_of_nodes("") == "nodes.csv: is empty; expected a header line and one line per node");
+  CHECK(message_of_nodes("name,x,label,x\nada,1,a,1\n") == "nodes.csv:1: columns 2 and 4 are both called 'x'");
+  CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
+  CHECK(message_of_nodes("label,x\n1,2\n") ==
+        "nodes.csv:1: column 'label' is the first; that one holds the names of the nodes");
+  CHECK(message_of_nodes("name,label\nada,a\nbob,b\n").starts_with("nodes.csv: has no feature column"));
+  CHECK(message_of_nodes(head + "ada,b,1\nbob,b,1\n\"c, d\",b,1\neve,b,1\n")
+            .ends_with(": class_count: 1 is not allowed; at least two classes are needed"));
+  CHECK(
+      message_of_nodes("name,x,label,split\nada,1,a,training\n") ==
+      "nodes.csv:2: column 'split': 'training' is no set of a split; expected train, validation (or val), test or "
+      "nothing");
+  CHECK(message_of_nodes("name,x,label,split\nada,1,a,train\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,train\n") ==
+        "nodes.csv: split column 0 puts no node into the set 'test'; training needs all three sets (--make-splits "
+        "draws them)");
+}
+
+TEST_CASE("text folder: bad edges are named with line and node") {
+  CHECK(message_of_edges("source,target\nada,bob\nbob,zed\n").starts_with("edges.csv:3: node 'zed' is not in "));
+  CHECK(message_of_edges("ada,zed\n").starts_with("edges.csv:1: node 'zed' is not in "));
+  CHECK(message_of_edges("1,2\nada,bob\n").starts_with("edges.csv:1: node '1' is not in "));  // no header: numbers
+  CHECK(message_of_edges("source,target,weight\nada,bob,1\n") ==
+        "edges.csv:1: has 3 fields; expected the names of two nodes (edges have no weights or other attributes "
+        "here: "
+        "remove such columns)");
+  CHECK(message_of_edges("ada,bob\nbob\n") == "edges.csv:2: has 1 fields; expected the names of two nodes");
+  CHECK(message_of_edges("ada,ada\n") == "edges.csv: the graph has no edge between different nodes");
+  CHECK(message_of_edges("") == "edges.csv: the graph has no edge between different nodes");
+  const Folder folder;
+  folder.write("nodes.tsv", "name\tlabel\n");
+  CHECK(message_of(folder) == " has both nodes.csv and nodes.tsv; only one can be meant");
+  std::filesystem::remove(folder / "nodes.tsv");
+  std::filesystem::remove(folder / "nodes.csv");
+  CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
+}
+
+TEST_CASE("text folder: files cut anywhere or with a changed byte load or are refused") {
+  std::minstd_rand random(7);
+  int loaded = 0, refused = 0;
+  const auto attempt = [&](const std::string& edges, const std::string& nodes) {
+    try {
+      const io::NodeTable table = io::read_node_table(reader(nodes));
+      const Graph graph = io::detail::read_edge_list(reader(edges), {"t.csv", table.names});
+      CHECK(graph.node_count() == table.features.rows());
+      CHECK(table.names.size() == table.labels.size());
+      ++loaded;
+    } catch (const std::runtime_error& error) {
+      CHECK(std::string(error.what()).find('\n') == std::string::npos);
+      ++refused;
+    }
+  };
+  const auto both = [&](std::string edges, std::string nodes, std::size_t i, char c) {
+    edges[i % edges.size()] = c;
+    nodes[i % nodes.size()] = c;
+    attempt(edges, node_text);
+    attempt(edge_text, nodes);
+  };
+  for (std::size_t size = 0; size < edge_text.size(); ++size) attempt(edge_text.substr(0, size), node_text);
+  for (std::size_t size = 0; size < node_text.size(); ++size) attempt(edge_text, node_text.substr(0, size));
+  for (int k = 0; k < 400; ++k) both(edge_text, node_text, random(), static_cast<char>(random() % 256));
+  CHECK(loaded > 50);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("classes are renumbered by the names of a model") {
+  Dataset data = io::load_text_folder(Folder().path());
+  const Strings names = {"green", "red"};
+  renumber_classes(data, names);
+  CHECK(data.labels == std::vector<std::int32_t>{1, -1, -1, 1, -1});  // blue is not one of them
+  CHECK(data.class_names == names);
+  CHECK_NOTHROW(validate(data));
+  renumber_classes(data, {});
+  CHECK(data.class_names == names);
+  data.class_names.clear();
+  renumber_classes(data, Strings{"a", "b", "c"});
+  CHECK(data.labels == std::vector<std::int32_t>{1, -1, -1, 1, -1});
+  data.class_names = {"a"};
+  data.name = "toy";
+  CHECK_THROWS_WITH_AS(validate(data),
+                       "toy: class_names: 1 is not allowed; must be empty, or one name for each of the 2",
+                       std::invalid_argument);
+  data.class_names.clear();
+  data.node_names.pop_back();
+  CHECK_THROWS_WITH_AS(validate(data),
+                       "toy: node_names: 4 is not allowed; must be empty, or one name for each of the 5",
+                       std::invalid_argument);
+}
+
+}  // namespace test_csv
