@@ -7,13 +7,17 @@
 #include <numeric>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
+#include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <span>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "models/class_names.hpp"
+#include "models/data_options.hpp"
 #include "models/device_registry.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
@@ -24,22 +28,27 @@ struct Settings {
   std::string model, output, sheaf;
   std::string dataset = "karate", device = "cpu";
   sheafnn::SyntheticOptions synthetic;
+  programs::DataOptions data;
   sheafnn::PredictOptions options{.samples = 20};
   sheafnn::Index sheaf_layer = 0;
 };
 
-/// node,class,p_0,…,entropy,mutual_information
-std::string csv(const sheafnn::Prediction& p) {
+/// node,name,class,p_0,…,entropy,mutual_information; no names of nodes where they have none. Classes are told by name
+/// where the model knows the names, p_NAME too.
+std::string csv(const sheafnn::Prediction& p, const std::vector<std::string>& node_names,
+                const std::vector<std::string>& class_names) {
+  const auto class_text = [&](std::size_t c) { return class_names.empty() ? std::to_string(c) : class_names[c]; };
+  const std::size_t classes = static_cast<std::size_t>(p.class_count);
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
-  out << "node,class";
-  for (sheafnn::Index c = 0; c < p.class_count; ++c) out << ",p_" << c;
+  out << (node_names.empty() ? "node,class" : "node,name,class");
+  for (std::size_t c = 0; c < classes; ++c) out << ',' << sheafnn::io::csv_field("p_" + class_text(c));
   out << ",entropy,mutual_information\n";
   for (std::size_t u = 0; u < p.label.size(); ++u) {
-    out << u << ',' << p.label[u];
-    for (std::size_t c = 0; c < static_cast<std::size_t>(p.class_count); ++c) {
-      out << ',' << p.probabilities[u * static_cast<std::size_t>(p.class_count) + c];
-    }
+    out << u << ',';
+    if (!node_names.empty()) out << sheafnn::io::csv_field(node_names[u]) << ',';
+    out << sheafnn::io::csv_field(class_text(static_cast<std::size_t>(p.label[u])));
+    for (std::size_t c = 0; c < classes; ++c) out << ',' << p.probabilities[u * classes + c];
     out << ',' << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
   }
   return out.str();
@@ -54,7 +63,11 @@ void run(const Settings& s) {
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < info.options.layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", info.options.layers - 1));
   const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
-  const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction);
+  sheafnn::Dataset data =
+      sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
+  const std::vector<std::string> class_names =
+      programs::checkpoint_class_names(checkpoint.metadata, info.options.classes);
+  sheafnn::renumber_classes(data, class_names);
   const bool bayesian = info.model == "bsnn";
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
@@ -64,10 +77,11 @@ void run(const Settings& s) {
     entry.write_learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer, s.sheaf);
   }
   if (!s.output.empty()) {
-    const std::string text = csv(p);
+    const std::string text = csv(p, data.node_names, class_names);
     const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
     sheafnn::io::write_file(s.output, std::span(&bytes, 1));
   }
+  programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d\n", data.name.c_str(), data.node_count(),
               info.model.c_str(), info.maps.c_str(), info.stalk_dimension);
@@ -92,7 +106,7 @@ int main(int argc, char** argv) {
   CLI::App app("Predicts node classes and their uncertainty with a trained model.", "predict");
   app.get_formatter()->column_width(34);
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
-  programs::add_dataset_options(app, s.dataset, s.synthetic);
+  programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "posterior samples averaged, 1 to 32768")->capture_default_str();
   app.add_option("--seed", s.options.seed, "seed of the samples")->capture_default_str();
   app.add_option("--threads", s.options.threads, "threads, 0: as many as the graph is worth")
@@ -102,6 +116,7 @@ int main(int argc, char** argv) {
   app.add_option(
       "--sheaf", s.sheaf,
       "write the learned sheaf (the mean, of Bayesian models), features and predictions to this .npz file");
-  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")->capture_default_str();
+  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")
+      ->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(s); });
 }

@@ -16,7 +16,7 @@ int main() {
 
   Layer layer(club.graph, {.channels = f});
   auto weights = layer.default_weights();
-  std::srand(1);  // of Eigen's random numbers
+  std::srand(1);                               // of Eigen's random numbers
   Matrix x = 0.01 * Matrix::Random(n * d, f);  // a row per stalk coordinate
   Matrix maps(club.graph.arc_count(), d * d);  // a row per incident pair
   maps.rowwise() = Eigen::RowVector4d(1, 0, 0, 1);

@@ -10,7 +10,6 @@
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/statistics.hpp>
-#include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
 #include <span>
@@ -202,6 +201,7 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
 }
 
 void print_task(const TrainSettings& s, const sheafnn::Dataset& data) {
+  programs::print_dropped_pairs(data);
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %.2f, %td features, %td classes\n",
               data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean,
@@ -220,8 +220,7 @@ int run(TrainSettings& s, const std::vector<std::string>& arguments) {
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
   const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
-  const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, s.synthetic);
-  sheafnn::require(!data.splits.empty(), data.name + ": splits", 0, "training needs at least one split");
+  const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   s.options.features = data.feature_count();
   s.options.classes = data.class_count;
   Task task{s, data, runs_of(s, data), entry, nullptr};

@@ -1,6 +1,5 @@
 /// \file
-/// What the command-line programs share: one-line errors with exit code 2, output that is checked, options of the
-/// synthetic graph.
+/// What the command-line programs share: one-line errors with exit code 2, and output that is checked.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,6 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
 #include <string>
@@ -94,29 +92,6 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(std::string(option) + ": " + error.what());
   }
-}
-
-/// --dataset and the options of the generated graph.
-inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic) {
-  app.add_option("--dataset", dataset, "karate, synthetic, an .npz file or a Geom-GCN folder")
-      ->capture_default_str();
-  const auto group = app.add_option_group("Synthetic graph", "used with --dataset synthetic");
-  group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
-  group->add_option("--synthetic-classes", synthetic.classes, "classes, 2 to 1000")->capture_default_str();
-  group->add_option("--synthetic-features", synthetic.features, "size of the vocabulary")->capture_default_str();
-  group->add_option("--synthetic-words", synthetic.words, "words per node, 1 to 1000")->capture_default_str();
-  group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
-  group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
-      ->capture_default_str();
-  group
-      ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
-                   "share of the other edges that join a class and the next, 0 to 1")
-      ->capture_default_str();
-  group->add_option("--synthetic-feature-noise", synthetic.feature_noise, "share of words of no class, 0 to 1")
-      ->capture_default_str();
-  group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
-      ->capture_default_str();
-  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
 }
 
 }  // namespace programs

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sheafnn/version.hpp>
 #include <string>
@@ -66,7 +67,7 @@ class TrainResults {
   /// The command line as a shell reads it.
   [[nodiscard]] static std::string command(const std::vector<std::string>& arguments);
   [[nodiscard]] nlohmann::ordered_json run_json(const std::vector<std::string>& arguments) const;
-  void add_classes(nlohmann::ordered_json& report, sheafnn::Index classes) const;
+  void add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data, sheafnn::Index classes) const;
 
   const TrainSettings& settings_;
   bool show_seeds_;
@@ -174,8 +175,10 @@ inline nlohmann::ordered_json TrainResults::run_json(const std::vector<std::stri
 }
 
 /// Confusion matrix (rows: labels, columns: predictions) and F1 of the classes.
-inline void TrainResults::add_classes(nlohmann::ordered_json& report, sheafnn::Index classes) const {
+inline void TrainResults::add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data,
+                                      sheafnn::Index classes) const {
   const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
+  if (!data.class_names.empty()) report["classes"] = data.class_names;
   report["f1"] = {{"macro", summarise(f1).mean}, {"per_class", f1}};
   for (sheafnn::Index c = 0; c < classes; ++c) {
     const auto row = confusion_.begin() + c * classes;
@@ -187,6 +190,12 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
                                                    const std::vector<std::string>& arguments, int signal) const {
   nlohmann::ordered_json report;
   report["dataset"] = data.name;
+  if (!settings_.data.make_splits.empty()) {
+    report["made_splits"] = {{"percentages", settings_.data.make_splits},
+                             {"stratified", settings_.data.splits.stratified},
+                             {"count", settings_.data.splits.count},
+                             {"seed", settings_.data.splits.seed}};
+  }
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
   report["interrupted"] = signal != 0;
@@ -197,7 +206,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["validation_accuracy"] = accuracy_json(validation_);
   report["ece"] = summarise(ece_).mean;
   report["nll"] = summarise(nll_).mean;
-  add_classes(report, resolved_.classes);
+  add_classes(report, data, resolved_.classes);
   report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
                                  {"train", summarise(train_seconds_).mean},
                                  {"evaluate", summarise(evaluate_seconds_).mean}};

@@ -17,13 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "models/program.hpp"
+#include "models/data_options.hpp"
 
 namespace programs {
 
 struct TrainSettings {
   std::string dataset = "karate";
   sheafnn::SyntheticOptions synthetic;
+  DataOptions data;
   std::string model = "bsnn";
   std::string maps = "special-orthogonal";
   int stalk_dimension = 3;
@@ -53,7 +54,8 @@ template <class Array>
 inline void add_options(CLI::App& app, TrainSettings& s) {
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_dataset_options(app, s.dataset, s.synthetic);
+  add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   auto* model = app.add_option_group("Model", "the network; see docs/math.md");
   model->add_option("--model", s.model, "bsnn (Bayesian) or nsd (deterministic)")

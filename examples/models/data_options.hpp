@@ -1,0 +1,117 @@
+/// \file
+/// --dataset and what belongs to it: options of text files, of the synthetic graph and of random splits.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/splits.hpp>
+#include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/datasets.hpp>
+#include <sheafnn/io/lines.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace programs {
+
+/// How a dataset is read, and which splits are made of it.
+struct DataOptions {
+  sheafnn::io::TextOptions text;
+  std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
+  sheafnn::RandomSplitOptions splits{.stratified = false};
+};
+
+/// --dataset and the options of the generated graph.
+inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
+                                DataOptions& data) {
+  app.add_option("--dataset", dataset,
+                 "karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; "
+                 "see docs/data.md")
+      ->capture_default_str();
+  const auto text = app.add_option_group("Text files", "used where --dataset is a folder with an edge list");
+  text->add_option("--label", data.text.label, "column of the labels")->capture_default_str();
+  text->add_flag("--identity-features", data.text.identity_features,
+                 "one-hot node numbers as features, in place of those in the files (default: off)");
+  const auto group = app.add_option_group("Synthetic graph", "used with --dataset synthetic");
+  group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
+  group->add_option("--synthetic-classes", synthetic.classes, "classes, 2 to 1000")->capture_default_str();
+  group->add_option("--synthetic-features", synthetic.features, "size of the vocabulary")->capture_default_str();
+  group->add_option("--synthetic-words", synthetic.words, "words per node, 1 to 1000")->capture_default_str();
+  group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
+  group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
+      ->capture_default_str();
+  group
+      ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
+                   "share of the other edges that join a class and the next, 0 to 1")
+      ->capture_default_str();
+  group->add_option("--synthetic-feature-noise", synthetic.feature_noise, "share of words of no class, 0 to 1")
+      ->capture_default_str();
+  group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
+      ->capture_default_str();
+  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
+}
+
+/// The splits that training is to draw itself.
+inline void add_split_options(CLI::App& app, DataOptions& data) {
+  const auto group = app.add_option_group("Splits", "drawn at random in place of those of the dataset");
+  auto* make = group->add_option("--make-splits", data.make_splits,
+                                 "percentages of training, validation and test nodes, e.g. 60/20/20");
+  group->add_flag("--stratified", data.splits.stratified, "with these percentages in every class (default: off)")
+      ->needs(make);
+  group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
+      ->capture_default_str()
+      ->needs(make);
+  group->add_option("--split-seed", data.splits.seed, "seed of the splits")->capture_default_str()->needs(make);
+}
+
+/// "60/20/20" as shares of 1.
+///
+/// \throws std::invalid_argument  anything else than three positive percentages that sum to 100
+inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& splits) {
+  double* const shares[] = {&splits.train, &splits.validation, &splits.test};
+  const std::vector<std::string_view> parts = sheafnn::io::detail::split_fields(text, '/');
+  bool good = parts.size() == 3;
+  double sum = 0;
+  for (std::size_t k = 0; good && k < 3; ++k) {
+    double percent = 0;
+    good = sheafnn::io::detail::parse_number(parts[k], percent) && percent > 0;
+    sum += percent;
+    *shares[k] = percent / 100;
+  }
+  sheafnn::require(good && std::abs(sum - 100) < 1e-10, "--make-splits", text,
+                   "expected three positive percentages that sum to 100, as in 60/20/20");
+}
+
+/// Loads what a model is trained on, and says which pairs of the edge list are no edges of the graph.
+///
+/// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
+[[nodiscard]] inline sheafnn::Dataset load_training_data(const std::string& dataset,
+                                                         const sheafnn::SyntheticOptions& synthetic,
+                                                         DataOptions& options) {
+  const bool make = !options.make_splits.empty();
+  if (make) parse_shares(options.make_splits, options.splits);
+  sheafnn::require(options.splits.count >= 1, "--split-count", options.splits.count, "must be between 1 and 1000");
+  sheafnn::Dataset data =
+      sheafnn::io::load_dataset(dataset, synthetic,
+                                make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training,
+                                options.text);
+  if (make) data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
+  sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
+                   "training needs at least one; --make-splits 60/20/20 draws some");
+  return data;
+}
+
+/// One line about self-loops and repeated pairs, if there are any.
+inline void print_dropped_pairs(const sheafnn::Dataset& data) {
+  const sheafnn::Index loops = data.graph.dropped_self_loops(), repeated = data.graph.merged_duplicates();
+  if (loops == 0 && repeated == 0) return;
+  std::printf(
+      "%s: the edge list has %td self-loops, which were dropped, and %td pairs that repeat an edge in either "
+      "direction, which were merged\n",
+      data.name.c_str(), loops, repeated);
+}
+
+}  // namespace programs

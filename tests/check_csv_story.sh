@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# A graph that no paper knows, as text files: train and predict as a user would type it, and what comes back by name.
+# usage: check_csv_story.sh FOLDER_OF_PROGRAMS
+# Needed is the model Diagonal_2.
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+source "$root/tests/program_checks.sh"
+
+# 120 people of three trades, joined in a ring and to others of their trade; every seventh trade is unknown. One has a
+# name with a comma and quotes, and nobody knows node 119.
+mkdir people
+awk -v edges=people/edges.csv -v nodes=people/nodes.csv 'BEGIN {
+  trade[0] = "baker"; trade[1] = "smith"; trade[2] = "\"miller, \"\"old\"\"\""
+  print "name,age,trade,height" > nodes
+  print "who,whom" > edges
+  for (u = 0; u < 120; ++u) {
+    name = u == 5 ? "\"O\x27Hara, \"\"Kit\"\"\"" : "person " u
+    label = u % 7 == 6 ? "" : trade[u % 3]
+    print name "," u % 3 + 0.25 * (u % 2) "," label "," (u % 3 == 1) - 0.5 > nodes
+    if (u > 0 && u < 119) print before "," name > edges
+    if (u >= 3 && u < 119 && u % 5 == 0) print "person " u - 3 "," name > edges
+    before = name
+  }
+  print "person 7,person 7\nperson 8,person 7" > edges
+}'
+train=("$bin/train" --dataset people --label trade --maps diagonal --stalk-dim 2 --channels 8 --layers 2 --input-dropout 0)
+"${train[@]}" --epochs 60 --make-splits 60/20/20 --stratified --split-count 2 --save people.safetensors --report people.json \
+  > train.txt || fail "train"
+grep -q '^people: 120 nodes, .* 3 classes$' train.txt || fail "another summary: $(cat train.txt)"
+grep -q '^people: .* 1 self-loops, .* 1 pairs ' train.txt || fail "dropped pairs are not told"
+for split in 0 1; do
+  [ -s people-$split.safetensors ] || fail "no model of split $split"
+done
+grep -q '"percentages": "60/20/20"' people.json || fail "the report does not tell how the splits were made"
+# The features tell the trade: far above the third that chance gives.
+awk '/^ mean / {n++; if ($3 + 0 < 60) bad = 1} END {exit bad || n != 1}' train.txt || fail "nothing learned: $(cat train.txt)"
+
+"$bin/predict" --model people-0.safetensors --dataset people --label trade --output nodes.csv --sheaf sheaf.npz \
+  > predict.txt || fail "predict"
+grep -q 'of all labelled nodes have the class of their label' predict.txt || fail "labels are not compared"
+[ -s sheaf.npz ] || fail "no sheaf"
+[ "$(wc -l < nodes.csv)" -eq 121 ] || fail "nodes.csv has not 120 nodes"
+head -n 1 nodes.csv | grep -qxF 'node,name,class,p_baker,"p_miller, ""old""",p_smith,entropy,mutual_information' \
+  || fail "another header: $(head -n 1 nodes.csv)"
+grep -qE '^5,"O'\''Hara, ""Kit""",(baker|smith|"miller, ""old"""),' nodes.csv || fail "node 5: $(sed -n 7p nodes.csv)"
+grep -qE '^119,person 119,(baker|smith|"miller)' nodes.csv || fail "node 119: $(tail -n 1 nodes.csv)"
+# The class is the one with the largest probability.
+grep -v '"' nodes.csv | awk -F, 'NR > 0 {n++; best = $4 > $5 ? ($4 > $6 ? "baker" : "smith") : ($5 > $6 ? "miller" : "smith")
+  if (best != "miller" && $3 != best) bad = 1} END {exit bad || n < 60}' || fail "classes and probabilities differ"
+
+# Another graph with the same columns, of which only one trade is known: classes are those of the model.
+mkdir others
+printf 'name;age;trade;height\nann;0;smith;-0.5\nben;1;;0.5\ncyd;2;carpenter;-0.5\n' > others/nodes.csv
+printf 'ann\tben\nben\tcyd\n' > others/edges.tsv
+"$bin/predict" --model people-0.safetensors --dataset others --label trade --output others.csv > others.txt \
+  || fail "predict others"
+[ "$(cut -d, -f2 others.csv | tr '\n' ' ')" = 'name ann ben cyd ' ] || fail "other names: $(cat others.csv)"
+grep -qE '^(0|100)\.0% of all labelled nodes' others.txt || fail "labels of others: $(cat others.txt)"
+
+# The same splits with the same seed, others with another.
+for seed in 0 1; do
+  "${train[@]}" --epochs 2 --make-splits 50/25/25 --split-count 1 --split-seed $seed --report seed$seed.json > /dev/null \
+    || fail "train --split-seed"
+done
+"${train[@]}" --epochs 2 --make-splits 50/25/25 --split-count 1 --report default.json > /dev/null || fail "train --make-splits"
+losses() { grep '"validation_loss"' "$1" || fail "no loss in $1"; }
+[ "$(losses seed0.json)" = "$(losses default.json)" ] || fail "the same seed makes other splits"
+[ "$(losses seed0.json)" != "$(losses seed1.json)" ] || fail "another seed makes the same splits"
+"$bin/train" --dataset people --label trade --identity-features --maps diagonal --stalk-dim 2 --channels 4 --epochs 1 \
+  --make-splits 60/20/20 --split-count 1 > one_hot.txt && grep -q ' 120 features, ' one_hot.txt || fail "identity features"
+
+quick=("${train[@]}" --epochs 2 --report out.json --save out.safetensors)
+refuse 'people: splits: 0 .*--make-splits' "${quick[@]}"
+refuse 'make-splits: 60/20 ' "${quick[@]}" --make-splits 60/20
+refuse 'make-splits: 60/20/30 ' "${quick[@]}" --make-splits 60/20/30
+refuse 'make-splits: 80/20/0 ' "${quick[@]}" --make-splits 80/20/0
+refuse 'split-count: 0' "${quick[@]}" --make-splits 60/20/20 --split-count 0
+refuse 'stratified' "${quick[@]}" --stratified
+refuse "people/nodes.csv:2: column 'trade': 'baker' is not .* no column is called 'label' .--label " "${quick[@]/trade/label}" --make-splits 60/20/20
+echo 'person 1,nobody' >> people/edges.csv
+refuse "people/edges.csv:[0-9]+: node 'nobody' is not in people/nodes.csv" "${quick[@]}" --make-splits 60/20/20
+echo "the story holds"
