@@ -327,6 +327,33 @@ TEST_CASE("homophily leaves out edges to nodes without a label") {
                        std::invalid_argument);
 }
 
+TEST_CASE("synthetic: a graph that no memory holds is refused before anything is allocated") {
+  const SyntheticOptions huge{.nodes = 2147483647, .features = 10000000, .words = 1000, .degree = 0};
+  CHECK(sheafnn::detail::synthetic_bytes(huge) > 1e13);
+  try {
+    static_cast<void>(synthetic(huge));
+    FAIL("no error");
+  } catch (const std::invalid_argument& error) {
+    CHECK(std::string(error.what()).starts_with("nodes: 2147483647 is not allowed; needs 11.8 TiB of memory; there are "));
+  }
+  // The estimate is below what the result holds.
+  const SyntheticOptions options{.nodes = 500, .classes = 3, .features = 40, .words = 5, .degree = 4, .splits = 2};
+  const Dataset data = synthetic(options);
+  double held = static_cast<double>(4 * data.labels.size() + 8 * data.features.offsets().size() +
+                                    12 * static_cast<std::size_t>(data.features.entries()) +
+                                    4 * data.graph.offsets().size() + 32 * data.graph.sources().size());
+  for (const Split& split : data.splits) held += 4.0 * static_cast<double>(split.train.size() + split.test.size());
+  CHECK(sheafnn::detail::synthetic_bytes(options) < held);
+  CHECK(sheafnn::detail::synthetic_bytes(options) > held / 4);
+
+  CHECK(memory_limit() > 1 << 20);
+  CHECK(memory_text(12) == "12 bytes");
+  CHECK(memory_text(1.5 * 1024 * 1024) == "1.5 MiB");
+  CHECK_NOTHROW(require_memory("x", 3, 100, 100));
+  CHECK_THROWS_WITH_AS(require_memory("x", 3, 4096, 2048),
+                       "x: 3 is not allowed; needs 4 KiB of memory; there are 2 KiB", std::invalid_argument);
+}
+
 TEST_CASE("synthetic: same seed, same dataset; another seed, another") {
   const SyntheticOptions options{.nodes = 300, .classes = 4, .features = 40, .degree = 5, .seed = 11};
   const Dataset a = synthetic(options);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/io/matrix_market.hpp"
@@ -128,6 +129,13 @@ TEST_CASE("Matrix Market: sizes that the file cannot hold are refused before the
         "t.mtx:2: promises 4000000000000000000 entries; the 77 bytes of the file are too few");
   CHECK(message_of(banner + "array real general\n2000000000 2000000000\n1\n")
             .find("bytes of the file are too few") != std::string::npos);
+  const std::string text = general + "2147483647 2147483647 1\n1 2\n";
+  const auto read_with = [&](double memory) {
+    io::detail::LineReader lines("t.mtx", {text.begin(), text.end()});
+    static_cast<void>(io::detail::MatrixMarketReader(std::move(lines), memory).read());
+  };
+  CHECK_THROWS_WITH_AS(read_with(1 << 30), "t.mtx:2: needs 16 GiB of memory; there are 1 GiB", std::runtime_error);
+  CHECK_NOTHROW(read_with(1e11));
 }
 
 TEST_CASE("Matrix Market: files cut anywhere or with a changed byte load or are refused") {

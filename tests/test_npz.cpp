@@ -395,6 +395,27 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: node_labels: holds Python objects (dtype object); save it as an array of numbers");
 }
 
+TEST_CASE("arrays that do not fit into memory are refused before they are allocated") {
+  const ZipArchive zip("t.npz", archive_of(small_arrays(), {.deflate = true}));
+  const io::ZipEntry& entry = *zip.find("edges.npy");
+  CHECK(error_of([&] { static_cast<void>(zip.read(entry, 100)); }).starts_with("t.npz: entry 'edges.npy': needs "));
+  CHECK_NOTHROW(static_cast<void>(zip.read(entry, static_cast<double>(entry.size))));
+  const NpyArray masks = NpzArchive("t.npz", archive_of(small_arrays())).array("val_masks");  // 8 values of one byte
+  CHECK(error_of([&] { static_cast<void>(masks.values<std::int64_t>(63)); }) ==
+        "t.npz: val_masks: needs 64 bytes of memory; there are 63 bytes");
+  CHECK(masks.values<std::int64_t>(64).size() == 8);
+  // A file larger than the memory, all of it a hole.
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("hole.npz", "");
+  std::error_code unsupported;
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(2 * memory_limit()), unsupported);
+  if (!unsupported) {
+    const std::string message = path.string() + ": needs " + memory_text(2 * memory_limit()) + " of memory; there are " +
+                                memory_text(memory_limit());
+    CHECK_THROWS_WITH_AS(static_cast<void>(io::read_file(path)), message.c_str(), std::runtime_error);
+  }
+}
+
 TEST_CASE("load_npz: without masks there are no splits, with some of them there is an error") {
   const auto loaded = [](const Arrays& arrays, DatasetUse use) {
     return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", use);

@@ -1,9 +1,11 @@
 /// \file
-/// The memory of this machine, and the refusal of arrays that cannot fit into it before they are allocated: an
-/// allocation of that size may succeed, and the process is killed when it writes.
+/// How much memory there is, and the refusal of arrays that cannot fit into it before they are allocated: systems grant
+/// more memory than they have, and end the process when it is written to.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <iterator>
 #include <limits>
 #include <sstream>
@@ -18,14 +20,19 @@
 
 namespace sheafnn {
 
-/// Bytes of physical memory; infinite where the system does not tell. A double, so that products of sizes cannot
-/// overflow.
-[[nodiscard]] inline double physical_memory() noexcept {
+/// Bytes of memory that a process may use: those of the machine, or of its control group on Linux; infinite where the
+/// system does not tell. A double, so that products of sizes cannot overflow.
+[[nodiscard]] inline double memory_limit() {
+  double limit = std::numeric_limits<double>::infinity();
 #if (defined(__unix__) || defined(__APPLE__)) && defined(_SC_PHYS_PAGES)
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_size = ::sysconf(_SC_PAGE_SIZE);
-  if (pages > 0 && page_size > 0) return static_cast<double>(pages) * static_cast<double>(page_size);
+  if (pages > 0 && page_size > 0) limit = static_cast<double>(pages) * static_cast<double>(page_size);
 #endif
-  return std::numeric_limits<double>::infinity();
+#if defined(__linux__)
+  double group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group && group > 0) limit = std::min(limit, group);
+#endif
+  return limit;
 }
 
 /// "1.5 GiB".
@@ -43,11 +50,10 @@ namespace sheafnn {
 ///
 /// \throws std::invalid_argument  naming the argument, its value, what it needs and the limit
 template <class Value>
-void require_memory(std::string_view argument, const Value& value, double bytes,
-                    double limit = physical_memory()) {
+void require_memory(std::string_view argument, const Value& value, double bytes, double limit = memory_limit()) {
   if (bytes <= limit) return;
   throw_invalid_argument(argument, value,
-                         detail::concat("it needs ", memory_text(bytes), ", and this machine has ",
+                         detail::concat("needs ", memory_text(bytes), " of memory; there are ",
                                         memory_text(limit)));
 }
 

@@ -12,6 +12,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/memory.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -236,6 +237,16 @@ class PairSet {
   return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), o.features);
 }
 
+/// Bytes that the generated graph, its features and its splits take at least.
+[[nodiscard]] inline double synthetic_bytes(const SyntheticOptions& o) {
+  const double n = static_cast<double>(o.nodes), edges = n * o.degree / 2;
+  // A word is a column and a value, unless it is drawn twice; an edge is one in the list and two arcs of four arrays.
+  const double node = sizeof(std::int32_t) * static_cast<double>(2 + o.splits) + sizeof(Index);
+  const double words = std::min(static_cast<double>(o.words), static_cast<double>(o.features) / 2);
+  return n * (node + 0.5 * words * (sizeof(double) + sizeof(std::int32_t))) +
+         edges * static_cast<double>(2 * sizeof(Edge) + 8 * sizeof(std::int32_t));
+}
+
 }  // namespace detail
 
 /// Generates a node classification task in time proportional to its edges, nodes and words.
@@ -245,9 +256,11 @@ class PairSet {
 /// joins a uniformly chosen class and the next one, the rest two uniformly chosen different classes. Features are
 /// counts of `words` words (sparse, not negative, every row sums to `words`).
 ///
-/// \throws std::invalid_argument  an option outside its range (see SyntheticOptions)
+/// \throws std::invalid_argument  an option outside its range (see SyntheticOptions), or a graph that does not fit into
+///         memory
 [[nodiscard]] inline Dataset synthetic(const SyntheticOptions& options = {}) {
   validate(options);
+  require_memory("nodes", options.nodes, detail::synthetic_bytes(options));
   Dataset data;
   data.name = "synthetic";
   data.labels = detail::synthetic_labels(options);

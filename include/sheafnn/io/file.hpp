@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/memory.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
@@ -64,6 +65,11 @@ auto naming_file(const std::string& file, const Body& body) {
   }
 }
 
+/// Refuses content that takes more than `limit` bytes of memory; `where` names it.
+inline void check_memory(std::string_view where, double bytes, double limit = memory_limit()) {
+  if (bytes > limit) fail(where, "needs ", memory_text(bytes), " of memory; there are ", memory_text(limit));
+}
+
 /// Unsigned number stored lowest byte first.
 template <class U>
 [[nodiscard]] U load_little(const unsigned char* from) {
@@ -85,7 +91,7 @@ void append_little(Bytes& to, U value) {
 
 /// Reads a regular file.
 ///
-/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read
+/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read or is larger than the memory
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
@@ -96,6 +102,7 @@ void append_little(Bytes& to, U value) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   std::ifstream in(path, std::ios::binary);
   if (error || !in) detail::fail(name, "cannot be opened for reading");
+  detail::check_memory(name, static_cast<double>(size));
   return detail::naming_file(name, [&] {
     if (size > static_cast<std::uintmax_t>(std::numeric_limits<std::streamsize>::max())) throw std::bad_alloc();
     Bytes content(static_cast<std::size_t>(size));

@@ -44,7 +44,9 @@ namespace detail {
 /// See the file comment.
 class MatrixMarketReader {
  public:
-  explicit MatrixMarketReader(LineReader lines) : lines_(std::move(lines)) {}
+  /// \param memory  a matrix that takes more is refused before it is allocated
+  explicit MatrixMarketReader(LineReader lines, double memory = memory_limit())
+      : lines_(std::move(lines)), memory_(memory) {}
 
   [[nodiscard]] MatrixEntries read() {
     matrix_.file = lines_.file();
@@ -149,10 +151,10 @@ class MatrixMarketReader {
       fail(lines_.where(), "promises ", stored_, " entries; the ", lines_.size(),
            " bytes of the file are too few");
     }
-    const double entries = static_cast<double>(stored_) * (symmetric_ ? 2 : 1) * sizeof(MatrixEntries::Entry);
-    naming_file(lines_.where(), [&] {
-      require_memory("size", lines_.line(), entries + static_cast<double>(matrix_.rows) * sizeof(Index));
-    });
+    const double entries = static_cast<double>(stored_) * (symmetric_ ? 2 : 1);
+    check_memory(lines_.where(),
+                 entries * sizeof(MatrixEntries::Entry) + static_cast<double>(matrix_.rows) * sizeof(Index),
+                 memory_);
   }
 
   [[nodiscard]] Index parse_position(std::size_t word, const char* what, Index limit) const {
@@ -211,6 +213,7 @@ class MatrixMarketReader {
   }
 
   LineReader lines_;
+  double memory_;
   MatrixEntries matrix_;
   std::vector<std::string_view> words_;
   bool coordinate_ = true, pattern_ = false, symmetric_ = false;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/memory.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npy_header.hpp"
 
@@ -55,9 +56,11 @@ class NpyArray {
   ///
   /// Numbers are rounded to the nearest double or float. As std::int64_t every element has to be a whole number.
   ///
-  /// \throws std::runtime_error  an element that T cannot stand for, named with its index
+  /// \param memory  a larger array is refused before it is allocated
+  /// \throws std::runtime_error  an element that T cannot stand for, named with its index, or an array too large
   template <class T>
-  [[nodiscard]] std::vector<T> values() const {
+  [[nodiscard]] std::vector<T> values(double memory = memory_limit()) const {
+    detail::check_memory(where_, static_cast<double>(header_.size) * sizeof(T), memory);
     static_assert(std::is_same_v<T, double> || std::is_same_v<T, float> || std::is_same_v<T, std::int64_t>);
     switch (header_.kind) {
       case 'b':

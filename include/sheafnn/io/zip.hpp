@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/memory.hpp"
 #include "sheafnn/io/file.hpp"
 
 namespace sheafnn::io {
@@ -54,8 +55,9 @@ class ZipArchive {
 
   /// Content of an entry of this archive.
   ///
-  /// \throws std::runtime_error  encrypted, compressed by an unsupported method, truncated or corrupt
-  [[nodiscard]] Bytes read(const ZipEntry& entry) const {
+  /// \param memory  compressed content that is larger is refused before anything is allocated
+  /// \throws std::runtime_error  encrypted, compressed by an unsupported method, truncated, corrupt or too large
+  [[nodiscard]] Bytes read(const ZipEntry& entry, double memory = memory_limit()) const {
     const std::string where = sheafnn::detail::concat(name_, ": entry '", detail::printable(entry.name), "'");
     if ((entry.flags & 0x2041u) != 0) detail::fail(where, "is encrypted, which is not supported");
     if (entry.method != 0 && entry.method != 8) {
@@ -64,7 +66,7 @@ class ZipArchive {
     }
     const std::size_t begin = data_begin(entry, where);
     return detail::naming_file(where, [&] {
-      Bytes r = entry.method == 0 ? stored(entry, begin, where) : inflated(entry, begin, where);
+      Bytes r = entry.method == 0 ? stored(entry, begin, where) : inflated(entry, begin, where, memory);
       const std::uint32_t crc = checksum(r);
       if (crc != entry.crc) {
         detail::fail(where, "is corrupt; its CRC-32 is ", crc, ", the archive promises ", entry.crc);
@@ -204,12 +206,14 @@ class ZipArchive {
     return Bytes(first, first + static_cast<std::ptrdiff_t>(entry.size));
   }
 
-  [[nodiscard]] Bytes inflated(const ZipEntry& entry, std::size_t begin, const std::string& where) const {
+  [[nodiscard]] Bytes inflated(const ZipEntry& entry, std::size_t begin, const std::string& where,
+                               double memory) const {
     // A code of two bits can stand for 258 bytes; larger promises are lies, and memory grows only as data comes.
     if (entry.size / 1032 > entry.stored_size) {
       detail::fail(where, "claims that ", entry.stored_size, " bytes expand to ", entry.size,
                    ", more than deflate can");
     }
+    detail::check_memory(where, static_cast<double>(entry.size), memory);
     struct Stream {
       z_stream z{};
       bool ready = inflateInit2(&z, -MAX_WBITS) == Z_OK;
