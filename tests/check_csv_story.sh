@@ -73,6 +73,20 @@ losses() { grep '"validation_loss"' "$1" || fail "no loss in $1"; }
 "$bin/train" --dataset people --label trade --identity-features --maps diagonal --stalk-dim 2 --channels 4 --epochs 1 \
   --make-splits 60/20/20 --split-count 1 > one_hot.txt && grep -q ' 120 features, ' one_hot.txt || fail "identity features"
 
+# The example of docs/data.md, as it stands there.
+mkdir example
+for file in edges nodes; do
+  awk -v title="\`$file.csv\`:" 'index($0, title) {wait = 1} /^```$/ {on = 0} on; /^```csv$/ && wait {on = 1; wait = 0}' \
+    "$root/docs/data.md" > example/$file.csv
+  [ "$(wc -l < example/$file.csv)" -ge 10 ] || fail "docs/data.md has no $file.csv"
+done
+"$bin/train" --dataset example --maps diagonal --stalk-dim 2 --epochs 5 --save example.safetensors > example.txt \
+  || fail "train on the example of docs/data.md"
+grep -q '^example: 9 nodes, 10 edges, .* 2 features, 2 classes$' example.txt || fail "another example: $(cat example.txt)"
+"$bin/predict" --model example.safetensors --dataset example --output classes.csv > /dev/null || fail "predict the example"
+header=$(head -n 1 classes.csv)
+grep -qxF "$header" "$root/docs/data.md" || fail "docs/data.md shows another header than $header"
+
 quick=("${train[@]}" --epochs 2 --report out.json --save out.safetensors)
 refuse 'people: splits: 0 .*--make-splits' "${quick[@]}"
 refuse 'make-splits: 60/20 ' "${quick[@]}" --make-splits 60/20
