@@ -145,17 +145,18 @@ class CsvReader {
     std::string_view tail = text.substr(0, end);
     if (tail.ends_with('\r') && (at_ == content_.size() || content_[at_] == '\n')) tail.remove_suffix(1);
     while (!tail.empty() && blank(tail.back())) tail.remove_suffix(1);
-    const std::string where = tail.empty() ? std::string() : sheafnn::detail::concat(name_, ":", line_);
-    if (quoted && !tail.empty()) {
-      detail::fail(where, "'", detail::printable(tail),
-                   "' follows a closing quote; a quote inside a quoted field is ", "written twice");
-    }
-    if (tail.find('"') != std::string_view::npos) {
-      detail::fail(where, "field ", fields_.size(), " has a quote inside: '", detail::printable(tail),
-                   "'; such a field stands in quotes, with the quote inside written twice");
-    }
+    if ((quoted && !tail.empty()) || tail.find('"') != std::string_view::npos) refuse_quote(tail, quoted);
     field += tail;
     return quoted;
+  }
+  [[noreturn]] void refuse_quote(std::string_view text, bool quoted) const {
+    const std::string where = sheafnn::detail::concat(name_, ":", line_);
+    if (quoted) {
+      detail::fail(where, "'", detail::printable(text),
+                   "' follows a closing quote; a quote inside a quoted field is ", "written twice");
+    }
+    detail::fail(where, "field ", fields_.size(), " has a quote inside: '", detail::printable(text),
+                 "'; such a field stands in quotes, with the quote inside written twice");
   }
   /// The rest of a field whose opening quote is behind.
   void read_quoted(std::string& field, Index first_line) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -102,17 +101,6 @@ struct NodeColumns {
   }
 };
 
-/// Which set of a split a text names: 0 training, 1 validation, 2 test, 3 none.
-[[nodiscard]] inline std::size_t parse_split_set(const std::string& text, const std::string& where) {
-  constexpr std::array<std::string_view, 4> sets = {"train", "validation", "test", ""};
-  const auto found = std::find(sets.begin(), sets.end(), text == "val" ? std::string_view("validation") : text);
-  if (found == sets.end()) {
-    fail(where, "'", printable(text),
-         "' is no set of a split; expected train, validation (or val), test or nothing");
-  }
-  return static_cast<std::size_t>(found - sets.begin());
-}
-
 /// Node numbers by name.
 class NodeNumbers {
  public:
@@ -205,9 +193,16 @@ class NodeTableReader {
     offsets_.push_back(static_cast<Index>(values_.size()));
   }
   void add_to_split(Split& split, std::int32_t node, const std::string& text, std::size_t column) const {
-    std::vector<std::int32_t>* const sets[] = {&split.train, &split.validation, &split.test};
-    const std::size_t set = parse_split_set(text, where(column));
-    if (set < 3) sets[set]->push_back(node);
+    if (text == "train") {
+      split.train.push_back(node);
+    } else if (text == "validation" || text == "val") {
+      split.validation.push_back(node);
+    } else if (text == "test") {
+      split.test.push_back(node);
+    } else if (!text.empty()) {
+      fail(where(column), "'", printable(text),
+           "' is no set of a split; expected train, validation (or val), test or nothing");
+    }
   }
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     double value = 0;
