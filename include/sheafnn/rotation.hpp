@@ -40,6 +40,7 @@
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/rotation/quaternion.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
+#include "sheafnn/rotation/rotation_log.hpp"
 #include "sheafnn/rotation/sample_many.hpp"
 #include "sheafnn/rotation/sample_weights.hpp"
 #include "sheafnn/rotation/scaled_bessel.hpp"

@@ -105,21 +105,21 @@ class AngularCentralGaussian {
   Matrix factor_;
 };
 
-/// log f(x). \throws std::invalid_argument  x is not a unit vector (within √ε)
+/// log f(x). \throws std::invalid_argument  x is not a unit vector (within the tolerance)
 template <int P, class Scalar>
 [[nodiscard]] Scalar logpdf(const AngularCentralGaussian<P, Scalar>& distribution,
-                            const std::type_identity_t<Column<Scalar, P>>& x) {
-  const Scalar norm = x.norm();
-  require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf: x", detail::concat("a vector of length ", norm),
-          detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
-  return angular_central_gaussian_logpdf<Scalar, P>(x, distribution.factor());
+                            const std::type_identity_t<Column<Scalar, P>>& x,
+                            const SampleOptions<Scalar>& options = {}) {
+  return angular_central_gaussian_logpdf<Scalar, P>(unit_vector<Scalar, P>("logpdf: x", x, options),
+                                                    distribution.factor());
 }
 
 /// f(x), with respect to the uniform measure normalised to 1.
 template <int P, class Scalar>
 [[nodiscard]] Scalar pdf(const AngularCentralGaussian<P, Scalar>& distribution,
-                         const std::type_identity_t<Column<Scalar, P>>& x) {
-  return std::exp(logpdf(distribution, x));
+                         const std::type_identity_t<Column<Scalar, P>>& x,
+                         const SampleOptions<Scalar>& options = {}) {
+  return std::exp(logpdf(distribution, x, options));
 }
 
 /// A sample g/‖g‖, g ~ N(0, Λ): a pure function of (stream, id); takes ⌈P/4⌉ draws.

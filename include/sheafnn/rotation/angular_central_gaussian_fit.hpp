@@ -35,16 +35,14 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
   using Result = AngularCentralGaussianFit<P, Scalar>;
   using Matrix = SquareMatrix<double, P>;
 
-  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                                   const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 10000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, P + 1);
     std::vector<Column<double, P>> samples;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      const Scalar norm = given[i].norm();
-      require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), detail::concat("fit: samples[", i, "]"),
-              detail::concat("a vector of length ", norm),
-              detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
-      samples.push_back(given[i].template cast<double>().normalized());
+      const Sample x = unit_vector<Scalar, P>(detail::concat("fit: samples[", i, "]"), given[i], options);
+      samples.push_back(x.template cast<double>().normalized());
     }
     Matrix covariance = identity_matrix<double, P>();
     int iteration = 0;

@@ -42,15 +42,12 @@ void solve_lower(const SquareMatrix<Scalar, P>& factor, Eigen::Matrix<Scalar, P,
 
 /// With y = Λ⁻¹x and q = xᵀy: x̄ = −P y/q, Λ̄ = ½ (P y yᵀ/q − Λ⁻¹).
 ///
-/// \throws std::invalid_argument  x is not a unit vector (within √ε)
+/// \throws std::invalid_argument  x is not a unit vector (within the tolerance)
 template <int P, class Scalar>
 [[nodiscard]] AngularCentralGaussianGradient<P, Scalar> logpdf_gradient(
-    const AngularCentralGaussian<P, Scalar>& distribution, const std::type_identity_t<Column<Scalar, P>>& x) {
-  const Scalar norm = x.norm();
-  require(std::abs(norm - 1) <= rotation_tolerance<Scalar>(), "logpdf_gradient: x",
-          detail::concat("a vector of length ", norm),
-          detail::concat("must be a unit vector within ", rotation_tolerance<Scalar>()));
-  Column<Scalar, P> y = x;
+    const AngularCentralGaussian<P, Scalar>& distribution, const std::type_identity_t<Column<Scalar, P>>& x,
+    const SampleOptions<Scalar>& options = {}) {
+  Column<Scalar, P> y = unit_vector<Scalar, P>("logpdf_gradient: x", x, options);
   detail::solve_lower<P, Scalar, 1>(distribution.factor(), y);
   const Scalar q = y.squaredNorm();
   detail::solve_transposed<P, Scalar, 1>(distribution.factor(), y);

@@ -51,7 +51,8 @@ template <class T, int N>
       for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
     }
   }
-  log_determinant = select(log_determinant >= T(N) * log_least, log_determinant, T(N) * log_least);  // also for NaN
+  log_determinant =
+      select(log_determinant >= T(N) * log_least, log_determinant, T(N) * log_least);  // also for NaN
   log_determinant = select(log_determinant <= T(N) * log_most, log_determinant, T(N) * log_most);
   return T(N - 1) * (T(0.5 * N) * (log_least + log_most) - log_determinant);
 }
@@ -94,16 +95,18 @@ class CayleyDistribution {
 /// \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const CayleyDistribution<N, Scalar>& distribution,
-                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p);
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                            const SampleOptions<Scalar>& options = {}) {
+  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p, options);
   return cayley_logpdf<Scalar, N>(multiply_nt(rotation, distribution.location()), distribution.concentration());
 }
 
 /// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const CayleyDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  return std::exp(logpdf(distribution, p));
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                         const SampleOptions<Scalar>& options = {}) {
+  return std::exp(logpdf(distribution, p, options));
 }
 
 /// The sample that belongs to a uniform rotation U: Y = (I + κU)⁻¹(U + κI) M.

@@ -59,9 +59,10 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   using Sample = SquareMatrix<Scalar, N>;
   using Result = RotationFit<Distribution>;
 
-  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                        const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
-    const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given);
+    const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
     const double kappa = start("fit_moments", estimate.resultant);
     const double slope = (N - 1) * (1 + detail::integer_power<N - 2>(kappa)) / N;  // r′
@@ -73,11 +74,12 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
             0};
   }
 
-  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                                   const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 1000;
     constexpr double twice = N == 2 ? 2 : 1;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
-    const auto samples = detail::checked_samples<N, Scalar>("fit", given);
+    const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     const auto estimate = detail::moment_estimate<N>("fit", samples, weights);
     SquareMatrix<double, N> location = estimate.location;
     double kappa = start("fit", estimate.resultant);
@@ -133,8 +135,9 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
 
  private:
   static void refuse_point_mass(const char* name, double kappa) {
-    require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()), detail::concat(name, ": samples"),
-            "a set of (nearly) equal rotations", "the concentration has no estimate below 1");
+    require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()),
+            detail::concat(name, ": samples"), "a set of (nearly) equal rotations",
+            "the concentration has no estimate below 1");
   }
   static double start(const char* name, double resultant) {
     const double kappa = resultant < 1 ? std::max(1e-8, detail::cayley_concentration<N>(resultant)) : 1;
@@ -153,11 +156,13 @@ struct Fitting<WrappedCauchy<Scalar>> {
   using Result = RotationFit<WrappedCauchy<Scalar>>;
   using Plane = Fitting<CayleyDistribution<2, Scalar>>;
 
-  static Result moments(std::span<const Scalar> angles, std::span<const Scalar> weights) {
-    return as_angle(Plane::moments(rotations(angles), weights));
+  static Result moments(std::span<const Scalar> angles, std::span<const Scalar> weights,
+                        const SampleOptions<Scalar>& options) {
+    return as_angle(Plane::moments(rotations(angles), weights, options));
   }
-  static Result maximum_likelihood(std::span<const Scalar> angles, std::span<const Scalar> weights) {
-    return as_angle(Plane::maximum_likelihood(rotations(angles), weights));
+  static Result maximum_likelihood(std::span<const Scalar> angles, std::span<const Scalar> weights,
+                                   const SampleOptions<Scalar>& options) {
+    return as_angle(Plane::maximum_likelihood(rotations(angles), weights, options));
   }
 
  private:

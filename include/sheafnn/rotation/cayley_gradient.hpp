@@ -99,8 +99,9 @@ template <class T, int N>
 /// Derivatives of logpdf(distribution, P). \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] CayleyLogpdfGradient<Scalar, N> logpdf_gradient(
-    const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  return cayley_logpdf_gradient<Scalar, N>(orthonormalised<Scalar, N>("logpdf_gradient: p", p),
+    const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+    const SampleOptions<Scalar>& options = {}) {
+  return cayley_logpdf_gradient<Scalar, N>(orthonormalised<Scalar, N>("logpdf_gradient: p", p, options),
                                            distribution.location(), distribution.concentration());
 }
 

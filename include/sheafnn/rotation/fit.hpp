@@ -9,6 +9,7 @@
 #include <span>
 
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/operations.hpp"
 
 namespace sheafnn {
 
@@ -34,13 +35,15 @@ struct Fitting;
 ///
 /// \param samples  rotations (angles, unit vectors) of the type D draws; a std::vector or std::array converts
 /// \param weights  none, or one for each sample: finite, at least 0, one of them positive
+/// \param options  how far from orthogonal samples may be, e.g. {.tolerance = 1e-5} for float accuracy in double
 /// \throws std::invalid_argument  a sample or weight that is none, too few samples, or samples for which no
 ///         maximum exists (all of them equal)
 /// \throws std::runtime_error  the iteration does not end
 template <class D>
 [[nodiscard]] auto fit(std::span<const typename Fitting<D>::Sample> samples,
-                       std::span<const typename D::Scalar> weights = {}) {
-  return Fitting<D>::maximum_likelihood(samples, weights);
+                       std::span<const typename D::Scalar> weights = {},
+                       const SampleOptions<typename D::Scalar>& options = {}) {
+  return Fitting<D>::maximum_likelihood(samples, weights, options);
 }
 
 /// The distribution whose mean is that of the samples; errors from the samples' own scatter.
@@ -48,8 +51,9 @@ template <class D>
 /// \throws std::invalid_argument  as fit
 template <class D>
 [[nodiscard]] auto fit_moments(std::span<const typename Fitting<D>::Sample> samples,
-                               std::span<const typename D::Scalar> weights = {}) {
-  return Fitting<D>::moments(samples, weights);
+                               std::span<const typename D::Scalar> weights = {},
+                               const SampleOptions<typename D::Scalar>& options = {}) {
+  return Fitting<D>::moments(samples, weights, options);
 }
 
 }  // namespace sheafnn

@@ -12,6 +12,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"
+#include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
 
 namespace sheafnn {
@@ -59,15 +60,19 @@ struct GoodnessOfFit {
 ///
 /// The p-value is that of a distribution given beforehand; for one fitted to the same samples it is too large.
 ///
+/// \param options  how far from orthogonal samples may be
 /// \throws std::invalid_argument  no sample, or one that is no rotation
 template <class D>
   requires(D::dimension == 2 || D::dimension == 3)
-[[nodiscard]] GoodnessOfFit goodness_of_fit(const D& distribution, std::span<const typename D::Matrix> samples) {
+[[nodiscard]] GoodnessOfFit goodness_of_fit(const D& distribution, std::span<const typename D::Matrix> samples,
+                                            const SampleOptions<typename D::Scalar>& options = {}) {
   using Scalar = typename D::Scalar;
   std::vector<double> probabilities;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    require_rotation<Scalar, D::dimension>(detail::concat("goodness_of_fit: samples[", i, "]"), samples[i]);
-    const Scalar angle = rotation_angle<Scalar, D::dimension>(multiply_nt(samples[i], distribution.location()));
+    const typename D::Matrix p =
+        orthonormalised<Scalar, D::dimension>(detail::concat("goodness_of_fit: samples[", i, "]"), samples[i],
+                                              options);
+    const Scalar angle = rotation_angle<Scalar, D::dimension>(multiply_nt(p, distribution.location()));
     probabilities.push_back(static_cast<double>(angle_cdf(distribution, angle)));
   }
   return uniformity(std::move(probabilities));
@@ -79,7 +84,8 @@ template <class Scalar>
                                             std::span<const std::type_identity_t<Scalar>> angles) {
   std::vector<double> probabilities;
   for (std::size_t i = 0; i < angles.size(); ++i) {
-    require(std::isfinite(angles[i]), detail::concat("goodness_of_fit: angles[", i, "]"), angles[i], "must be finite");
+    require(std::isfinite(angles[i]), detail::concat("goodness_of_fit: angles[", i, "]"), angles[i],
+            "must be finite");
     const Scalar centred =
         std::remainder(angles[i] - distribution.location(), Scalar(6.283185307179586476925286766559));
     probabilities.push_back(static_cast<double>(angle_cdf(distribution, centred)));

@@ -29,16 +29,18 @@ class HaarDistribution {
 /// log f = 0. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const HaarDistribution<N, Scalar>&,
-                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  require_rotation<Scalar, N>("logpdf: p", p);
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                            const SampleOptions<Scalar>& options = {}) {
+  require_rotation<Scalar, N>("logpdf: p", p, options);
   return Scalar(0);
 }
 
 /// f = 1. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const HaarDistribution<N, Scalar>&,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  require_rotation<Scalar, N>("pdf: p", p);
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                         const SampleOptions<Scalar>& options = {}) {
+  require_rotation<Scalar, N>("pdf: p", p, options);
   return Scalar(1);
 }
 

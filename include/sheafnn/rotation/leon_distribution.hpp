@@ -100,8 +100,9 @@ class LeonCayleyDistribution {
 /// \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const LeonCayleyDistribution<N, Scalar>& distribution,
-                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p);
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                            const SampleOptions<Scalar>& options = {}) {
+  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p, options);
   const double k = static_cast<double>(distribution.concentration());
   if (k == 0) return Scalar(0);
   const double power = detail::log_half_determinant<N>(multiply_nt(rotation, distribution.location()));
@@ -111,8 +112,9 @@ template <int N, class Scalar>
 /// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const LeonCayleyDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  return std::exp(logpdf(distribution, p));
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                         const SampleOptions<Scalar>& options = {}) {
+  return std::exp(logpdf(distribution, p, options));
 }
 
 /// Derivatives of log f(P): ∂/∂k = log det((I + Y)/2) − (log Z)′, M̄ = k (I + Y)⁻¹ P, P̄ = k (I + Y)⁻ᵀ M with
@@ -121,10 +123,10 @@ template <int N, class Scalar>
 /// \throws std::invalid_argument  P is no rotation, or Y has eigenvalue −1 to rounding
 template <int N, class Scalar>
 [[nodiscard]] CayleyLogpdfGradient<Scalar, N> logpdf_gradient(
-    const LeonCayleyDistribution<N, Scalar>& distribution,
-    const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+    const LeonCayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+    const SampleOptions<Scalar>& options = {}) {
   const SquareMatrix<double, N> rotation =
-      orthonormalised<Scalar, N>("logpdf_gradient: p", p).template cast<double>();
+      orthonormalised<Scalar, N>("logpdf_gradient: p", p, options).template cast<double>();
   const SquareMatrix<double, N> m = distribution.location().template cast<double>();
   const double k = static_cast<double>(distribution.concentration());
   const SquareMatrix<double, N> y = multiply_nt(rotation, m);

@@ -65,9 +65,10 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   using Sample = SquareMatrix<Scalar, N>;
   using Result = RotationFit<Distribution>;
 
-  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                        const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
-    const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given);
+    const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
     const double rest = 1 - estimate.resultant;
     require(rest > N * std::numeric_limits<Scalar>::epsilon(), "fit_moments: samples",
@@ -81,10 +82,11 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
             0};
   }
 
-  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                                   const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 1000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
-    const auto samples = detail::checked_samples<N, Scalar>("fit", given);
+    const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     SquareMatrix<double, N> location = detail::moment_estimate<N>("fit", samples, weights).location;
     double h = detail::mean_log_half_determinant<N>(samples, weights, location);
     refuse_point_mass(h);

@@ -132,9 +132,11 @@ class MatrixFisherDistribution {
 /// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const MatrixFisherDistribution<N, Scalar>& distribution,
-                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
+                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                            const SampleOptions<Scalar>& options = {}) {
   const auto& svd = distribution.svd();
-  const SquareMatrix<double, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p).template cast<double>();
+  const SquareMatrix<double, N> rotation =
+      orthonormalised<Scalar, N>("logpdf: p", p, options).template cast<double>();
   // tr(FᵀP) − Σs, without the digits that large s would take.
   const SquareMatrix<double, N> turned = svd.u.transpose() * rotation * svd.v;
   double power = 0;
@@ -145,8 +147,9 @@ template <int N, class Scalar>
 /// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  return std::exp(logpdf(distribution, p));
+                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
+                         const SampleOptions<Scalar>& options = {}) {
+  return std::exp(logpdf(distribution, p, options));
 }
 
 /// E[P] = U diag(∂ log c/∂s) Vᵀ.
@@ -174,8 +177,9 @@ struct MatrixFisherGradient {
 template <int N, class Scalar>
 [[nodiscard]] MatrixFisherGradient<N, Scalar> logpdf_gradient(
     const MatrixFisherDistribution<N, Scalar>& distribution,
-    const std::type_identity_t<SquareMatrix<Scalar, N>>& p) {
-  return {orthonormalised<Scalar, N>("logpdf_gradient: p", p) - mean(distribution), distribution.parameter()};
+    const std::type_identity_t<SquareMatrix<Scalar, N>>& p, const SampleOptions<Scalar>& options = {}) {
+  return {orthonormalised<Scalar, N>("logpdf_gradient: p", p, options) - mean(distribution),
+          distribution.parameter()};
 }
 
 /// KL to the uniform distribution in nats: Σ s_i d_i − log c.

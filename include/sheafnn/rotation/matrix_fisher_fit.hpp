@@ -113,13 +113,15 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
   using Result = MatrixFisherFit<N, Scalar>;
 
   /// Moments are maximum likelihood.
-  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights) {
-    return maximum_likelihood(given, given_weights);
+  static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                        const SampleOptions<Scalar>& options) {
+    return maximum_likelihood(given, given_weights, options);
   }
 
-  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights) {
+  static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
+                                   const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
-    const auto samples = detail::checked_samples<N, Scalar>("fit", given);
+    const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
     for (std::size_t i = 0; i < samples.size(); ++i) mean += weights.weight[i] * samples[i];
     const detail::ProperSvd<N> svd(mean);

@@ -36,6 +36,21 @@ template <class Scalar>
   return std::sqrt(std::numeric_limits<Scalar>::epsilon());
 }
 
+/// How samples from outside are taken, the last argument of fits, goodness of fit and log densities. For rotations of
+/// float accuracy held in double: {.tolerance = 1e-5}.
+template <class Scalar>
+struct SampleOptions {
+  /// Largest |(RᵀR − I)_ij| of a rotation R, largest |‖x‖ − 1| of a unit vector x; in [0, 0.01]. A sample within it is
+  /// replaced by the nearest rotation or unit vector.
+  Scalar tolerance = rotation_tolerance<Scalar>();
+
+  /// \throws std::invalid_argument  a tolerance out of range: what is further off is no rounding
+  void validate() const {
+    require(tolerance >= 0 && tolerance <= Scalar(0.01), "SampleOptions: tolerance", tolerance,
+            "must be in [0, 0.01]; nearest_rotation() takes any matrix");
+  }
+};
+
 namespace detail {
 
 /// det A, by elimination with partial pivoting.
@@ -74,22 +89,43 @@ void require_finite(std::string_view name, const SquareMatrix<Scalar, N>& r) {
 
 /// Refuses what is no rotation.
 ///
-/// \param name  what the caller calls the matrix
-/// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above rotation_tolerance,
-///         or a negative determinant
+/// \param name     what the caller calls the matrix
+/// \param options  how far from orthogonal it may be
+/// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above the tolerance, or a
+///         negative determinant; a tolerance out of range
 template <class Scalar, int N>
-void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r) {
+void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r,
+                      const SampleOptions<Scalar>& options = {}) {
+  options.validate();
   detail::require_finite<Scalar, N>(name, r);
   const Scalar defect = orthogonality_defect<Scalar, N>(r);
-  if (!(defect <= rotation_tolerance<Scalar>())) {
+  if (!(defect <= options.tolerance)) {
     throw_invalid_argument(name, detail::concat("a matrix R with |RᵀR - I| = ", defect),
-                           detail::concat("a rotation is orthogonal within ", rotation_tolerance<Scalar>()));
+                           detail::concat("a rotation is orthogonal within ", options.tolerance,
+                                          "; nearest_rotation() makes a rounded matrix one"));
   }
   const Scalar determinant = detail::pivoted_determinant<Scalar, N>(r);
   if (!(determinant > 0)) {
     throw_invalid_argument(name, detail::concat("a matrix with determinant ", determinant),
                            "a rotation has determinant +1");
   }
+}
+
+/// x/‖x‖ of a vector whose length is 1 up to the tolerance; one of length 1 to rounding comes back bit by bit.
+///
+/// \param name  what the caller calls the vector
+/// \throws std::invalid_argument  another length; a tolerance out of range
+template <class Scalar, int P>
+[[nodiscard]] Column<Scalar, P> unit_vector(std::string_view name, const Column<Scalar, P>& x,
+                                            const SampleOptions<Scalar>& options = {}) {
+  options.validate();
+  const Scalar norm = x.norm();
+  if (!(std::abs(norm - 1) <= options.tolerance)) {
+    throw_invalid_argument(name, detail::concat("a vector of length ", norm),
+                           detail::concat("must be a unit vector within ", options.tolerance));
+  }
+  if (std::abs(norm - 1) <= Scalar(4 * P) * std::numeric_limits<Scalar>::epsilon()) return x;
+  return x / norm;
 }
 
 /// Angle of a rotation in radians: N = 2 counter-clockwise, in [−π, π]; N = 3 about its axis, in [0, π].

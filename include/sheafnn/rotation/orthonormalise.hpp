@@ -2,7 +2,8 @@
 /// Cleaning up rotations that rounding has moved away from orthogonality.
 ///
 /// The Newton–Schulz step R ↦ R (3I − RᵀR)/2 leaves the nearest rotation where it is and squares the distance to
-/// it: a defect D = RᵀR − I becomes −(3D² + D³)/4. Two steps take what rotation_tolerance accepts to rounding.
+/// it: a defect D = RᵀR − I becomes −(3D² + D³)/4. Two steps take what rotation_tolerance accepts to rounding, four
+/// or five what the largest tolerance of SampleOptions does.
 #pragma once
 
 #include <limits>
@@ -24,16 +25,17 @@ template <class T, int N>
   return multiply(r, half);
 }
 
-/// The rotation next to a drifted one; one that is orthogonal to rounding (4 N ε) comes back bit by bit.
+/// The rotation nearest to a drifted one; one that is orthogonal to rounding (4 N ε) comes back bit by bit.
 ///
 /// \param name  what the caller calls the matrix
-/// \throws std::invalid_argument  what require_rotation refuses: a defect above rotation_tolerance is no drift
+/// \throws std::invalid_argument  what require_rotation refuses: a defect above the tolerance is no drift
 template <class Scalar, int N>
-[[nodiscard]] SquareMatrix<Scalar, N> orthonormalised(std::string_view name, const SquareMatrix<Scalar, N>& r) {
-  require_rotation<Scalar, N>(name, r);
+[[nodiscard]] SquareMatrix<Scalar, N> orthonormalised(std::string_view name, const SquareMatrix<Scalar, N>& r,
+                                                      const SampleOptions<Scalar>& options = {}) {
+  require_rotation<Scalar, N>(name, r, options);
   constexpr Scalar rounding = Scalar(4 * N) * std::numeric_limits<Scalar>::epsilon();
   SquareMatrix<Scalar, N> result = r;
-  for (int step = 0; step < 2 && orthogonality_defect<Scalar, N>(result) > rounding; ++step) {
+  for (int step = 0; step < 6 && orthogonality_defect<Scalar, N>(result) > rounding; ++step) {
     result = orthonormalisation_step<Scalar, N>(result);
   }
   return result;

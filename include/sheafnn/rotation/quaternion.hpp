@@ -43,6 +43,38 @@ template <class T>
   return r;
 }
 
+/// The unit quaternion q of a rotation of R³ with real part ≥ 0; −q is the other one.
+///
+/// Four times the products of one component with all of them are sums of entries; the largest component is taken, so
+/// that every rotation keeps its digits (Shepperd, "Quaternion from rotation matrix", 1978).
+template <class Scalar>
+[[nodiscard]] inline Column<Scalar, 4> rotation_quaternion(const SquareMatrix<Scalar, 3>& r) {
+  const Scalar x = r(0, 0), y = r(1, 1), z = r(2, 2);
+  const Column<Scalar, 4> squares(1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z);  // 4 q_i²
+  const Column<Scalar, 3> odd(r(2, 1) - r(1, 2), r(0, 2) - r(2, 0), r(1, 0) - r(0, 1));         // 4 w (x, y, z)
+  const Column<Scalar, 3> even(r(2, 1) + r(1, 2), r(0, 2) + r(2, 0), r(1, 0) + r(0, 1));        // 4 (yz, xz, xy)
+  int largest = 0;
+  for (int i = 1; i < 4; ++i) {
+    if (squares(i) > squares(largest)) largest = i;
+  }
+  Column<Scalar, 4> q;
+  switch (largest) {
+    case 0:
+      q << squares(0), odd(0), odd(1), odd(2);
+      break;
+    case 1:
+      q << odd(0), squares(1), even(2), even(1);
+      break;
+    case 2:
+      q << odd(1), even(2), squares(2), even(0);
+      break;
+    default:
+      q << odd(2), even(1), even(0), squares(3);
+  }
+  q = normalised_quaternion<Scalar>(q);
+  return q(0) < 0 ? Column<Scalar, 4>(-q) : q;
+}
+
 /// The rotation v ↦ p v q* of R⁴ (v a quaternion); every rotation of R⁴ is one, for two pairs ±(p, q).
 ///
 /// \param p, q  unit quaternions

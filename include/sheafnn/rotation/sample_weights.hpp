@@ -54,12 +54,14 @@ struct SampleWeights {
 /// The samples as rotations in double. \throws std::invalid_argument  one that is no rotation
 template <int N, class Scalar>
 [[nodiscard]] std::vector<SquareMatrix<double, N>> checked_samples(
-    std::string_view name, std::span<const SquareMatrix<Scalar, N>> samples) {
+    std::string_view name, std::span<const SquareMatrix<Scalar, N>> samples,
+    const SampleOptions<Scalar>& options) {
   std::vector<SquareMatrix<double, N>> result;
   result.reserve(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
     // Checked in their own precision, cleaned in double.
-    const SquareMatrix<Scalar, N> r = orthonormalised<Scalar, N>(concat(name, ": samples[", i, "]"), samples[i]);
+    const SquareMatrix<Scalar, N> r =
+        orthonormalised<Scalar, N>(concat(name, ": samples[", i, "]"), samples[i], options);
     result.push_back(orthonormalisation_step<double, N>(r.template cast<double>()));
   }
   return result;
