@@ -16,6 +16,8 @@
 #include "sheafnn/rotation/cayley_prior_kl.hpp"
 #include "sheafnn/rotation/cayley_transform.hpp"
 #include "sheafnn/rotation/centred_cayley.hpp"
+#include "sheafnn/rotation/compare_fits.hpp"
+#include "sheafnn/rotation/confidence.hpp"
 #include "sheafnn/rotation/euler.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/exponential_jacobian.hpp"

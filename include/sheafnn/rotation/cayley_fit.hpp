@@ -58,6 +58,8 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   using Distribution = CayleyDistribution<N, Scalar>;
   using Sample = SquareMatrix<Scalar, N>;
   using Result = RotationFit<Distribution>;
+  static constexpr bool concentration_below_one = true;
+  static constexpr int location_parameters = rotation_parameters<N>;
 
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
                         const SampleOptions<Scalar>& options) {
@@ -155,6 +157,8 @@ struct Fitting<WrappedCauchy<Scalar>> {
   using Sample = Scalar;
   using Result = RotationFit<WrappedCauchy<Scalar>>;
   using Plane = Fitting<CayleyDistribution<2, Scalar>>;
+  static constexpr bool concentration_below_one = true;
+  static constexpr int location_parameters = 1;
 
   static Result moments(std::span<const Scalar> angles, std::span<const Scalar> weights,
                         const SampleOptions<Scalar>& options) {

@@ -9,9 +9,15 @@
 #include <span>
 
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/confidence.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
 namespace sheafnn {
+
+/// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
+/// matrix_fisher_fit.hpp, angular_central_gaussian_fit.hpp).
+template <class D>
+struct Fitting;
 
 /// Result for distributions with a location and a concentration.
 template <class D>
@@ -24,12 +30,23 @@ struct RotationFit {
   double log_likelihood;       ///< Σ w log f/Σ w at the estimates
   double effective_samples;    ///< (Σw)²/Σw²
   int iterations;              ///< 0 for estimates in closed form
-};
 
-/// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
-/// matrix_fisher_fit.hpp, angular_central_gaussian_fit.hpp).
-template <class D>
-struct Fitting;
+  /// Holds the true concentration with probability `level`, for large samples; within the concentration's range.
+  ///
+  /// \throws std::invalid_argument  a level that is not in (0, 1)
+  [[nodiscard]] ConfidenceInterval<Scalar> concentration_interval(double level = 0.95) const {
+    return detail::concentration_interval<Scalar>(Fitting<D>::concentration_below_one,
+                                                  distribution.concentration(), concentration_error, level);
+  }
+  /// The r for which {exp(X_φ) M̂ : |φ| ≤ r} holds the true location with probability `level`, for large samples. In
+  /// radians; for N = 2 and 3 the largest angle of a turn. Not below π: the samples tell nothing about the location.
+  ///
+  /// \throws std::invalid_argument  a level that is not in (0, 1)
+  [[nodiscard]] Scalar location_radius(double level = 0.95) const {
+    return location_error *
+           static_cast<Scalar>(detail::normal_radius("location_radius", Fitting<D>::location_parameters, level));
+  }
+};
 
 /// Maximum likelihood.
 ///

@@ -64,6 +64,8 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   using Distribution = LeonCayleyDistribution<N, Scalar>;
   using Sample = SquareMatrix<Scalar, N>;
   using Result = RotationFit<Distribution>;
+  static constexpr bool concentration_below_one = false;
+  static constexpr int location_parameters = rotation_parameters<N>;
 
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
                         const SampleOptions<Scalar>& options) {

@@ -33,10 +33,31 @@ struct MatrixFisherFit {
   MatrixFisherDistribution<N, Scalar> distribution;  ///< at the estimates
   SquareMatrix<Scalar, N> parameter_error;           ///< standard errors of the entries of F
   RotationParameters<Scalar, N> location_error;      ///< standard errors of φ in M̂ = exp(X_φ) M, radians
-  Scalar concentration_error;                        ///< standard error of tr(FᵀM)/N, the average singular value
-  double log_likelihood;                             ///< Σ w log f/Σ w
-  double effective_samples;                          ///< (Σw)²/Σw²
+  SquareMatrix<Scalar, rotation_parameters<N>> location_covariance;  ///< of these φ
+  Scalar largest_location_error;  ///< standard error along the φ that is known least
+  Scalar concentration_error;     ///< standard error of tr(FᵀM)/N, the average singular value
+  double log_likelihood;          ///< Σ w log f/Σ w
+  double effective_samples;       ///< (Σw)²/Σw²
   int iterations;
+
+  /// Average singular value of F̂, tr(F̂ᵀM̂)/N.
+  [[nodiscard]] Scalar concentration() const {
+    return static_cast<Scalar>(distribution.singular_values().sum() / N);
+  }
+  /// Holds the true average singular value with probability `level`, for large samples; positive.
+  ///
+  /// \throws std::invalid_argument  a level that is not in (0, 1)
+  [[nodiscard]] ConfidenceInterval<Scalar> concentration_interval(double level = 0.95) const {
+    return detail::concentration_interval<Scalar>(false, concentration(), concentration_error, level);
+  }
+  /// The r for which {exp(X_φ) M̂ : |φ| ≤ r} holds the true M with probability `level` or more, for large samples: the
+  /// ball around the confidence ellipsoid φᵀ location_covariance⁻¹ φ ≤ χ². Radians.
+  ///
+  /// \throws std::invalid_argument  a level that is not in (0, 1)
+  [[nodiscard]] Scalar location_radius(double level = 0.95) const {
+    return largest_location_error *
+           static_cast<Scalar>(detail::normal_radius("location_radius", rotation_parameters<N>, level));
+  }
 };
 
 namespace detail {
@@ -142,6 +163,8 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
     Result r{Distribution(Sample(parameter.template cast<Scalar>())),
              Sample(),
              RotationParameters<Scalar, N>(),
+             SquareMatrix<Scalar, rotation_parameters<N>>(),
+             0,
              0,
              -s.dot(rest) - normaliser.log_scaled,
              weights.effective,
@@ -162,7 +185,9 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
   static void set_errors(const detail::ProperSvd<N>& svd, const Column<double, N>& s,
                          const detail::MatrixFisherNormaliser<N>& at, double count, Result& r) {
     SquareMatrix<double, N> variance = SquareMatrix<double, N>::Zero();
-    RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
+    constexpr int P = rotation_parameters<N>;
+    SquareMatrix<double, P> turn = SquareMatrix<double, P>::Zero();  // covariance of φ
+    double largest = 0;                                              // its largest eigenvalue
     if constexpr (N == 2) {
       // F = κ/2 · M: informations A′ about κ = 2s and κA about the angle.
       const double length = 1 / at.hessian(0, 0);
@@ -171,7 +196,7 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
       SquareMatrix<double, 2> quarter;
       quarter << -m(1, 0), -m(0, 0), m(0, 0), -m(1, 0);
       variance = 0.25 * length * m.cwiseAbs2() + angle * s(0) * s(0) * quarter.cwiseAbs2();
-      turn(0) = angle;
+      turn(0, 0) = largest = angle;
       r.concentration_error = static_cast<Scalar>(0.5 * std::sqrt(length / count));
     } else {
       const SquareMatrix<double, N> diagonal = at.hessian.inverse();
@@ -198,18 +223,24 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
                   0.5 * (skew * (first - second) * (first - second) + even * (first + second) * (first + second));
             }
           }
-          // The turn of the polar factor is √2/(s_i + s_j) times the skew coordinate.
+          // The turn of the polar factor is √2/(s_i + s_j) times the skew coordinate, along a unit vector of minors.
+          RotationParameters<double, N> axis;
           for (int b = 0; b < N; ++b) {
             for (int a = b + 1; a < N; ++a) {
-              const double minor = svd.u(a, i) * svd.u(b, j) - svd.u(a, j) * svd.u(b, i);
-              turn(column_index(a, b)) += minor * minor * 2 * skew / (plus * plus);
+              axis(column_index(a, b)) = svd.u(a, i) * svd.u(b, j) - svd.u(a, j) * svd.u(b, i);
             }
           }
+          const double along = 2 * skew / (plus * plus);
+          turn += along * axis * axis.transpose();
+          largest = std::max(largest, along);
         }
       }
     }
     r.parameter_error = (variance / count).cwiseSqrt().template cast<Scalar>();
-    r.location_error = (turn / count).cwiseSqrt().template cast<Scalar>();
+    turn /= count;
+    r.location_covariance = turn.template cast<Scalar>();
+    r.largest_location_error = static_cast<Scalar>(std::sqrt(largest / count));
+    for (int k = 0; k < P; ++k) r.location_error(k) = static_cast<Scalar>(std::sqrt(turn(k, k)));
   }
   static int column_index(int a, int b) { return detail::column_by_column<N>(a, b); }
 };
