@@ -122,11 +122,23 @@ if [ -x "$bin/learned_sheaf" ]; then
   grep -qa 'kappa\.npy' learned.npz || fail "learned_sheaf wrote no posterior"
 fi
 "$bin/separation" > separation.txt || fail "separation"
+"$bin/rotations" --help > help.txt
+grep -q -- '--samples' help.txt || fail "rotations has no help"
+[ ! -e --help ] || fail "rotations --help wrote a picture"
 "$bin/rotations" rotations.svg > rotations.txt || fail "rotations"
-[ "$(grep -c "<polyline class='law'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six laws"
+for curve in truth fitted; do
+  [ "$(grep -c "<polyline class='$curve'" rotations.svg)" -eq 6 ] || fail "rotations.svg has not six curves '$curve'"
+done
 # No estimate is further than 5 standard errors from the truth (last column; turns of M are never negative).
-awk '$NF ~ /^-?[0-9]+\.[0-9][0-9]$/ && NF >= 5 {n++; if ($NF > 5 || $NF < -5) bad = 1} END {exit bad || n < 30}' \
+awk '$NF ~ /^-?[0-9]+\.[0-9][0-9]$/ && NF >= 5 {n++; if ($NF > 5 || $NF < -5) bad = 1} END {exit bad || n < 40}' \
   <(grep -v Kolmogorov rotations.txt) || fail "a fit is off: $(cat rotations.txt)"
+# Five families each; the one the samples come from, or the one that contains it, is the first.
+[ "$(grep -A 6 '^500 samples of a ' rotations.txt | grep -cE '^(uniform|Cayley|Leon.s Cayley|matrix Fisher|angular)')" -eq 10 ] \
+  || fail "rotations does not compare five families twice"
+grep -A 2 '^500 samples of a Cayley' rotations.txt | tail -n 1 | grep -qE '^(Cayley|angular central Gaussian)' \
+  || fail "Cayley samples belong to another family"
+grep -A 2 '^500 samples of a matrix Fisher' rotations.txt | tail -n 1 | grep -q '^matrix Fisher' \
+  || fail "matrix Fisher samples belong to another family"
 
 quick=("$bin/train" --epochs 2 --report out.json --save out.safetensors)
 head -c 100 "$root/tests/golden/nsd_so2.npz" > short.npz
@@ -169,5 +181,7 @@ refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --outpu
 refuse 'nowhere/out\.npz' "$bin/predict" --model bsnn.safetensors --sheaf nowhere/out.npz --output out.csv
 refuse 'sheaf-layer: 2' "$bin/predict" --model nsd.safetensors --sheaf out.npz --sheaf-layer 2 --output out.csv
 refuse 'nowhere/out\.svg' "$bin/rotations" nowhere/out.svg
+refuse 'samples' "$bin/rotations" --samples 1 out.svg
+refuse 'pictures' "$bin/rotations" --pictures out.svg
 refuse 'features' "$bin/predict" --model model-0.safetensors --dataset synthetic --output out.csv
 echo "all programs behave"
