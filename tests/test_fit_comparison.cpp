@@ -223,6 +223,19 @@ TEST_CASE("intervals by hand") {
   }
 }
 
+TEST_CASE("probabilities of many angles of the matrix Fisher distribution are those of each") {
+  // In any order, twice the same, close together, at both ends, and far beyond where the mass is.
+  for (const Column<double, 3>& s : {Column<double, 3>(6, 3, -1), Column<double, 3>(900, 300, 200)}) {
+    const MatrixFisher distribution(Rotation(s.asDiagonal()));
+    const std::vector<double> angles = {2.5, 0.1, 0.1, 0, 0.05, 0.0500001, 0.4, 3.14159265358979};
+    const std::vector<double> probabilities = sheafnn::angle_probabilities(distribution, angles);
+    for (std::size_t i = 0; i < angles.size(); ++i) {
+      CAPTURE(angles[i]);
+      CHECK(std::abs(probabilities[i] - sheafnn::angle_cdf(distribution, angles[i])) <= 2e-12);
+    }
+  }
+}
+
 TEST_CASE("families in the order of AIC") {
   const Rotation f = Column<double, 3>(8, 3, 0).asDiagonal() * some_rotation();
   const Rotations samples = samples_of(MatrixFisher(f), 40, 0);

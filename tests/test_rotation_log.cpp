@@ -121,6 +121,18 @@ TEST_CASE("exp of the logarithm is the rotation, also near and at angles of 0 an
   check_inverses<5>();
 }
 
+TEST_CASE("signed permutations: eigenvalues that coincide, exact zeros") {
+  int order[] = {0, 1, 2, 3, 4};
+  do {
+    for (unsigned signs = 0; signs < 32; signs += 3) {
+      SquareMatrix<double, 5> r = SquareMatrix<double, 5>::Zero();
+      for (int i = 0; i < 5; ++i) r(order[i], i) = (signs >> i & 1u) != 0 ? -1 : 1;
+      if (sheafnn::detail::pivoted_determinant<double, 5>(r) < 0) r.col(0) *= -1;
+      check_inverse<5>(r);
+    }
+  } while (std::next_permutation(order, order + 5));
+}
+
 TEST_CASE("the logarithm is the principal one") {
   check_principal<2>();
   check_principal<3>();

@@ -95,8 +95,7 @@ template <class D>
 /// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the
 /// angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
 ///
-/// A family that has no fit to these samples (all equal, too few) is in the table with the reason. For N = 3 the p-value
-/// of the matrix Fisher distribution takes about a millisecond a sample.
+/// A family that has no fit to these samples (all equal, too few) is in the table with the reason.
 ///
 /// \param samples  rotations of R^N; a std::vector converts
 /// \param options  how far from orthogonal they may be

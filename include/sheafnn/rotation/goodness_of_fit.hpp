@@ -56,6 +56,15 @@ struct GoodnessOfFit {
   return {std::move(probabilities), worst, kolmogorov_p_value(worst, sorted.size())};
 }
 
+/// angle_cdf at each of the angles. Distributions for which many at once are cheaper overload it.
+template <class D>
+[[nodiscard]] std::vector<double> angle_probabilities(const D& distribution,
+                                                      const std::vector<typename D::Scalar>& angles) {
+  std::vector<double> probabilities;
+  for (const auto angle : angles) probabilities.push_back(static_cast<double>(angle_cdf(distribution, angle)));
+  return probabilities;
+}
+
 /// How well rotations follow a distribution of rotations of R² or R³ in their angle from its location.
 ///
 /// The p-value is that of a distribution given beforehand; for one fitted to the same samples it is too large.
@@ -67,15 +76,14 @@ template <class D>
 [[nodiscard]] GoodnessOfFit goodness_of_fit(const D& distribution, std::span<const typename D::Matrix> samples,
                                             const SampleOptions<typename D::Scalar>& options = {}) {
   using Scalar = typename D::Scalar;
-  std::vector<double> probabilities;
+  std::vector<Scalar> angles;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const typename D::Matrix p =
         orthonormalised<Scalar, D::dimension>(detail::concat("goodness_of_fit: samples[", i, "]"), samples[i],
                                               options);
-    const Scalar angle = rotation_angle<Scalar, D::dimension>(multiply_nt(p, distribution.location()));
-    probabilities.push_back(static_cast<double>(angle_cdf(distribution, angle)));
+    angles.push_back(rotation_angle<Scalar, D::dimension>(multiply_nt(p, distribution.location())));
   }
-  return uniformity(std::move(probabilities));
+  return uniformity(angle_probabilities(distribution, angles));
 }
 
 /// The same for angles of a wrapped Cauchy distribution.

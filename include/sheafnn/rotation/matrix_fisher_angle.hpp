@@ -9,8 +9,12 @@
 /// with different s takes about a millisecond each.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
@@ -77,6 +81,49 @@ template <int N, class Scalar>
   const double mass = detail::matrix_fisher_angle_mass<N>(distribution.singular_values(),
                                                           distribution.normaliser().log_scaled, std::abs(angle));
   return static_cast<Scalar>(std::min(1.0, N == 3 ? mass : 0.5 + std::copysign(mass, angle)));
+}
+
+/// angle_cdf at each of the angles of R³: the density is integrated from each to the next, by Gauss's formula of five
+/// points on parts that are short beside the width of the density. Absolute error about 1e-12.
+///
+/// \throws std::invalid_argument  an angle out of its range
+template <class Scalar>
+[[nodiscard]] std::vector<double> angle_probabilities(const MatrixFisherDistribution<3, Scalar>& distribution,
+                                                      const std::vector<Scalar>& angles) {
+  constexpr double node[3] = {0, 0.5384693101056831, 0.9061798459386640};
+  constexpr double weight[3] = {0.5 * 0.5688888888888889, 0.5 * 0.4786286704993665, 0.5 * 0.2369268850561891};
+  const auto& s = distribution.singular_values();
+  const double width = 0.25 / std::sqrt(1 + s(0) + s(1)), log_scaled = distribution.normaliser().log_scaled;
+  const auto density = [&](double r) {
+    const double sine = std::sin(r / 2);
+    return detail::haar_angle_pdf<3>(r) * detail::matrix_fisher_angle_ratio<3>(s, log_scaled, sine * sine);
+  };
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    order.emplace_back(detail::checked_angle<3>("angle_probabilities: angles", angles[i]), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<double> probabilities(angles.size());
+  double last = 0, mass = 0;
+  for (const auto& [angle, i] : order) {
+    const double parts = std::ceil((angle - last) / width);
+    if (parts > 64) {
+      mass = detail::matrix_fisher_angle_mass<3>(s, log_scaled, angle);
+    } else {
+      const double half = parts > 0 ? 0.5 * (angle - last) / parts : 0;
+      for (int k = 0; k < static_cast<int>(parts); ++k) {
+        const double middle = last + (2 * k + 1) * half;
+        double sum = weight[0] * density(middle);
+        for (int j = 1; j < 3; ++j) {
+          sum += weight[j] * (density(middle - node[j] * half) + density(middle + node[j] * half));
+        }
+        mass += 2 * half * sum;
+      }
+    }
+    last = angle;
+    probabilities[i] = std::min(1.0, mass);
+  }
+  return probabilities;
 }
 
 /// The angle with a given probability below, by Newton's method kept inside a bracket.
