@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
@@ -200,19 +201,29 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
                            task.file_of(s.sheaf, i));
 }
 
-void print_task(const TrainSettings& s, const sheafnn::Dataset& data) {
+void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optional<sheafnn::Preset> preset) {
   programs::print_dropped_pairs(data);
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
-  std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %.2f, %td features, %td classes\n",
-              data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean,
-              sheafnn::edge_homophily(data.graph, data.labels), data.feature_count(), data.class_count);
+  const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
+  const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
+  std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %s, %td features, %td classes\n",
+              data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean, share.c_str(),
+              data.feature_count(), data.class_count);
+  if (preset) {
+    const auto& t = s.train;
+    std::printf(
+        "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td%s%s\n",
+        std::string(to_string(*preset)).c_str(), t.learning_rate, t.weight_decay, t.sheaf_decay, t.input_dropout,
+        t.dropout, t.kl_maximum, t.epochs, t.patience, s.options.add_lp ? ", low-pass coordinate" : "",
+        s.options.add_hp ? ", high-pass coordinate" : "");
+  }
   std::printf("%s, %s maps, stalk dimension %d, %td channels, %td layers\n\n", s.model.c_str(), s.maps.c_str(),
               s.stalk_dimension, s.options.channels, s.options.layers);
 }
 
 /// \param arguments  of the program, those of a resumed training included
 /// \returns the exit code
-int run(TrainSettings& s, const std::vector<std::string>& arguments) {
+int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
   programs::resolve_options(s);
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
@@ -221,6 +232,7 @@ int run(TrainSettings& s, const std::vector<std::string>& arguments) {
                    "checkpoints are written on the CPU only");
   const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
+  const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   s.options.features = data.feature_count();
   s.options.classes = data.class_count;
   Task task{s, data, runs_of(s, data), entry, nullptr};
@@ -229,8 +241,8 @@ int run(TrainSettings& s, const std::vector<std::string>& arguments) {
   if (folder) task.folder = &*folder;
 
   const Interruption interruption;
-  print_task(s, data);
-  programs::TrainResults results(s, !s.seeds.empty());
+  print_task(s, data, preset);
+  programs::TrainResults results(s, preset);
   results.print_header();
   // Where nothing is written the table is all there is: it has to be seen.
   const bool writes = !s.report.empty() || task.keeps_models() || task.folder != nullptr;
@@ -279,5 +291,5 @@ int main(int argc, char** argv) {
         arguments = programs::TrainingFolder::arguments(programs::arguments(argc, argv));
         return arguments;
       },
-      [&] { return run(settings, arguments); });
+      [&] { return run(app, settings, arguments); });
 }

@@ -15,6 +15,13 @@
 
 namespace programs {
 
+/// A number by a printf format for double.
+[[nodiscard]] inline std::string text(const char* format, double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), format, value);
+  return buffer;
+}
+
 /// A bar that is drawn over and over on stderr; silent when that is no terminal.
 class ProgressBar {
  public:

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
@@ -37,7 +39,8 @@ struct Training {
 /// See the file comment.
 class TrainResults {
  public:
-  TrainResults(const TrainSettings& settings, bool show_seeds) : settings_(settings), show_seeds_(show_seeds) {}
+  TrainResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset)
+      : settings_(settings), preset_(preset), show_seeds_(!settings.seeds.empty()) {}
 
   void print_header() const {
     std::printf("split  %sbest epoch  validation     test     NLL     ECE  s/epoch\n",
@@ -70,6 +73,7 @@ class TrainResults {
   void add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data, sheafnn::Index classes) const;
 
   const TrainSettings& settings_;
+  std::optional<sheafnn::Preset> preset_;
   bool show_seeds_;
   std::string started_ = utc_time();
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -117,11 +121,6 @@ inline void TrainResults::add(const Run& run, const Training& training) {
 
 inline void TrainResults::print_summary() const {
   if (test_.empty()) return;
-  const auto text = [](const char* format, double value) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof(buffer), format, value);
-    return std::string(buffer);
-  };
   const char* gap = show_seeds_ ? "        " : "";
   std::printf(" mean              %s%9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", gap,
               100 * summarise(validation_).mean, 100 * summarise(test_).mean, summarise(nll_).mean,
@@ -198,6 +197,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   }
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
+  report["preset"] = preset_ ? nlohmann::ordered_json(to_string(*preset_)) : nlohmann::ordered_json();
   report["interrupted"] = signal != 0;
   report["run"] = run_json(arguments);
   if (test_.empty()) return report;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -25,6 +26,7 @@ struct TrainSettings {
   std::string dataset = "karate";
   sheafnn::SyntheticOptions synthetic;
   DataOptions data;
+  std::string preset = "auto";
   std::string model = "bsnn";
   std::string maps = "special-orthogonal";
   int stalk_dimension = 3;
@@ -57,6 +59,12 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
+  app.add_option("--preset", s.preset,
+                 "options for a kind of graph, which all options below override: " +
+                     joined(sheafnn::preset_names) +
+                     ", none, or auto: by size and homophily; see docs/training.md")
+      ->capture_default_str()
+      ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
   auto* model = app.add_option_group("Model", "the network; see docs/math.md");
   model->add_option("--model", s.model, "bsnn (Bayesian) or nsd (deterministic)")
       ->capture_default_str()
@@ -69,8 +77,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->check(CLI::Range(1, 5));
   model->add_option("--channels", s.options.channels, "feature channels, 1 to 1024")->capture_default_str();
   model->add_option("--layers", s.options.layers, "diffusion layers, 1 to 64")->capture_default_str();
-  model->add_flag("--add-lp", s.options.add_lp, "append a fixed low-pass stalk coordinate (default: off)");
-  model->add_flag("--add-hp", s.options.add_hp, "append a fixed high-pass stalk coordinate (default: off)");
+  model->add_flag("--add-lp,!--no-add-lp", s.options.add_lp, "append a fixed low-pass stalk coordinate");
+  model->add_flag("--add-hp,!--no-add-hp", s.options.add_hp, "append a fixed high-pass stalk coordinate");
   model
       ->add_option("--edge-weights", s.edge_weights,
                    "learned edge weights: on, off or auto (on for special-orthogonal)")
@@ -92,7 +100,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   model->add_flag("!--no-left-weights", s.options.left_weights, "do not mix stalk coordinates");
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  model->add_flag("!--no-normalise-features", s.options.normalise_features, "do not scale feature rows to sum 1");
+  model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
+                  "scale feature rows to sum 1");
   model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
       ->capture_default_str();
   model
@@ -159,6 +168,37 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   run->add_option("--resume", s.resume,
                   "go on with the trainings of this folder, with the options that they were begun with; --epochs, "
                   "--patience, --threads and the files to write may change");
+}
+
+/// The preset of the settings for a graph, or none. Sets what the command line does not.
+///
+/// \param app  after parsing
+inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
+                                                   const sheafnn::Dataset& data) {
+  if (s.preset == "none") return {};
+  const sheafnn::Preset preset =
+      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
+                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
+  sheafnn::ModelOptions model;
+  sheafnn::TrainOptions train;
+  sheafnn::apply(preset, model, train);
+  const auto set = [&](const char* option, auto& field, const auto& value) {
+    if (app.get_option(option)->count() == 0) field = value;
+  };
+  set("--layers", s.options.layers, model.layers);
+  set("--channels", s.options.channels, model.channels);
+  set("--add-lp", s.options.add_lp, model.add_lp);
+  set("--add-hp", s.options.add_hp, model.add_hp);
+  set("--normalise-features", s.options.normalise_features, model.normalise_features);
+  set("--lr", s.train.learning_rate, train.learning_rate);
+  set("--weight-decay", s.train.weight_decay, train.weight_decay);
+  set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
+  set("--input-dropout", s.train.input_dropout, train.input_dropout);
+  set("--dropout", s.train.dropout, train.dropout);
+  set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
+  set("--epochs", s.train.epochs, train.epochs);
+  set("--patience", s.train.patience, train.patience);
+  return preset;
 }
 
 /// The options that are names, and what they mean to the library; the ranges of the others.

@@ -12,6 +12,7 @@
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/presets.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph.hpp"
 #include "sheafnn/layers.hpp"

@@ -1,0 +1,104 @@
+/// \file
+/// Presets: options that do well on a kind of graph, and the choice among them by size and homophily.
+///
+///     const sheafnn::Preset preset = sheafnn::choose_preset(data, data.splits[0]);
+///     sheafnn::ModelOptions model{.features = data.feature_count(), .classes = data.class_count};
+///     sheafnn::TrainOptions training;
+///     sheafnn::apply(preset, model, training);
+///
+/// Where the numbers come from and what they reach: docs/training.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/statistics.hpp"
+
+namespace sheafnn {
+
+/// Kinds of graphs. A graph is homophilic when at least half of its edges join nodes of one class.
+enum class Preset : std::uint8_t {
+  small,         ///< below 1000 nodes, not homophilic: web pages of one university
+  citation,      ///< below 10000 nodes, homophilic: papers that cite each other
+  heterophilic,  ///< 1000 to 10000 nodes, not homophilic
+  large          ///< from 10000 nodes
+};
+inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citation", "heterophilic", "large"};
+[[nodiscard]] constexpr std::string_view to_string(Preset preset) {
+  return preset_names[static_cast<std::size_t>(preset)];
+}
+
+/// Share of the edges between training and validation nodes that join nodes of one class; none where there are no such
+/// edges. The labels of test nodes are not looked at.
+///
+/// \throws std::invalid_argument  labels or node numbers that do not fit the graph
+[[nodiscard]] inline std::optional<double> seen_homophily(const Dataset& data, const Split& split) {
+  require(static_cast<Index>(data.labels.size()) == data.node_count(), data.name + ": labels", data.labels.size(),
+          detail::concat("must equal the number of nodes, ", data.node_count()));
+  std::vector<std::int32_t> seen(data.labels.size(), -1);
+  for (const auto* set : {&split.train, &split.validation}) {
+    for (const std::int32_t u : *set) {
+      require(u >= 0 && u < data.node_count(), data.name + ": split", u, "no such node");
+      seen[static_cast<std::size_t>(u)] = data.labels[static_cast<std::size_t>(u)];
+    }
+  }
+  for (const Edge& e : data.graph.edges()) {
+    if (seen[static_cast<std::size_t>(e.u)] >= 0 && seen[static_cast<std::size_t>(e.v)] >= 0) {
+      return edge_homophily(data.graph, seen);
+    }
+  }
+  return {};
+}
+
+/// The preset for a graph of n nodes. Graphs of unknown homophily count as homophilic.
+[[nodiscard]] constexpr Preset choose_preset(Index n, std::optional<double> homophily) {
+  if (n >= 10'000) return Preset::large;
+  if (homophily.value_or(1) >= 0.5) return Preset::citation;
+  return n < 1000 ? Preset::small : Preset::heterophilic;
+}
+/// The preset for a dataset; of the labels, those of training and validation nodes are looked at.
+///
+/// \throws std::invalid_argument  as seen_homophily()
+[[nodiscard]] inline Preset choose_preset(const Dataset& data, const Split& split) {
+  return choose_preset(data.node_count(), seen_homophily(data, split));
+}
+
+/// Sets layers, channels, filters, feature scaling, rates, decays, dropouts, KL weight, epochs and patience; leaves
+/// everything else as it is.
+inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
+  struct Values {
+    Index layers, channels;
+    bool add_lp, add_hp, normalise_features;
+    double learning_rate, decay, input_dropout, dropout, kl_maximum;
+    Index epochs, patience;
+  };
+  constexpr std::array<Values, 4> values = {{
+      {4, 20, false, true, true, 0.02, 5e-3, 0, 0.7, 1, 300, 100},    // small
+      {2, 16, true, false, true, 0.02, 5e-4, 0.7, 0.5, 1, 200, 60},   // citation
+      {2, 16, false, true, true, 0.003, 5e-3, 0, 0.5, 1, 200, 30},    // heterophilic
+      {4, 32, false, false, false, 0.01, 0, 0, 0.2, 0.01, 300, 100},  // large
+  }};
+  const Values& v = values[static_cast<std::size_t>(preset)];
+  model.layers = v.layers;
+  model.channels = v.channels;
+  model.add_lp = v.add_lp;
+  model.add_hp = v.add_hp;
+  model.normalise_features = v.normalise_features;
+  training.learning_rate = v.learning_rate;
+  training.weight_decay = training.sheaf_decay = v.decay;
+  training.input_dropout = v.input_dropout;
+  training.dropout = v.dropout;
+  training.kl_maximum = v.kl_maximum;
+  training.epochs = v.epochs;
+  training.patience = v.patience;
+}
+
+}  // namespace sheafnn
