@@ -2,8 +2,7 @@
 /// Three networks on a generated heterophilic graph, where most edges join a class and the next one: a Bayesian
 /// sheaf neural network, neural sheaf diffusion and diffusion over the identity sheaf. Prints one table and writes
 /// the numbers behind quickstart.svg.
-///
-/// usage: quickstart FOLDER
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "models/program.hpp"
 #include "models/progress.hpp"
 
 namespace {
@@ -93,11 +93,13 @@ void write_data(const std::filesystem::path& folder, const std::vector<Compariso
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: quickstart FOLDER\n");
-    return 2;
-  }
-  try {
+  CLI::App app(
+      "Trains three networks on a generated graph whose edges mostly join different classes; quickstart.sh draws "
+      "them.",
+      "quickstart");
+  std::string folder;
+  app.add_option("FOLDER", folder, "where the data of the pictures go")->required()->check(CLI::ExistingDirectory);
+  return programs::run_program(app, argc, argv, [&] {
     const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 400,
                                                       .classes = 4,
                                                       .features = 400,
@@ -118,9 +120,6 @@ int main(int argc, char** argv) {
     all.push_back(compare<sheafnn::Bsnn<Rotations>>("Bayesian sheaf network, SO(3)", data));
     all.push_back(compare<sheafnn::Nsd<Rotations>>("neural sheaf diffusion, SO(3)", data));
     all.push_back(compare<sheafnn::Nsd<sheafnn::Identity<3>>>("identity sheaf (no sheaf learned)", data));
-    write_data(argv[1], all);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "quickstart: %s\n", error.what());
-    return 2;
-  }
+    write_data(folder, all);
+  });
 }

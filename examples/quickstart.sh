@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the quickstart program, trains three networks on a generated heterophilic graph,
 # prints a table and writes quickstart.svg into the current folder.
+# usage: quickstart.sh
 set -euo pipefail
+if [ $# -gt 0 ]; then
+  echo "usage: bash examples/quickstart.sh   (no arguments; writes quickstart.svg into the current folder)"
+  case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+fi
 picture=$PWD/quickstart.svg
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <limits>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/sheaf.hpp>
 #include <utility>
 #include <vector>
+
+#include "models/program.hpp"
 
 namespace {
 
@@ -166,7 +167,8 @@ bool demonstrate(Index nodes, int classes, double homophily, std::uint64_t seed)
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Proposition 1: SO(4) sheaf diffusion separates the classes of connected graphs linearly.");
+  CLI::App app("Proposition 1: SO(4) sheaf diffusion separates the classes of connected graphs linearly.",
+               "separation");
   int classes = 0;
   Index nodes = 210;
   std::uint64_t seed = 0;
@@ -179,8 +181,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", seed, "seed of the graphs and of the initial features")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return programs::run_program(app, argc, argv, [&] {
     sheafnn::require(classes != 1, "--classes", classes, "must be 0 or between 2 and 8");
     std::printf("%31s | %-42s | trivial sheaf: the\n", "", "SO(4) sheaf, one feature channel");
     std::printf(
@@ -191,8 +192,5 @@ int main(int argc, char** argv) {
     }
     std::printf("%s\n", holds ? "Proposition 1 holds on all of these graphs." : "A check FAILED.");
     return holds ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "separation: %s\n", error.what());
-    return 2;
-  }
+  });
 }

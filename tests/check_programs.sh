@@ -163,6 +163,7 @@ refuse 'learning_rate: 0' "${quick[@]}" --lr 0
 refuse 'samples: 0' "${quick[@]}" --samples 0
 refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
 refuse 'seeds: 3-1' "${quick[@]}" --seeds 3-1
+refuse 'classes' "$bin/separation" --classes 9
 refuse 'device: gpu' "${quick[@]}" --device gpu
 refuse 'device: cuda:' "${quick[@]}" --device cuda:
 refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
