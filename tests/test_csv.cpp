@@ -161,7 +161,7 @@ TEST_CASE("text folder: several splits, another label column, one-hot features")
   CHECK(dense(one_hot.features) == std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1});
 }
 
-TEST_CASE("text folder: classes are numbered in sorted order, whole numbers by value") {
+TEST_CASE("text folder: classes are numbered in sorted order, numbers by value") {
   const auto classes = [](const Strings& labels) {
     Strings names;
     const auto numbers = io::detail::number_classes(labels, "t", names);
@@ -170,6 +170,8 @@ TEST_CASE("text folder: classes are numbered in sorted order, whole numbers by v
   using Labels = std::vector<std::int32_t>;
   CHECK(classes({"b", "", "a", "-1", "b"}) == std::pair(Strings{"a", "b"}, Labels{1, -1, 0, -1, 1}));
   CHECK(classes({"10", "9", "-1", "9", "-2"}) == std::pair(Strings{"-2", "9", "10"}, Labels{2, 1, -1, 1, 0}));
+  CHECK(classes({"10.0", "9.0", "-1.0"}) == std::pair(Strings{"9.0", "10.0"}, Labels{1, 0, -1}));
+  CHECK(classes({"nan", "2", "10"}) == std::pair(Strings{"10", "2", "nan"}, Labels{2, 1, 0}));
   CHECK(classes({"10", "9", "x"}) == std::pair(Strings{"10", "9", "x"}, Labels{0, 1, 2}));
   CHECK(classes({"", "-1"}) == std::pair(Strings{}, Labels{-1, -1}));
   Strings many;
@@ -274,6 +276,15 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   std::filesystem::remove(folder / "nodes.tsv");
   std::filesystem::remove(folder / "nodes.csv");
   CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
+}
+
+TEST_CASE("text folder: a folder with neither kind of files is told so") {
+  const test::TemporaryFolder folder;
+  folder.write("edge.csv", edge_text);
+  const std::string message =
+      folder.path().string() + ": has neither edges.csv (.tsv, .mtx) nor the files of a Geom-GCN folder";
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset(folder.path().string())), message.c_str(),
+                       std::runtime_error);
 }
 
 TEST_CASE("text folder: files cut anywhere or with a changed byte load or are refused") {

@@ -85,7 +85,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                    "expected three positive percentages that sum to 100, as in 60/20/20");
 }
 
-/// Loads what a model is trained on, and says which pairs of the edge list are no edges of the graph.
+/// Loads what a model is trained on.
 ///
 /// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
 [[nodiscard]] inline sheafnn::Dataset load_training_data(const std::string& dataset,
@@ -104,14 +104,17 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   return data;
 }
 
-/// One line about self-loops and repeated pairs, if there are any.
+/// One line about self-loops and repeated pairs in the edge list, if there are any.
 inline void print_dropped_pairs(const sheafnn::Dataset& data) {
   const sheafnn::Index loops = data.graph.dropped_self_loops(), repeated = data.graph.merged_duplicates();
   if (loops == 0 && repeated == 0) return;
-  std::printf(
-      "%s: the edge list has %td self-loops, which were dropped, and %td pairs that repeat an edge in either "
-      "direction, which were merged\n",
-      data.name.c_str(), loops, repeated);
+  std::string text;
+  if (loops > 0) text += sheafnn::detail::concat(loops, loops == 1 ? " self-loop" : " self-loops", " dropped");
+  if (repeated > 0) {
+    text += sheafnn::detail::concat(loops > 0 ? ", " : "", repeated, repeated == 1 ? " pair" : " pairs",
+                                    " merged that repeat an edge in either direction");
+  }
+  std::printf("%s: edge list: %s\n", data.name.c_str(), text.c_str());
 }
 
 }  // namespace programs

@@ -103,8 +103,9 @@ template <class SizesOf>
 
 }  // namespace detail
 
-/// Draws `count` independent splits, as the built-in graphs have them (random_splits() rounds better). Within every class the nodes are shuffled and cut at the fractions (rounded
-/// to whole nodes), so that each set holds every class that has at least three nodes.
+/// Draws `count` independent splits, those of the built-in graphs. Within every class the nodes are shuffled and cut at
+/// the fractions, each rounded to whole nodes (random_splits() rounds them together), so that each set holds every
+/// class that has at least three nodes.
 ///
 /// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
 /// \param class_count  number of classes
@@ -118,18 +119,16 @@ template <class SizesOf>
   require(fractions.train > 0 && fractions.train < 1, "fractions.train", fractions.train, "must be in (0, 1)");
   require(fractions.validation > 0 && fractions.train + fractions.validation < 1, "fractions.validation",
           fractions.validation, "must be positive and leave a share for the test set");
-  return detail::cut_groups(detail::nodes_by_class(labels, class_count), count, seed,
-                            [&](Index total) -> detail::SplitSizes {
-                              if (total < 3)
-                                return {std::min<Index>(total, 1), 0, total - std::min<Index>(total, 1)};
-                              const auto share = [total](double fraction) {
-                                return static_cast<Index>(std::lround(fraction * static_cast<double>(total)));
-                              };
-                              const Index train = std::clamp<Index>(share(fractions.train), 1, total - 2);
-                              const Index validation =
-                                  std::clamp<Index>(share(fractions.validation), 1, total - train - 1);
-                              return {train, validation, total - train - validation};
-                            });
+  const auto sizes_of = [&](Index total) -> detail::SplitSizes {
+    if (total < 3) return {std::min<Index>(total, 1), 0, total - std::min<Index>(total, 1)};
+    const auto share = [total](double fraction) {
+      return static_cast<Index>(std::lround(fraction * static_cast<double>(total)));
+    };
+    const Index train = std::clamp<Index>(share(fractions.train), 1, total - 2);
+    const Index validation = std::clamp<Index>(share(fractions.validation), 1, total - train - 1);
+    return {train, validation, total - train - validation};
+  };
+  return detail::cut_groups(detail::nodes_by_class(labels, class_count), count, seed, sizes_of);
 }
 
 /// What random_splits() draws.

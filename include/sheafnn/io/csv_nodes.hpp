@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,25 +35,25 @@ struct NodeTable {
 
 namespace detail {
 
-/// Numbers the classes that label texts name: whole numbers by their values, other names in the order of their bytes.
-/// An empty text and -1 are unknown.
+/// Numbers the classes that label texts name: numbers by their values, other names in the order of their bytes. An empty
+/// text and -1 are unknown.
 ///
-/// \param where     what messages call the labels
+/// \param where       what messages call the labels
 /// \param[out] names  of the classes
-/// \returns         one label per text
+/// \returns           one label per text
 [[nodiscard]] inline std::vector<std::int32_t> number_classes(const std::vector<std::string>& texts,
                                                               std::string_view where,
                                                               std::vector<std::string>& names) {
-  const auto unknown = [](const std::string& text) { return text.empty() || text == "-1"; };
+  const auto value = [](const std::string& text) {
+    double number = 0;
+    return parse_number(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto unknown = [&](const std::string& text) { return text.empty() || value(text) == -1; };
   names.clear();
   std::copy_if(texts.begin(), texts.end(), std::back_inserter(names), [&](const auto& t) { return !unknown(t); });
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  const auto value = [](const std::string& name) {
-    std::int64_t number = 0;
-    return std::pair(parse_number(name, number), number);
-  };
-  if (std::all_of(names.begin(), names.end(), [&](const std::string& name) { return value(name).first; })) {
+  if (std::all_of(names.begin(), names.end(), [&](const auto& name) { return std::isfinite(value(name)); })) {
     std::stable_sort(names.begin(), names.end(),
                      [&](const std::string& a, const std::string& b) { return value(a) < value(b); });
   }
@@ -248,7 +249,7 @@ class NodeTableReader {
 /// `label` its class, columns called split or split_0, split_1, … its set (train, validation or val, test, or nothing),
 /// all others its features, finite numbers.
 ///
-/// Classes are numbered in sorted order: by value if all are whole numbers, otherwise by their bytes. An empty label and
+/// Classes are numbered in sorted order: by value if all are numbers, otherwise by their bytes. An empty label and
 /// -1 are unknown.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the column

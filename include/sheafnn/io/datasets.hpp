@@ -26,19 +26,20 @@ namespace sheafnn::io {
 /// \throws std::runtime_error     unknown name, or bad input
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
-                                          DatasetUse use = DatasetUse::training,
-                                          const TextOptions& text = {}) {
+                                          DatasetUse use = DatasetUse::training, const TextOptions& text = {}) {
   if (name_or_path == "karate") return karate_club();
   if (name_or_path == "synthetic") return synthetic(options);
   const std::filesystem::path path(name_or_path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    return is_text_folder(path) ? load_text_folder(path, text, use)
-                                : load_geom_gcn(path, GeomGcnFeatures::automatic, use);
+    if (is_text_folder(path)) return load_text_folder(path, text, use);
+    if (is_geom_gcn_folder(path)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use);
+    detail::fail(name_or_path, "has neither edges.csv (.tsv, .mtx) nor the files of a Geom-GCN folder");
   }
   if (path.extension() == ".npz") return load_npz(path, use);
-  detail::fail(name_or_path, "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or ",
-               "a Geom-GCN folder");
+  detail::fail(name_or_path,
+               "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
+               "nodes.csv, or a Geom-GCN folder");
 }
 
 }  // namespace sheafnn::io

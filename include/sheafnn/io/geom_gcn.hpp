@@ -201,6 +201,13 @@ struct GeomGcnNodes {
 
 }  // namespace detail
 
+/// Whether a folder has one of the two text files of a Geom-GCN folder.
+[[nodiscard]] inline bool is_geom_gcn_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder / "out1_graph_edges.txt", error) ||
+         std::filesystem::exists(folder / "out1_node_feature_label.txt", error);
+}
+
 /// Loads a Geom-GCN folder:
 ///
 /// - out1_graph_edges.txt: a header line, then two node numbers per line, separated by a tab;
