@@ -3,12 +3,9 @@
 ///
 ///     const auto pairs = smallest_eigenpairs(laplacian, 10);    // pairs.values(0) ≤ … ≤ pairs.values(9)
 ///
-/// Small Laplacians are decomposed densely. Large ones are multiplied with a block of vectors only: a Chebyshev
-/// polynomial of Δ damps what lies above the block's largest Ritz value, up to the spectral bound, then follows a
-/// Rayleigh–Ritz step. A block, unlike a single Krylov vector, finds repeated eigenvalues, which sheaves have many of
-/// (D-fold for Identity maps).
-/// Source: Zhou, Saad, Tiago, Chelikowsky, "Self-consistent-field calculations using Chebyshev-filtered subspace
-/// iteration", Journal of Computational Physics 219 (2006), algorithm 4.3 (the filter), without its outer loop.
+/// Small Laplacians are decomposed densely. Large ones are multiplied with blocks of vectors (chebyshev_subspace.hpp);
+/// where that takes long, and the graph's structure allows it, they are factorised (shift_invert.hpp). All of it is
+/// computed in double.
 #pragma once
 
 #include <algorithm>
@@ -17,29 +14,39 @@
 #include <functional>
 #include <limits>
 #include <stdexcept>
-#include <utility>
+#include <type_traits>
 
 // core/eigen.hpp goes before other parts of Eigen.
 // clang-format off
 #include "sheafnn/core/eigen.hpp"
 #include <Eigen/Eigenvalues>
-#include <Eigen/QR>
 // clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/random/stream.hpp"
+#include "sheafnn/sheaf/chebyshev_subspace.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
+#include "sheafnn/sheaf/shift_invert.hpp"
+#include "sheafnn/sheaf/sparse_factor.hpp"
 
 namespace sheafnn {
 
+enum class EigenpairMethod {
+  automatic,  ///< dense up to dense_rows; otherwise iteration, and shift_invert once that would have been done by now
+  dense,      ///< all eigenvalues: time N³, memory N²
+  iteration,     ///< products with Δ only: memory of a few blocks; slow where eigenvalues lie close together
+  shift_invert,  ///< a sparse factor of Δ + σI: few iterations; time and memory as the graph fills in
+};
+
 struct EigenpairOptions {
-  /// ‖Δx − λx‖ of every pair is at most tolerance · spectral_bound(); 0: 4096 ε. Iteration only.
+  /// ‖Δx − λx‖ of every pair is at most tolerance · spectral_bound(); 0: 4096 ε. Not dense.
   double tolerance = 0;
-  Index dense_rows = 2000;      ///< most rows that are decomposed densely (time N³, memory N²)
-  Index most_iterations = 500;  ///< filters, each of up to 1000 products
+  Index dense_rows = 400;       ///< most rows that `automatic` decomposes densely
+  Index most_iterations = 500;  ///< iteration: filters of up to 1000 products each; shift_invert: restarts
   std::uint64_t seed = 0;       ///< of the first block
-  Execution execution = {};
+  Execution execution = {};     ///< of the products; the results do not depend on it
+  EigenpairMethod method = EigenpairMethod::automatic;
+  double factor_entries = 1e8;  ///< largest factor that `automatic` makes, 12 bytes each
 };
 
 /// λ_1 ≤ … ≤ λ_k, and orthonormal eigenvectors.
@@ -51,137 +58,101 @@ struct Eigenpairs {
 
 namespace detail {
 
-/// A symmetric positive semidefinite matrix by its products with blocks of vectors; the family is behind `apply`, so
-/// that all families share the code of the iteration.
-template <class Scalar>
-struct SymmetricOperator {
-  Index rows = 0;
-  Scalar bound = 0;                                                ///< no eigenvalue is above
-  std::function<void(const Cochain<Scalar>&, Cochain<Scalar>&)> apply;  ///< (x, image): image = Δx
-};
-
-/// The iteration on a block of vectors.
-template <class Scalar>
-class ChebyshevSubspace {
- public:
-  using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-
-  ChebyshevSubspace(const SymmetricOperator<Scalar>& laplacian, Index columns, std::uint64_t seed)
-      : laplacian_(laplacian), bound_(laplacian.bound) {
-    const Index rows = laplacian.rows;
-    x_.resize(rows, columns);
-    for (Index i = 0; i < x_.size(); ++i) {
-      fill_normals<1>(x_.data() + i, Stream{seed, Purpose::user, 0, static_cast<std::uint32_t>(i / rows)},
-                      static_cast<std::uint32_t>(i % rows));
-    }
-    image_.resize(rows, columns);
-    previous_.resize(rows, columns);
-    rayleigh_ritz();
-  }
-
-  [[nodiscard]] const Eigen::Matrix<Scalar, Eigen::Dynamic, 1>& values() const noexcept { return values_; }
-  [[nodiscard]] const Cochain<Scalar>& vectors() const noexcept { return x_; }
-  /// Largest ‖Δx − λx‖ of the first pairs, in units of the spectral bound.
-  [[nodiscard]] double residual(Index pairs) const {
-    double worst = 0;
-    for (Index j = 0; j < pairs; ++j) {
-      worst = std::max(worst, static_cast<double>((image_.col(j) - values_(j) * x_.col(j)).norm() / bound_));
-    }
-    return worst;
-  }
-
-  /// \param pairs  how many are wanted
-  void iterate(Index pairs) {
-    // An eigenvalue may have more vectors than the block. Then nothing lies between the wanted pairs and the block's
-    // last value, and a cut there would tell nothing apart: it falls slowly (to 0, with a kernel that large), and moves
-    // up again when residuals stay.
-    const Scalar wanted = values_(pairs - 1), last = values_(values_.size() - 1);
-    const double now = residual(pairs);
-    if (last - wanted < margin_ * bound_ && now > 0.5 * before_) margin_ = std::min(4 * margin_, Scalar(5e-5));
-    before_ = now;
-    cut_ = std::min(std::max({last, wanted + margin_ * bound_, cut_ / 10}), Scalar(0.99) * bound_);
-    filter();
-    rayleigh_ritz();
-  }
-
- private:
-  /// X becomes p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut
-  /// and the bound. Its degree is such that it does not tell the two apart by more than rounding allows.
-  void filter() {
-    const Scalar half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
-    const Scalar low = std::min(values_(0), Scalar(0.5) * cut_);
-    const double growth = -0.5 * std::log(static_cast<double>(std::numeric_limits<Scalar>::epsilon())) - 4;
-    const double rate = std::acosh(static_cast<double>((centre - low) / half));
-    const int degree = static_cast<int>(std::clamp(growth / std::max(rate, 1e-9), 2.0, 1000.0));
-    Scalar sigma = half / (low - centre);
-    const Scalar twice = 2 / sigma;
-    previous_ = x_;
-    x_ = (image_ - centre * x_) * (sigma / half);
-    for (int i = 2; i <= degree; ++i) {
-      const Scalar next = 1 / (twice - sigma);
-      laplacian_.apply(x_, image_);
-      previous_ = (image_ - centre * x_) * (2 * next / half) - (sigma * next) * previous_;
-      std::swap(previous_, x_);
-      sigma = next;
-    }
-  }
-
-  /// Makes X orthonormal and its columns the best approximations of eigenvectors in their span; sets image_ = ΔX.
-  void rayleigh_ritz() {
-    const Eigen::HouseholderQR<Matrix> qr{Matrix(x_)};
-    x_ = qr.householderQ() * Matrix::Identity(x_.rows(), x_.cols());
-    laplacian_.apply(x_, image_);
-    const Matrix projected = x_.transpose() * image_;
-    const Eigen::SelfAdjointEigenSolver<Matrix> solver(Scalar(0.5) * (projected + projected.transpose()));
-    if (solver.info() != Eigen::Success)
-      throw std::runtime_error("smallest eigenpairs: a Rayleigh-Ritz step failed");
-    values_ = solver.eigenvalues();
-    previous_.noalias() = x_ * solver.eigenvectors();
-    std::swap(previous_, x_);
-    previous_.noalias() = image_ * solver.eigenvectors();
-    std::swap(previous_, image_);
-  }
-
-  const SymmetricOperator<Scalar>& laplacian_;
-  Scalar bound_;
-  Cochain<Scalar> x_, image_, previous_;
-  Eigen::Matrix<Scalar, Eigen::Dynamic, 1> values_;
-  Scalar cut_ = 0;                ///< what lies above is damped
-  Scalar margin_ = Scalar(1e-6);  ///< least distance of the cut from the wanted values, in units of the bound
-  double before_ = std::numeric_limits<double>::infinity();  ///< residual one iteration ago
-};
-
 /// The `count` smallest eigenvalues of a dense symmetric matrix with eigenvectors.
-template <class Scalar>
-[[nodiscard]] Eigenpairs<Scalar> dense_eigenpairs(const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& matrix,
-                                                  Index count) {
-  const Eigen::SelfAdjointEigenSolver<Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>> solver(matrix);
+[[nodiscard]] inline Eigenpairs<double> dense_eigenpairs(const Eigen::MatrixXd& matrix, Index count) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix);
   if (solver.info() != Eigen::Success) {
-    throw std::runtime_error(concat("smallest eigenpairs: no convergence for a dense matrix of ", matrix.rows(), " rows"));
+    throw std::runtime_error(
+        concat("smallest eigenpairs: no convergence for a dense matrix of ", matrix.rows(), " rows"));
   }
   return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
 }
 
-/// The `count` smallest eigenvalues by iteration on `block` vectors.
-template <class Scalar>
-[[nodiscard]] Eigenpairs<Scalar> iterated_eigenpairs(const SymmetricOperator<Scalar>& laplacian, Index count,
-                                                     Index block, const EigenpairOptions& options) {
-  if (laplacian.bound == 0) {
-    return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(laplacian.rows, count)};
+/// What the methods that share all families need to know of a Laplacian.
+struct EigenpairProblem {
+  const Graph& graph;
+  Index dimension;    ///< D
+  bool dense_blocks;  ///< off the diagonal; otherwise the D coordinates are eliminated independently
+  Index count;        ///< of pairs
+  double tolerance;   ///< of residuals, in units of the bound
+  SymmetricOperator laplacian;
+  std::function<Eigen::SparseMatrix<double>()> matrix;
+
+  /// Entries of a dense block, or of a diagonal one.
+  [[nodiscard]] double block_entries() const noexcept {
+    return static_cast<double>(dense_blocks ? dimension * dimension : dimension);
   }
-  const double tolerance = options.tolerance > 0
-                               ? options.tolerance
-                               : 4096 * static_cast<double>(std::numeric_limits<Scalar>::epsilon());
-  ChebyshevSubspace<Scalar> subspace(laplacian, block, options.seed);
-  for (Index i = 0; !(subspace.residual(count) <= tolerance); ++i) {
-    if (i == options.most_iterations) {
-      throw std::runtime_error(concat("smallest eigenpairs: a residual of ", subspace.residual(count), " after ", i,
-                                      " iterations is above the tolerance, ", tolerance,
-                                      "; ask for more pairs or a larger tolerance"));
+};
+
+/// Multiplications of shift_invert: the factor, and 40 blocks that are solved for and made orthogonal.
+[[nodiscard]] inline double shift_invert_work(const EigenpairProblem& problem, const EliminationOrder& order) {
+  const KrylovSizes sizes(problem.count);
+  const double factor =
+      order.products * problem.block_entries() * static_cast<double>(problem.dense_blocks ? problem.dimension : 1);
+  const double column = 2 * order.entries * problem.block_entries() +
+                        4 * static_cast<double>(problem.laplacian.rows * sizes.columns);
+  return factor + 40 * static_cast<double>(sizes.block) * column;
+}
+
+/// The pairs by the shifted inverse.
+[[nodiscard]] inline Eigenpairs<double> inverted_eigenpairs(const EigenpairProblem& problem,
+                                                            const EliminationOrder& order,
+                                                            const EigenpairOptions& options) {
+  const double bound = problem.laplacian.bound;
+  const double shift = std::sqrt(std::numeric_limits<double>::epsilon()) * bound;
+  const SparseFactor inverse(problem.matrix(), order.position, shift);
+  if (!(inverse.smallest_pivot() > 0)) {
+    throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
+  }
+  const RitzPairs pairs = shift_invert_pairs(inverse, problem.laplacian.rows, bound, problem.count,
+                                             problem.tolerance, options.most_iterations, options.seed);
+  return {pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
+}
+
+/// The pairs by Chebyshev iteration, or by the shifted inverse as soon as that is the shorter way.
+///
+/// \param most_entries  nodes' blocks of the largest factor; 0: iteration only
+[[nodiscard]] inline Eigenpairs<double> iterated_eigenpairs(const EigenpairProblem& problem, Index block,
+                                                            double most_entries, const EigenpairOptions& options) {
+  const double product =
+      problem.block_entries() * static_cast<double>(problem.graph.node_count() + problem.graph.arc_count());
+  ChebyshevSubspace subspace(problem.laplacian, block, options.seed);
+  EliminationOrder order;
+  double patience = most_entries > 0 ? 0 : std::numeric_limits<double>::infinity();
+  for (Index i = 0; !converged(subspace.pairs(), problem.count, problem.laplacian.bound, problem.tolerance, i,
+                               options.most_iterations);
+       ++i) {
+    if (i == 1 && most_entries > 0) {
+      order = elimination_order(problem.graph, most_entries);
+      patience = shift_invert_work(problem, order);
     }
-    subspace.iterate(count);
+    if (i > 0 && subspace.products() * product > patience) return inverted_eigenpairs(problem, order, options);
+    subspace.iterate(problem.count);
   }
-  return {subspace.values().head(count), subspace.vectors().leftCols(count)};
+  return {subspace.pairs().values.head(problem.count), subspace.pairs().vectors.leftCols(problem.count)};
+}
+
+/// The pairs by the method of the options; dense where a block method would span most of the space.
+[[nodiscard]] inline Eigenpairs<double> smallest_eigenpairs(const EigenpairProblem& problem,
+                                                            const EigenpairOptions& options) {
+  const Index rows = problem.laplacian.rows;
+  const Index block = problem.count + std::max<Index>(8, problem.count / 2);
+  const double most =
+      std::min(std::numeric_limits<int>::max() - static_cast<double>(rows * problem.dimension),
+               options.method == EigenpairMethod::automatic ? options.factor_entries
+                                                            : std::numeric_limits<double>::infinity()) /
+      problem.block_entries();
+  const bool invert = options.method == EigenpairMethod::shift_invert;
+  if (options.method == EigenpairMethod::dense ||
+      (options.method == EigenpairMethod::automatic && rows <= options.dense_rows) ||
+      (invert ? KrylovSizes(problem.count).columns : 2 * block) > rows) {
+    return dense_eigenpairs(problem.matrix(), problem.count);
+  }
+  if (!invert)
+    return iterated_eigenpairs(problem, block, options.method == EigenpairMethod::automatic ? most : 0, options);
+  const EliminationOrder order = elimination_order(problem.graph, most);
+  require(std::isfinite(order.entries), "method", "shift_invert", "this factor has more than 2147483647 entries");
+  return inverted_eigenpairs(problem, order, options);
 }
 
 }  // namespace detail
@@ -189,23 +160,41 @@ template <class Scalar>
 /// The `count` smallest eigenvalues of Δ with eigenvectors.
 ///
 /// \param count  1 … nD
-/// \throws std::invalid_argument  a count or an option out of range
+/// \throws std::invalid_argument  a count or an option out of range; shift_invert and a factor of 2³¹ entries or more
 /// \throws std::runtime_error     no convergence within most_iterations: eigenvalues that lie too close together
 template <class Family, class Scalar>
 [[nodiscard]] Eigenpairs<Scalar> smallest_eigenpairs(const SheafLaplacian<Family, Scalar>& laplacian, Index count,
                                                      const EigenpairOptions& options = {}) {
   const Index rows = laplacian.rows();
-  require(count >= 1 && count <= rows, "count", count, detail::concat("must be between 1 and the number of rows, ", rows));
+  require(count >= 1 && count <= rows, "count", count,
+          detail::concat("must be between 1 and the number of rows, ", rows));
   require(options.tolerance >= 0 && options.tolerance < 1, "tolerance", options.tolerance, "must be in [0, 1)");
   require(options.most_iterations >= 1, "most_iterations", options.most_iterations, "must be at least 1");
-  const Index block = count + std::max<Index>(8, count / 2);
-  if (rows <= options.dense_rows || 2 * block > rows) {
-    return detail::dense_eigenpairs<Scalar>(laplacian.matrix(), count);
+  require(options.factor_entries >= 0, "factor_entries", options.factor_entries, "must not be negative");
+  const double bound = static_cast<double>(laplacian.spectral_bound());
+  if (bound == 0) {
+    return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(rows, count)};
   }
-  const auto apply = [&](const Cochain<Scalar>& x, Cochain<Scalar>& image) {
-    laplacian.apply(x, image, options.execution);
+  const auto apply = [&](const detail::VectorBlock& x, detail::VectorBlock& image) {
+    if constexpr (std::is_same_v<Scalar, double>) {
+      laplacian.apply(x, image, options.execution);
+    } else {
+      image = laplacian.apply(x.cast<Scalar>(), options.execution).template cast<double>();
+    }
   };
-  return detail::iterated_eigenpairs<Scalar>({rows, laplacian.spectral_bound(), apply}, count, block, options);
+  const auto matrix = [&]() -> Eigen::SparseMatrix<double> { return laplacian.matrix().template cast<double>(); };
+  const double tolerance =
+      options.tolerance > 0 ? options.tolerance : 4096 * std::numeric_limits<Scalar>::epsilon();
+  const Eigenpairs<double> pairs =
+      detail::smallest_eigenpairs(detail::EigenpairProblem{laplacian.graph(),
+                                                           Family::stalk_dimension,
+                                                           BlockSizes<Family>::dense_transport,
+                                                           count,
+                                                           tolerance,
+                                                           {rows, bound, apply},
+                                                           matrix},
+                                  options);
+  return {pairs.values.template cast<Scalar>(), pairs.vectors.template cast<Scalar>()};
 }
 
 }  // namespace sheafnn

@@ -1,0 +1,173 @@
+/// \file
+/// The smallest eigenpairs of a symmetric matrix from products with blocks of vectors only.
+///
+/// A Chebyshev polynomial of Δ damps what lies above the block's largest Ritz value, up to a bound on the spectrum, then
+/// follows a Rayleigh–Ritz step. A block, unlike a single Krylov vector, finds repeated eigenvalues, which sheaves have
+/// many of (D-fold for Identity maps).
+/// Source: Zhou, Saad, Tiago, Chelikowsky, "Self-consistent-field calculations using Chebyshev-filtered subspace
+/// iteration", Journal of Computational Physics 219 (2006), algorithm 4.3 (the filter), without its outer loop.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+// core/eigen.hpp goes before other parts of Eigen.
+// clang-format off
+#include "sheafnn/core/eigen.hpp"
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+// clang-format on
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/sheaf/sparse_factor.hpp"
+
+namespace sheafnn::detail {
+
+/// A symmetric positive semidefinite matrix by its products with blocks of vectors. Family and scalar are behind
+/// `apply`, so that all of them share the code of the iterations.
+struct SymmetricOperator {
+  Index rows = 0;
+  double bound = 0;                                             ///< no eigenvalue is above
+  std::function<void(const VectorBlock&, VectorBlock&)> apply;  ///< (x, image): image = Δx
+};
+
+/// Ritz values of a subspace, increasing, with vectors and their images.
+struct RitzPairs {
+  Eigen::VectorXd values;
+  VectorBlock vectors;  ///< rows × k, orthonormal
+  VectorBlock images;   ///< Δ times the vectors
+
+  /// ‖Δx − λx‖ of pair j.
+  [[nodiscard]] double residual_of(Index j) const { return (images.col(j) - values(j) * vectors.col(j)).norm(); }
+  /// The largest of the first `count` pairs.
+  [[nodiscard]] double residual(Index count) const {
+    double worst = 0;
+    for (Index j = 0; j < count; ++j) worst = std::max(worst, residual_of(j));
+    return worst;
+  }
+};
+
+/// An orthonormal basis of the span of the columns; where these depend on each other, of a larger space.
+[[nodiscard]] inline VectorBlock orthonormal_columns(const VectorBlock& x) {
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr{Eigen::MatrixXd(x)};
+  return qr.householderQ() * Eigen::MatrixXd::Identity(x.rows(), x.cols());
+}
+
+/// The `count` smallest Ritz pairs of Δ in the span of orthonormal columns.
+///
+/// \param images  Δ times the basis
+/// \throws std::runtime_error  the dense eigenvalue iteration did not converge
+[[nodiscard]] inline RitzPairs rayleigh_ritz(const VectorBlock& basis, const VectorBlock& images, Index count) {
+  const Eigen::MatrixXd projected = basis.transpose() * images;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(0.5 * (projected + projected.transpose()));
+  if (solver.info() != Eigen::Success)
+    throw std::runtime_error("smallest eigenpairs: a Rayleigh-Ritz step failed");
+  const Eigen::MatrixXd coordinates = solver.eigenvectors().leftCols(count);
+  RitzPairs r{solver.eigenvalues().head(count), VectorBlock(basis.rows(), count),
+              VectorBlock(basis.rows(), count)};
+  r.vectors.noalias() = basis * coordinates;
+  r.images.noalias() = images * coordinates;
+  return r;
+}
+
+/// N(0, 1) entries, a pure function of the seed.
+[[nodiscard]] inline VectorBlock random_columns(Index rows, Index columns, std::uint64_t seed) {
+  VectorBlock x(rows, columns);
+  for (Index i = 0; i < x.size(); ++i) {
+    fill_normals<1>(x.data() + i, Stream{seed, Purpose::user, 0, static_cast<std::uint32_t>(i / rows)},
+                    static_cast<std::uint32_t>(i % rows));
+  }
+  return x;
+}
+
+/// Is the residual of the first `count` pairs small enough? \throws std::runtime_error  not after most_iterations
+[[nodiscard]] inline bool converged(const RitzPairs& pairs, Index count, double bound, double tolerance,
+                                    Index iteration, Index most_iterations) {
+  const double residual = pairs.residual(count) / bound;
+  if (residual <= tolerance) return true;
+  if (iteration == most_iterations) {
+    throw std::runtime_error(concat("smallest eigenpairs: a residual of ", residual, " after ", iteration,
+                                    " iterations is above the tolerance, ", tolerance,
+                                    "; ask for more pairs or a larger tolerance"));
+  }
+  return false;
+}
+
+/// The iteration on a block of vectors.
+class ChebyshevSubspace {
+ public:
+  /// \param laplacian  outlives this
+  /// \param columns    of the block
+  ChebyshevSubspace(const SymmetricOperator& laplacian, Index columns, std::uint64_t seed)
+      : laplacian_(laplacian),
+        bound_(laplacian.bound),
+        image_(laplacian.rows, columns),
+        previous_(laplacian.rows, columns) {
+    restart(random_columns(laplacian.rows, columns, seed));
+  }
+
+  [[nodiscard]] const RitzPairs& pairs() const noexcept { return pairs_; }
+  /// Products with Δ so far, of a vector each.
+  [[nodiscard]] double products() const noexcept { return products_; }
+
+  /// \param wanted_pairs  how many are wanted
+  void iterate(Index wanted_pairs) {
+    // An eigenvalue may have more vectors than the block. Then nothing lies between the wanted pairs and the block's
+    // last value, and a cut there would tell nothing apart: it falls slowly (to 0, with a kernel that large), and moves
+    // up again when residuals stay.
+    const double wanted = pairs_.values(wanted_pairs - 1), last = pairs_.values(pairs_.values.size() - 1);
+    const double now = pairs_.residual(wanted_pairs);
+    if (last - wanted < margin_ * bound_ && now > 0.5 * before_) margin_ = std::min(4 * margin_, 5e-5);
+    before_ = now;
+    cut_ = std::min(std::max({last, wanted + margin_ * bound_, cut_ / 10}), 0.99 * bound_);
+    restart(filtered());
+  }
+
+ private:
+  /// p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut and the
+  /// bound. Its degree is such that it does not tell the two apart by more than rounding allows.
+  [[nodiscard]] VectorBlock filtered() {
+    const double half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
+    const double low = std::min(pairs_.values(0), 0.5 * cut_);
+    const double growth = -0.5 * std::log(std::numeric_limits<double>::epsilon()) - 4;
+    const double rate = std::acosh((centre - low) / half);
+    const int degree = static_cast<int>(std::clamp(growth / std::max(rate, 1e-9), 2.0, 1000.0));
+    double sigma = half / (low - centre);
+    const double twice = 2 / sigma;
+    previous_ = pairs_.vectors;
+    VectorBlock x = (pairs_.images - centre * pairs_.vectors) * (sigma / half);
+    for (int i = 2; i <= degree; ++i) {
+      const double next = 1 / (twice - sigma);
+      laplacian_.apply(x, image_);
+      products_ += static_cast<double>(x.cols());
+      previous_ = (image_ - centre * x) * (2 * next / half) - (sigma * next) * previous_;
+      std::swap(previous_, x);
+      sigma = next;
+    }
+    return x;
+  }
+
+  void restart(const VectorBlock& x) {
+    const VectorBlock basis = orthonormal_columns(x);
+    laplacian_.apply(basis, image_);
+    pairs_ = rayleigh_ritz(basis, image_, basis.cols());
+  }
+
+  const SymmetricOperator& laplacian_;
+  double bound_;
+  RitzPairs pairs_;
+  VectorBlock image_, previous_;
+  double products_ = 0;
+  double cut_ = 0;        ///< what lies above is damped
+  double margin_ = 1e-6;  ///< least distance of the cut from the wanted values, in units of the bound
+  double before_ = std::numeric_limits<double>::infinity();  ///< residual one iteration ago
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,76 @@
+/// \file
+/// The smallest eigenpairs of a sparse symmetric matrix by Krylov spaces of its shifted inverse.
+///
+/// L + σI = P (M D Mᵀ) Pᵀ is factorised once, σ = √ε times a bound on the spectrum, since L is singular where H⁰ ≠ 0.
+/// Powers of A = (L + σI)⁻¹ on a block X of vectors, as many as are wanted and a few more, span
+///
+///     K = span(X, AX, A²X, …),
+///
+/// in which a Rayleigh–Ritz step with L itself finds the pairs. A full space is restarted from the best half of its
+/// vectors. Eigenvalues that are small and close together in L lie far apart in A; the block finds repeated ones. Rows
+/// are ordered by the graph: eliminating its nodes tells beforehand how many entries the factor has.
+/// Source: Wu, Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix
+/// Analysis and Applications 22 (2000), here with a block, full orthogonalisation and L in the Rayleigh–Ritz step.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/sheaf/chebyshev_subspace.hpp"
+#include "sheafnn/sheaf/sparse_factor.hpp"
+
+namespace sheafnn::detail {
+
+/// Columns of the block, of what a restart keeps, and of the largest subspace, for `count` pairs.
+struct KrylovSizes {
+  Index block, kept, columns;
+  explicit KrylovSizes(Index count)
+      : block(count + 4), kept(block * std::clamp<Index>(80 / block, 1, 6)), columns(2 * kept + 2 * block) {}
+};
+
+/// The `count` smallest Ritz pairs with residuals of at most tolerance · bound.
+///
+/// \param bound  no eigenvalue of the matrix is above; positive
+[[nodiscard]] inline RitzPairs shift_invert_pairs(const SparseFactor& inverse, Index rows, double bound,
+                                                  Index count, double tolerance, Index most_iterations,
+                                                  std::uint64_t seed) {
+  const KrylovSizes sizes(count);
+  VectorBlock basis(rows, sizes.columns), images(rows, sizes.columns);  // the first `known` columns are set
+  VectorBlock next = orthonormal_columns(random_columns(rows, sizes.block, seed));
+  Index known = 0;
+  const auto append = [&] {
+    basis.middleCols(known, next.cols()) = next;
+    images.middleCols(known, next.cols()) = inverse.apply(next);
+    known += next.cols();
+  };
+  append();
+  for (Index i = 1;; ++i) {
+    while (known + next.cols() <= sizes.columns) {
+      next = inverse.solve(next);
+      // Twice: what is left of a vector that the space already holds is rounding, and not orthogonal to the space.
+      for (int pass = 0; pass < 2; ++pass) {
+        const Eigen::MatrixXd overlap = basis.leftCols(known).transpose() * next;
+        next.noalias() -= basis.leftCols(known) * overlap;
+        next = orthonormal_columns(next);
+      }
+      append();
+    }
+    RitzPairs pairs = rayleigh_ritz(basis.leftCols(known), images.leftCols(known), sizes.kept);
+    if (converged(pairs, count, bound, tolerance, i, most_iterations)) {
+      pairs.vectors = inverse.in_order(pairs.vectors);
+      return pairs;
+    }
+    basis.leftCols(sizes.kept) = pairs.vectors;
+    images.leftCols(sizes.kept) = pairs.images;
+    known = sizes.kept;
+    // What has converged has nothing but rounding to add: further copies of repeated eigenvalues, from the start.
+    Index open = 0;
+    for (Index j = 0; j < sizes.block; ++j) {
+      if (pairs.residual_of(j) > 0.1 * tolerance * bound) pairs.vectors.col(open++) = pairs.vectors.col(j);
+    }
+    next = pairs.vectors.leftCols(open);
+  }
+}
+
+}  // namespace sheafnn::detail
