@@ -6,8 +6,9 @@ foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
     list(APPEND sheafnn_all_models ${family}_${d})
   endforeach()
 endforeach()
-set(SHEAFNN_MODELS "${sheafnn_all_models}" CACHE STRING "Models the programs contain, as FAMILY_D or FAMILY:D")
-string(REPLACE ":" "_" SHEAFNN_MODELS "${SHEAFNN_MODELS}")
+set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_all_models}" CACHE STRING
+    "Models the programs contain, as FAMILY:D or FAMILY_D")
+string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")
 
 # usage: sheafnn_check_models(VARIABLE): it lists models, and only such as exist
 function(sheafnn_check_models variable)
@@ -20,7 +21,7 @@ function(sheafnn_check_models variable)
     endif()
   endforeach()
 endfunction()
-sheafnn_check_models(SHEAFNN_MODELS)
+sheafnn_check_models(SHEAFNN_EXAMPLE_MODELS)
 
 # usage: sheafnn_model_objects(NAME SOURCE): an object library that is compiled as a part of a model
 function(sheafnn_model_objects name source)

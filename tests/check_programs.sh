@@ -122,6 +122,20 @@ if [ -x "$bin/learned_sheaf" ]; then
   grep -qa 'kappa\.npy' learned.npz || fail "learned_sheaf wrote no posterior"
 fi
 "$bin/separation" > separation.txt || fail "separation"
+if [ -x "$bin/synchronisation" ]; then
+  "$bin/synchronisation" --nodes 60 > synchronisation.txt || fail "synchronisation"
+  # kappa, outliers, error, disagreement of truth and estimate, bound: the bound is below both, and little noise leaves
+  # a small error.
+  awk '$4 == "deg" {n++; if ($7 > $6 || $7 > $5 || ($1 == 0.999 && $2 == "0.0%" && $3 > 2)) bad = 1}
+       END {exit bad || n != 12}' synchronisation.txt || fail "synchronisation: $(cat synchronisation.txt)"
+  refuse 'kappa' "$bin/synchronisation" --kappa 1
+fi
+if [ -x "$bin/opinion_dynamics" ]; then
+  "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
+  grep -qx 'Both limits are reached\.' opinions.txt || fail "opinion_dynamics: $(cat opinions.txt)"
+  "$bin/opinion_dynamics" --time 1 | grep -q '^The limits are not reached' || fail "opinion_dynamics --time 1"
+  refuse 'stubborn: 34' "$bin/opinion_dynamics" --stubborn 34
+fi
 "$bin/rotations" --help > help.txt
 grep -q -- '--samples' help.txt || fail "rotations has no help"
 [ ! -e --help ] || fail "rotations --help wrote a picture"
@@ -155,7 +169,7 @@ refuse 'maps' "${quick[@]}" --maps triangular
 # A program names a model that it was built without, and the option that adds it.
 case $models in
   '  ' | *' Identity_5 '*) ;;
-  *) refuse 'identity, 5 .*Identity_5.*SHEAFNN_MODELS' "${quick[@]}" --maps identity --stalk-dim 5 ;;
+  *) refuse 'identity, 5 .*Identity:5.*SHEAFNN_EXAMPLE_MODELS' "${quick[@]}" --maps identity --stalk-dim 5 ;;
 esac
 refuse 'dropout: 1 ' "${quick[@]}" --dropout 1
 refuse 'dropout: 1\.0000001 ' "${quick[@]}" --dropout 1.0000001

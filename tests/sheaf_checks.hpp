@@ -23,6 +23,7 @@ inline constexpr Normalisation all_normalisations[] = {Normalisation::none, Norm
 // Defined in test_sheaf_checks.cpp, so that Eigen's dense kernels are compiled once.
 Dense product(const Dense& a, const Dense& b);
 Eigen::VectorXd spectrum(const Dense& symmetric);                 // increasing
+Dense solve(const Dense& a, const Dense& b);                      // a⁻¹b
 bool within(const Dense& a, const Dense& b, const Dense& bound);  // |a − b| ≤ bound, entry by entry
 
 // `pairs` random node pairs; the last node stays isolated.

@@ -60,21 +60,35 @@ struct RitzPairs {
   return qr.householderQ() * Eigen::MatrixXd::Identity(x.rows(), x.cols());
 }
 
+/// aᵀb. A function, so that Eigen's product is compiled once for all blocks.
+[[nodiscard]] inline Eigen::MatrixXd inner_products(const VectorBlockRef& a, const VectorBlockRef& b) {
+  Eigen::MatrixXd r(a.cols(), b.cols());
+  r.noalias() = a.transpose() * b;
+  return r;
+}
+/// Linear combinations of the columns: x · coordinates.
+[[nodiscard]] inline VectorBlock combinations(const VectorBlockRef& x, const Eigen::MatrixXd& coordinates) {
+  VectorBlock r(x.rows(), coordinates.cols());
+  r.noalias() = x * coordinates;
+  return r;
+}
+
 /// The `count` smallest Ritz pairs of Δ in the span of orthonormal columns.
 ///
 /// \param images  Δ times the basis
 /// \throws std::runtime_error  the dense eigenvalue iteration did not converge
-[[nodiscard]] inline RitzPairs rayleigh_ritz(const VectorBlock& basis, const VectorBlock& images, Index count) {
-  const Eigen::MatrixXd projected = basis.transpose() * images;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(0.5 * (projected + projected.transpose()));
+[[nodiscard]] inline RitzPairs rayleigh_ritz(const VectorBlockRef& basis, const VectorBlockRef& images,
+                                             Index count) {
+  Eigen::MatrixXd projected = inner_products(basis, images);
+  for (Index j = 0; j < projected.cols(); ++j) {
+    for (Index i = 0; i < j; ++i)
+      projected(j, i) = (projected(i, j) + projected(j, i)) / 2;  // the lower half is read
+  }
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(projected);
   if (solver.info() != Eigen::Success)
     throw std::runtime_error("smallest eigenpairs: a Rayleigh-Ritz step failed");
   const Eigen::MatrixXd coordinates = solver.eigenvectors().leftCols(count);
-  RitzPairs r{solver.eigenvalues().head(count), VectorBlock(basis.rows(), count),
-              VectorBlock(basis.rows(), count)};
-  r.vectors.noalias() = basis * coordinates;
-  r.images.noalias() = images * coordinates;
-  return r;
+  return {solver.eigenvalues().head(count), combinations(basis, coordinates), combinations(images, coordinates)};
 }
 
 /// N(0, 1) entries, a pure function of the seed.

@@ -50,8 +50,8 @@ struct KrylovSizes {
       next = inverse.solve(next);
       // Twice: what is left of a vector that the space already holds is rounding, and not orthogonal to the space.
       for (int pass = 0; pass < 2; ++pass) {
-        const Eigen::MatrixXd overlap = basis.leftCols(known).transpose() * next;
-        next.noalias() -= basis.leftCols(known) * overlap;
+        const VectorBlockRef space = basis.leftCols(known);
+        next -= combinations(space, inner_products(space, next));
         next = orthonormal_columns(next);
       }
       append();

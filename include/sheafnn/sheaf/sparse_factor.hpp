@@ -25,6 +25,8 @@ namespace sheafnn::detail {
 
 /// Vectors, one per column; rows are contiguous, as those of a cochain.
 using VectorBlock = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+/// Some columns of such a block, to read.
+using VectorBlockRef = Eigen::Ref<const VectorBlock>;
 
 /// An order of elimination of the nodes of a graph, and what it costs.
 struct EliminationOrder {
