@@ -28,6 +28,10 @@ void describe(const char* what, const sheafnn::CellularSheaf<Rotations>& sheaf, 
 }
 
 int main(int argc, char** argv) try {
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    std::fprintf(stderr, "usage: learned_sheaf [FILE.npz]\n");
+    return 2;
+  }
   sheafnn::SyntheticOptions graph{.nodes = 300, .classes = 3, .features = 30, .words = 6, .degree = 8};
   graph.homophily = 0.2;
   graph.class_cycle = 1;   // edges to other classes join a class and the next one
