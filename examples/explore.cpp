@@ -1,0 +1,109 @@
+/// \file
+/// Draws what a trained model has learned: the graph with classes, uncertainty and maps, histograms, spectrum, features
+/// along the layers, rejection and training, as SVG pictures and one HTML page. It reads what train and predict write,
+/// needs gnuplot, and knows no models.
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sheafnn/io/datasets.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "explore/learned.hpp"
+#include "explore/page.hpp"
+#include "explore/pictures.hpp"
+#include "models/program.hpp"
+
+namespace {
+
+using namespace explore;
+
+struct Settings {
+  std::string sheaf, dataset = "karate", report, output;
+  sheafnn::SyntheticOptions synthetic;
+  int split = -1;
+};
+
+/// The numbers of one training in a report of train --history: of `split`, or the first.
+History read_history(const std::string& path, int split) {
+  using nlohmann::json;
+  const sheafnn::io::Bytes bytes = sheafnn::io::read_file(path);
+  const auto wrong = [&](const std::string& what) { sheafnn::io::detail::fail(path, what); };
+  const json report = json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  if (!report.is_object() || !report.contains("splits") || !report["splits"].is_array()) {
+    wrong("is not a report of train");
+  }
+  try {
+    for (const json& one : report["splits"]) {
+      if (split >= 0 && one.at("split").get<int>() != split) continue;
+      if (!one.contains("history")) wrong("has no history; train --history writes one");
+      const json& from = one["history"];
+      History r;
+      const std::pair<const char*, std::vector<double>*> columns[] = {{"loss", &r.objective},
+                                                                      {"kl", &r.kl},
+                                                                      {"validation_loss", &r.validation_loss}};
+      for (const auto& [name, values] : columns) {
+        *values = from.at(name).get<std::vector<double>>();
+        if (values->empty() || values->size() != r.objective.size()) wrong("has columns of different lengths");
+      }
+      r.best_epoch = one.at("best_epoch").get<Index>();
+      return r;
+    }
+  } catch (const json::exception& error) {
+    wrong(joined({"is not a report of train: ", error.what()}));
+  }
+  wrong(joined({"has no training on split ", split}));
+  return {};
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  sheafnn::io::write_file(path, std::span(&bytes, 1));
+}
+
+void run(const Settings& settings) {
+  const std::filesystem::path folder = settings.output;
+  programs::require_folder_of("--output", (folder.filename().empty() ? folder.parent_path() : folder).string());
+  const sheafnn::Dataset data =
+      sheafnn::io::load_dataset(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction);
+  const Learned learned = read_learned(settings.sheaf, data);
+  std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  std::string nodes_name = "labelled nodes";
+  if (settings.split >= 0) {
+    const Index count = static_cast<Index>(data.splits.size());
+    sheafnn::require(settings.split < count, "--split", settings.split,
+                     joined({data.name, " has ", count, " splits"}));
+    nodes = data.splits[static_cast<std::size_t>(settings.split)].test;
+    nodes_name = joined({"test nodes of split ", settings.split});
+  }
+  History history;
+  if (!settings.report.empty()) history = read_history(settings.report, settings.split);
+  const Exploration shown =
+      explore_model(data, learned, nodes, nodes_name, settings.report.empty() ? nullptr : &history);
+  const std::string index = page("What was learned on " + data.name, shown.facts, shown.pictures, shown.notes);
+
+  std::filesystem::create_directory(folder);
+  for (const Picture& picture : shown.pictures) write_text(folder / picture.file, picture.svg);
+  write_text(folder / "index.html", index);
+  std::printf("%zu pictures: %s\n", shown.pictures.size(), (folder / "index.html").string().c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  CLI::App app("Draws what a trained model has learned, with gnuplot, and writes a page that shows it.",
+               "explore");
+  app.get_formatter()->column_width(34);
+  app.add_option("--sheaf", s.sheaf, ".npz file written by train --sheaf or predict --sheaf")->required();
+  programs::add_dataset_options(app, s.dataset, s.synthetic);
+  app.add_option("--split", s.split,
+                 "accuracies are of the test nodes of this split (default: of all labelled nodes)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
+  app.add_option("--output", s.output, "folder for index.html and its pictures, made if need be")->required();
+  return programs::run_program(app, argc, argv, [&] { run(s); });
+}

@@ -1,0 +1,169 @@
+/// \file
+/// Learned: the content of a file that train --sheaf and predict --sheaf write, whatever the family of maps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <numeric>
+#include <sheafnn/core/eigen.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/npz_archive.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "explore/text.hpp"
+
+namespace explore {
+
+using sheafnn::Index;
+
+/// Which values a named array of a file has, one per arc.
+struct Spread {
+  std::string name;            ///< kappa or sigma; empty in deterministic models
+  std::vector<double> values;  ///< 2m, the mean where an arc has several
+};
+
+struct Learned {
+  std::string family, model;          ///< of the maps; bsnn or nsd
+  Index dimension = 0, classes = 0;   ///< D, C
+  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights
+  std::vector<double> edge_weights;   ///< m
+  Spread spread;
+  std::vector<Eigen::MatrixXd> layers;              ///< L + 1 times n × h
+  std::vector<double> entropy, mutual_information;  ///< n each, in nats
+  std::vector<std::int32_t> labels, predicted;      ///< n each; −1 where unknown
+  [[nodiscard]] bool rotations() const { return family == "special-orthogonal"; }
+  [[nodiscard]] bool fixed() const { return family == "identity"; }
+};
+
+namespace detail {
+
+using Shape = std::vector<Index>;
+
+[[noreturn]] inline void fail(const std::string& where, std::initializer_list<Text> what) {
+  throw std::runtime_error(where + ": " + joined(what));
+}
+
+/// The numbers of an array of this shape; −1 stands for any extent. \throws std::runtime_error  another shape
+inline std::vector<double> numbers(const sheafnn::io::NpyArray& array, const Shape& shape) {
+  const Shape& is = array.shape();
+  const bool fits = std::equal(is.begin(), is.end(), shape.begin(), shape.end(),
+                               [](Index a, Index b) { return a == b || b == -1; });
+  if (!fits) {
+    std::string expected;
+    for (const Index extent : shape) {
+      expected += (expected.empty() ? "" : ", ") + (extent < 0 ? "any" : std::to_string(extent));
+    }
+    fail(array.where(), {"has shape ", array.shape_text(), "; expected (", expected, ")"});
+  }
+  return array.values<double>();
+}
+/// rows × columns numbers from `from` on, row by row.
+inline Eigen::MatrixXd matrix(const double* from, Index rows, Index columns) {
+  Eigen::MatrixXd r(rows, columns);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) r(i, j) = *from++;
+  }
+  return r;
+}
+
+/// Refuses the sheaf of another graph.
+inline void check_graph(const sheafnn::io::NpzArchive& file, const sheafnn::Dataset& data) {
+  const double nodes = numbers(file.array("node_count"), {})[0];
+  const Index n = data.graph.node_count(), m = data.graph.edge_count();
+  if (nodes != static_cast<double>(n)) {
+    fail(file.file(), {"is of a graph of ", nodes, " nodes; ", data.name, " has ", n});
+  }
+  const sheafnn::io::NpyArray array = file.array("edges");
+  const std::vector<double> edges = numbers(array, {-1, 2});
+  if (array.shape()[0] != m) {
+    fail(file.file(), {"is of a graph of ", array.shape()[0], " edges; ", data.name, " has ", m});
+  }
+  for (Index e = 0; e < m; ++e) {
+    const auto [u, v] = data.graph.edge(e);
+    const double* ends = edges.data() + 2 * e;
+    if (ends[0] != u || ends[1] != v) {
+      fail(file.file(), {"is of another graph than ", data.name, ": edge ", e, " joins ", ends[0], " and ",
+                         ends[1], ", not ", u, " and ", v});
+    }
+  }
+}
+
+/// Maps of any family as D × D matrices.
+inline std::vector<Eigen::MatrixXd> read_maps(const sheafnn::io::NpzArchive& file, Index arcs, Index dimension) {
+  const sheafnn::io::NpyArray array = file.array("maps");
+  const Index d = dimension, each = arcs > 0 ? array.size() / arcs : 0;
+  const bool dense = array.shape().size() == 3;
+  const std::vector<double> values = numbers(array, dense ? Shape{arcs, d, d} : Shape{arcs, each > 0 ? d : 0});
+  std::vector<Eigen::MatrixXd> r(static_cast<std::size_t>(arcs), Eigen::MatrixXd::Identity(d, d));
+  for (Index a = 0; a < arcs && each > 0; ++a) {
+    Eigen::MatrixXd& map = r[static_cast<std::size_t>(a)];
+    const double* from = values.data() + a * each;
+    if (dense) {
+      map = matrix(from, d, d);
+    } else {
+      for (Index i = 0; i < d; ++i) map(i, i) = from[i];
+    }
+  }
+  return r;
+}
+
+inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
+  for (const char* name : {"kappa", "sigma"}) {
+    if (!file.contains(name)) continue;
+    const sheafnn::io::NpyArray array = file.array(name);
+    const std::vector<double> values =
+        numbers(array, array.shape().size() == 2 ? Shape{arcs, array.shape()[1]} : Shape{arcs});
+    const Index columns = arcs > 0 ? array.size() / arcs : 1;
+    Spread r{name, {}};
+    for (Index a = 0; a < arcs; ++a) {
+      const double* row = values.data() + a * columns;
+      r.values.push_back(std::accumulate(row, row + columns, 0.0) / static_cast<double>(columns));
+    }
+    return r;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Reads the file of a model on `data`. Labels are those of the dataset.
+///
+/// \throws std::runtime_error  the file cannot be read, lacks an array, has one of another shape, or is of another graph
+inline Learned read_learned(const std::filesystem::path& path, const sheafnn::Dataset& data) {
+  using namespace detail;
+  const sheafnn::io::NpzArchive file(path);
+  check_graph(file, data);
+  const Index n = data.graph.node_count(), arcs = data.graph.arc_count();
+  Learned r;
+  r.family = file.text("family");
+  r.model = file.text("model");
+  r.dimension = static_cast<Index>(numbers(file.array("stalk_dimension"), {})[0]);
+  if (r.dimension < 1 || r.dimension > 100) {
+    fail(file.file(), {"stalk_dimension ", r.dimension, " is not between 1 and 100"});
+  }
+  r.maps = read_maps(file, arcs, r.dimension);
+  r.edge_weights = numbers(file.array("edge_weights"), {data.graph.edge_count()});
+  r.spread = read_spread(file, arcs);
+  const sheafnn::io::NpyArray layers = file.array("layer_embeddings");
+  const std::vector<double> features = numbers(layers, {-1, n, -1});
+  const Index width = layers.shape()[2];
+  for (Index l = 0; l < layers.shape()[0]; ++l)
+    r.layers.push_back(matrix(features.data() + l * n * width, n, width));
+  const sheafnn::io::NpyArray probabilities = file.array("probabilities");
+  const std::vector<double> p = numbers(probabilities, {n, -1});
+  r.classes = probabilities.shape()[1];
+  r.entropy = numbers(file.array("entropy"), {n});
+  r.mutual_information = numbers(file.array("mutual_information"), {n});
+  r.labels = data.labels;
+  r.labels.resize(static_cast<std::size_t>(n), -1);
+  for (Index u = 0; u < n; ++u) {
+    const double* row = p.data() + u * r.classes;
+    r.predicted.push_back(static_cast<std::int32_t>(std::max_element(row, row + r.classes) - row));
+  }
+  return r;
+}
+
+}  // namespace explore

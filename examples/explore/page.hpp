@@ -1,0 +1,66 @@
+/// \file
+/// One HTML page with all pictures, which lie beside it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "explore/subject.hpp"
+
+namespace explore {
+
+/// Text for HTML.
+inline std::string escaped(const std::string& text) {
+  std::string r;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        r += "&amp;";
+        break;
+      case '<':
+        r += "&lt;";
+        break;
+      case '>':
+        r += "&gt;";
+        break;
+      case '"':
+        r += "&quot;";
+        break;
+      default:
+        r += c;
+    }
+  }
+  return r;
+}
+
+/// \param facts  names and values of a table
+/// \param notes  what is not shown, and why
+inline std::string page(const std::string& title, const std::vector<std::pair<std::string, std::string>>& facts,
+                        const std::vector<Picture>& pictures, const std::vector<std::string>& notes) {
+  std::string r =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      escaped(title) +
+      "</title>\n<style>\n"
+      "body { font: 16px/1.5 Helvetica, Arial, sans-serif; color: #222; max-width: 1140px; margin: 2em auto; "
+      "padding: 0 1em; }\n"
+      "h1 { font-size: 1.6em; margin-bottom: 0.4em; }\nh2 { font-size: 1.2em; margin: 0 0 0.2em; }\n"
+      "dl { display: flex; flex-wrap: wrap; gap: 0.6em 2.2em; margin: 0 0 2em; }\n"
+      "dt { color: #666; font-size: 0.85em; }\ndd { margin: 0; font-weight: bold; }\n"
+      "figure { margin: 0 0 2.5em; }\nfigcaption { margin-bottom: 0.6em; max-width: 50em; }\n"
+      "img { max-width: 100%; height: auto; }\n.note { color: #666; }\n</style>\n</head>\n<body>\n<h1>" +
+      escaped(title) + "</h1>\n<dl>\n";
+  for (const auto& [name, value] : facts) {
+    r += "<div><dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd></div>\n";
+  }
+  r += "</dl>\n";
+  for (const Picture& picture : pictures) {
+    r += "<figure>\n<figcaption><h2>" + escaped(picture.title) + "</h2>" + escaped(picture.caption) +
+         "</figcaption>\n<img src=\"" + picture.file + "\" alt=\"" + escaped(picture.caption) + "\">\n</figure>\n";
+  }
+  for (const std::string& note : notes) r += "<p class=\"note\">" + escaped(note) + "</p>\n";
+  return r + "</body>\n</html>\n";
+}
+
+}  // namespace explore

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Runs the path train, predict, explore: the page and its pictures are there and whole; bad input (one line that names the
+# culprit, exit code 2, nothing written). Exit code 77: there is no gnuplot.
+# usage: check_explore.sh FOLDER_OF_PROGRAMS   whose train has SpecialOrthogonal_2, Diagonal_2 and Identity_2
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+command -v gnuplot > /dev/null || { echo "check_explore: no gnuplot"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+source "$root/tests/program_checks.sh"
+
+# usage: check_page FOLDER PICTURE...: the page shows these pictures and no others; all are whole.
+check_page() {
+  local folder=$1 picture
+  shift
+  [ "$(tail -n 1 "$folder/index.html")" = '</html>' ] || fail "$folder/index.html is not whole"
+  diff <(printf '%s.svg\n' "$@" | sort) <(sed -n 's/.*<img src="\([^"]*\)".*/\1/p' "$folder/index.html" | sort) \
+    || fail "$folder/index.html shows other pictures"
+  diff <(printf '%s.svg\n' "$@" | sort) <(cd "$folder" && ls ./*.svg | sed 's#^\./##' | sort) || fail "other files in $folder"
+  for picture in "$@"; do
+    head -n 5 "$folder/$picture.svg" | grep -q '<svg' || fail "$picture.svg does not begin with <svg"
+    [ "$(grep -v '^$' "$folder/$picture.svg" | tail -n 1)" = '</svg>' ] || fail "$picture.svg does not end with </svg>"
+    grep -q 'id="gnuplot_plot_1"' "$folder/$picture.svg" || fail "nothing is plotted in $picture.svg"
+    ! command -v xmllint > /dev/null || xmllint --noout "$folder/$picture.svg" || fail "$picture.svg is not well-formed"
+  done
+}
+
+train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --splits 0)
+"${train[@]}" --epochs 20 --sheaf bsnn.npz --report history.json --history > /dev/null || fail "train"
+"$bin/explore" --sheaf bsnn.npz --dataset karate --split 0 --report history.json --output bsnn > explore.txt \
+  || fail "explore"
+grep -qx '8 pictures: bsnn/index.html' explore.txt || fail "explore prints $(cat explore.txt)"
+check_page bsnn classes uncertainty edges histograms spectrum layers rejection history
+for part in '34 nodes, 78 edges' 'Bayesian, special-orthogonal maps, stalk dimension 2' 'accuracy, test nodes of split 0' \
+            'Mutual information'; do
+  grep -rqF "$part" bsnn || fail "'$part' is not shown"
+done
+# A panel for the encoder and one for each layer.
+[ "$(grep -o 'after layer [0-9]*' bsnn/layers.svg | sort -u | wc -l)" -eq 2 ] || fail "not two layers"
+# Another family, a deterministic model, the same folder once more; fixed maps have nothing to show but the nodes.
+"${train[@]}" --epochs 5 --model nsd --maps diagonal --sheaf nsd.npz --report short.json > /dev/null || fail "train nsd"
+"$bin/explore" --sheaf nsd.npz --output nsd > /dev/null && "$bin/explore" --sheaf nsd.npz --output nsd/ > /dev/null \
+  || fail "explore nsd"
+check_page nsd classes uncertainty edges histograms spectrum layers rejection
+! grep -rq 'Mutual information' nsd || fail "a deterministic model has mutual information"
+"${train[@]}" --epochs 5 --model nsd --maps identity --sheaf identity.npz > /dev/null || fail "train identity"
+"$bin/explore" --sheaf identity.npz --output identity > /dev/null || fail "explore identity"
+check_page identity classes uncertainty spectrum layers rejection
+
+# A graph that nobody knows the classes of, with edges that are all alike.
+mkdir unknown
+printf 'node\tnode\n0\t1\n1\t2\n' > unknown/out1_graph_edges.txt
+features=$(printf '0,%.0s' $(seq 33))
+printf 'node\tfeature\tlabel\n0\t%s1\t-1\n1\t%s1\t-1\n2\t%s1\t-1\n' "$features" "$features" "$features" \
+  > unknown/out1_node_feature_label.txt
+"${train[@]}" --epochs 5 --save bsnn.safetensors > /dev/null || fail "train --save"
+"$bin/predict" --model bsnn.safetensors --dataset unknown --sheaf unknown.npz > /dev/null || fail "predict --sheaf"
+"$bin/explore" --sheaf unknown.npz --dataset unknown --output unlabelled > /dev/null || fail "explore an unlabelled graph"
+check_page unlabelled classes uncertainty edges histograms spectrum layers
+
+explore=("$bin/explore" --sheaf bsnn.npz --output out)
+refuse 'bsnn\.npz: is of a graph of 34 nodes; synthetic has 100' "${explore[@]}" --dataset synthetic --synthetic-nodes 100
+refuse 'bsnn\.npz: is of a graph of 78 edges; synthetic has 34' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
+  --synthetic-classes 2 --synthetic-degree 2
+refuse 'bsnn\.npz: is of another graph than synthetic: edge' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
+  --synthetic-classes 2 --synthetic-degree 4.59
+refuse 'nothing\.npz' "$bin/explore" --sheaf nothing.npz --output out
+refuse "key 'node_count' is missing" "$bin/explore" --sheaf "$root/tests/golden/nsd_so2.npz" --output out
+refuse 'split: 99' "${explore[@]}" --split 99
+refuse 'short\.json: has no history' "${explore[@]}" --report short.json
+refuse 'history\.json: has no training on split 1' "${explore[@]}" --report history.json --split 1
+echo '{"splits": [{"history": {}}]}' > odd.json
+refuse 'odd\.json: is not a report of train' "${explore[@]}" --report odd.json
+refuse 'bsnn\.npz: is not a report of train' "${explore[@]}" --report bsnn.npz
+refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
+refuse 'sheaf' "$bin/explore" --output out
+refuse 'gnuplot: not found; install it' env PATH=/nowhere "${explore[@]}"
+echo "explore behaves"
