@@ -14,6 +14,7 @@
 #include "explore/learned.hpp"
 #include "explore/page.hpp"
 #include "explore/pictures.hpp"
+#include "models/data_options.hpp"
 #include "models/program.hpp"
 
 namespace {
@@ -23,6 +24,7 @@ using namespace explore;
 struct Settings {
   std::string sheaf, dataset = "karate", report, output;
   sheafnn::SyntheticOptions synthetic;
+  programs::DataOptions data;
   int split = -1;
 };
 
@@ -63,11 +65,16 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   sheafnn::io::write_file(path, std::span(&bytes, 1));
 }
 
-void run(const Settings& settings) {
+void run(Settings& settings) {
   const std::filesystem::path folder = settings.output;
-  programs::require_folder_of("--output", (folder.filename().empty() ? folder.parent_path() : folder).string());
+  const bool exists = std::filesystem::exists(folder);
+  sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
+  const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
+  programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
   const sheafnn::Dataset data =
-      sheafnn::io::load_dataset(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction);
+      settings.split >= 0 ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
+                          : sheafnn::io::load_dataset(settings.dataset, settings.synthetic,
+                                                      sheafnn::DatasetUse::prediction, settings.data.text);
   const Learned learned = read_learned(settings.sheaf, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -99,7 +106,8 @@ int main(int argc, char** argv) {
                "explore");
   app.get_formatter()->column_width(34);
   app.add_option("--sheaf", s.sheaf, ".npz file written by train --sheaf or predict --sheaf")->required();
-  programs::add_dataset_options(app, s.dataset, s.synthetic);
+  programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  programs::add_split_options(app, s.data);
   app.add_option("--split", s.split,
                  "accuracies are of the test nodes of this split (default: of all labelled nodes)")
       ->check(CLI::NonNegativeNumber);

@@ -275,7 +275,7 @@ std::string picture(const std::vector<Panel>& panels, std::size_t count) {
 
 void show_all(const std::string& path, std::size_t count) {
   using sheafnn::CayleyDistribution, sheafnn::LeonCayleyDistribution;
-  programs::require_folder_of("FILE", path);
+  programs::require_writable("FILE", path);
   std::vector<Panel> panels;
   std::printf("%zu samples of each; standard errors and (fitted - true)/error\n\n", count);
   std::printf("%-26s  %-13s  %9s  %9s  %9s  %7s\n", "family", "parameter", "true", "fitted", "error", "ratio");

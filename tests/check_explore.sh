@@ -22,7 +22,7 @@ check_page() {
   for picture in "$@"; do
     head -n 5 "$folder/$picture.svg" | grep -q '<svg' || fail "$picture.svg does not begin with <svg"
     [ "$(grep -v '^$' "$folder/$picture.svg" | tail -n 1)" = '</svg>' ] || fail "$picture.svg does not end with </svg>"
-    grep -q 'id="gnuplot_plot_1"' "$folder/$picture.svg" || fail "nothing is plotted in $picture.svg"
+    grep -q 'id="gnuplot_plot_1' "$folder/$picture.svg" || fail "nothing is plotted in $picture.svg"
     ! command -v xmllint > /dev/null || xmllint --noout "$folder/$picture.svg" || fail "$picture.svg is not well-formed"
   done
 }
@@ -75,6 +75,7 @@ echo '{"splits": [{"history": {}}]}' > odd.json
 refuse 'odd\.json: is not a report of train' "${explore[@]}" --report odd.json
 refuse 'bsnn\.npz: is not a report of train' "${explore[@]}" --report bsnn.npz
 refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
+refuse 'output: history\.json' "$bin/explore" --sheaf bsnn.npz --output history.json
 refuse 'sheaf' "$bin/explore" --output out
 refuse 'gnuplot: not found; install it' env PATH=/nowhere "${explore[@]}"
 echo "explore behaves"

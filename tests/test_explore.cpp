@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "explore/layout.hpp"
 #include "explore/numbers.hpp"
 #include "explore/text.hpp"
+#include "sheafnn/io/npz_writer.hpp"
+#include "temporary_folder.hpp"
 
 namespace test_explore {
 namespace {
@@ -41,6 +48,15 @@ double distance(const Doubles& a, const Doubles& b) {
   for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
   return worst;
 }
+/// All entries, column by column.
+Doubles entries(const Eigen::MatrixXd& x) { return {x.data(), x.data() + x.size()}; }
+/// A 2 × 2 diagonal.
+Eigen::MatrixXd diagonal(double first, double second) {
+  Eigen::MatrixXd r = Eigen::MatrixXd::Zero(2, 2);
+  r(0, 0) = first;
+  r(1, 1) = second;
+  return r;
+}
 /// A triangle with a tail and a node alone.
 Graph some_graph() {
   const Edge edges[] = {{0, 1}, {0, 2}, {1, 2}, {2, 3}};
@@ -68,7 +84,7 @@ TEST_CASE("turns of edges: from one end to the other, of rotations and of other 
   learned.maps = {rotation(2, {10}), rotation(2, {75})};  // F_uᵀ F_v turns by 65°
   CHECK(distance(explore::edge_turns(learned, graph), {65}) <= 1e-12);
   learned.family = "diagonal";
-  learned.maps = {Eigen::Vector2d(2, 1).asDiagonal(), Eigen::Vector2d(-1, 5).asDiagonal()};  // (−2, 5) − (1, 1)
+  learned.maps = {diagonal(2, 1), diagonal(-1, 5)};  // (−2, 5) − (1, 1)
   CHECK(distance(explore::edge_turns(learned, graph), {5}) <= 4 * eps);
   CHECK(explore::edge_means({0.25, 0.75}, graph) == Doubles{0.5});
 }
@@ -96,7 +112,7 @@ TEST_CASE("spectra: identity maps by hand, a change of bases changes nothing") {
   // The trace is the number of stalk coordinates at nodes with edges.
   CHECK(std::abs(std::accumulate(weighted.begin(), weighted.end(), 0.0) - 8) <= 64 * eps);
   // Maps of rank 1: D_u is singular, and its kernel belongs to the eigenvalue 0.
-  const Matrices flat(static_cast<std::size_t>(graph.arc_count()), Eigen::Vector2d(0, 3).asDiagonal());
+  const Matrices flat(static_cast<std::size_t>(graph.arc_count()), diagonal(0, 3));
   Doubles half = explore::identity_spectrum(graph, 1);
   half.insert(half.begin(), 5, 0.0);
   CHECK(distance(explore::spectrum(graph, flat, Doubles(4, 1.0), 2), half) <= 64 * eps);
@@ -109,8 +125,8 @@ TEST_CASE("principal components of a stretched cross") {
   x(2, 2) += 1;
   x(3, 2) -= 1;
   for (const bool wide : {false, true}) {
-    Eigen::MatrixXd in = x;
-    if (wide) in.conservativeResizeLike(Eigen::MatrixXd::Zero(5, 8));  // more columns than rows
+    Eigen::MatrixXd in = Eigen::MatrixXd::Zero(5, wide ? 8 : 3);  // more columns than rows, or fewer
+    std::copy_n(x.data(), x.size(), in.data());
     const explore::Projection p = explore::principal_components(in);
     CHECK(std::abs(p.share[0] - 32.0 / 34) <= 16 * eps);
     CHECK(std::abs(p.share[1] - 2.0 / 34) <= 16 * eps);
@@ -120,10 +136,10 @@ TEST_CASE("principal components of a stretched cross") {
     CHECK(std::abs(p.points(4, 0)) <= 64 * eps);
   }
   // Signs follow the layer before.
-  const auto layers = explore::project_layers({x, -x});
-  CHECK((layers[0].points - layers[1].points).cwiseAbs().maxCoeff() <= 64 * eps);
+  const auto layers = explore::project_layers({x, Eigen::MatrixXd(-x)});
+  CHECK(distance(entries(layers[0].points), entries(layers[1].points)) <= 64 * eps);
   const explore::Projection constant = explore::principal_components(Eigen::MatrixXd::Ones(3, 1));
-  CHECK(constant.points.isZero());
+  CHECK(entries(constant.points) == Doubles(6, 0.0));
   CHECK(constant.share[0] == 0);
 }
 
@@ -147,24 +163,77 @@ TEST_CASE("layouts put neighbours near each other") {
   }
   const Graph graph(13, edges);
   const Eigen::MatrixXd at = explore::layout(graph);
-  CHECK(at == explore::layout(graph));
-  CHECK(at.allFinite());
-  CHECK(at.colwise().mean().norm() <= 64 * eps);
-  CHECK(at.col(0).norm() > at.col(1).norm());
+  CHECK(entries(at) == entries(explore::layout(graph)));
+  double sum[2] = {0, 0}, squares[2] = {0, 0}, middle[2][2] = {{0, 0}, {0, 0}};
+  for (Index u = 0; u < 13; ++u) {
+    for (Index j = 0; j < 2; ++j) {
+      sum[j] += at(u, j);
+      squares[j] += at(u, j) * at(u, j);
+      if (u < 12) middle[u / 6][j] += at(u, j) / 6;
+    }
+  }
+  CHECK(std::hypot(sum[0], sum[1]) <= 64 * eps);
+  CHECK(squares[0] > squares[1]);
   double within = 0, between = 1e9;
   for (Index u = 0; u < 12; ++u) {
     for (Index v = u + 1; v < 12; ++v) {
-      const double length = (at.row(u) - at.row(v)).norm();
+      const double length = std::hypot(at(u, 0) - at(v, 0), at(u, 1) - at(v, 1));
       CHECK(length > 0.01);
       if (u / 6 == v / 6) within = std::max(within, length);
       if (u / 6 != v / 6) between = std::min(between, length);
     }
   }
   CHECK(within < 3 * between);
-  const Eigen::MatrixXd middle[] = {at.topRows(6).colwise().mean(), at.middleRows(6, 6).colwise().mean()};
-  CHECK((middle[0] - middle[1]).norm() > within);
-  CHECK(explore::layout(Graph(1, {})).norm() == 0);
-  CHECK(explore::layout(Graph(2, {})).allFinite());
+  CHECK(std::hypot(middle[0][0] - middle[1][0], middle[0][1] - middle[1][1]) > within);
+  CHECK(entries(explore::layout(Graph(1, {}))) == Doubles{0, 0});
+  const Doubles two = entries(explore::layout(Graph(2, {})));
+  CHECK(std::all_of(two.begin(), two.end(), [](double x) { return std::isfinite(x); }));
+}
+
+TEST_CASE("files are read whole, or refused with the array's name") {
+  const test::TemporaryFolder folder;
+  const Edge edge[] = {{0, 1}};
+  const sheafnn::Dataset data{"pair", Graph(2, edge), {}, {1, -1}, 2, {}};
+  const auto read = [&](Index layers, Index map_size, double entropy) {
+    sheafnn::io::NpzWriter writer;
+    const Doubles ones(100, 1.0), two = {2}, ends = {0, 1}, diagonals = {1, 2, 3, 4},
+                                  probabilities = {0.3, 0.7, 0.6, 0.4}, sigma = {1, 3, 5, 6};
+    const auto numbers = [](const Doubles& from, Index count) {
+      return std::span(from).first(static_cast<std::size_t>(count));
+    };
+    writer.add("family", "diagonal");
+    writer.add("model", "bsnn");
+    writer.add<double>("stalk_dimension", {}, two);
+    writer.add<double>("node_count", {}, two);
+    writer.add<double>("edges", {1, 2}, ends);
+    writer.add<double>("maps", {2, map_size}, numbers(diagonals, 2 * map_size));
+    writer.add<double>("edge_weights", {1}, numbers(ones, 1));
+    writer.add<double>("sigma", {2, 2}, sigma);
+    writer.add<double>("layer_embeddings", {layers, 2, 3}, numbers(ones, layers * 6));
+    writer.add<double>("probabilities", {2, 2}, probabilities);
+    writer.add<double>("entropy", {2}, Doubles{entropy, 0});
+    writer.add<double>("mutual_information", {2}, numbers(ones, 2));
+    writer.write(folder / "learned.npz");
+    return explore::read_learned(folder / "learned.npz", data);
+  };
+  const explore::Learned learned = read(3, 2, 0.5);
+  CHECK(entries(learned.maps[1]) == Doubles{3, 0, 0, 4});
+  CHECK(learned.spread.name == "sigma");
+  CHECK(learned.spread.values == Doubles{2, 5.5});
+  CHECK(learned.layers.size() == 3);
+  CHECK(learned.predicted == std::vector<std::int32_t>{1, 0});
+  CHECK(learned.labels == data.labels);
+  const auto refused = [&](Index layers, Index map_size, double entropy) {
+    try {
+      (void)read(layers, map_size, entropy);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what()).substr((folder / "learned.npz").string().size());
+    }
+    return std::string("not refused");
+  };
+  CHECK(refused(0, 2, 0.5) == ": layer_embeddings: has shape (0, 2, 3); expected (any, 2, any)");
+  CHECK(refused(3, 1, 0.5) == ": maps: has shape (2, 1); expected (2, 2)");
+  CHECK(refused(3, 2, std::nan("")) == ": entropy: holds nan; all numbers must be finite");
 }
 
 TEST_CASE("texts and numbers are joined") {

@@ -141,9 +141,8 @@ inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   Picture r{"classes.svg", "Classes", "The graph, nodes coloured by the class that the model predicts.", {}};
   if (labels) {
     r.caption =
-        "The graph, nodes coloured by label (left; open circles: unknown) and by the class that the model "
-        "predicts "
-        "(right; ringed: not the label).";
+        "The graph, nodes coloured by label (left; open circles: unknown) and by the class that the "
+        "model predicts (right; ringed: not the label).";
     const std::string of_labels = plot_classes(script, "label", at, s.learned.labels, script.node_size, true);
     const Eigen::MatrixXd unknown = nodes_of_class(at, s.learned.labels, -1);
     script.data("unknown", unknown);

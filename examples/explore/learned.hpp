@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
@@ -19,7 +20,7 @@ namespace explore {
 
 using sheafnn::Index;
 
-/// Which values a named array of a file has, one per arc.
+/// The spread of the posterior, one number per arc.
 struct Spread {
   std::string name;            ///< kappa or sigma; empty in deterministic models
   std::vector<double> values;  ///< 2m, the mean where an arc has several
@@ -46,11 +47,13 @@ using Shape = std::vector<Index>;
   throw std::runtime_error(where + ": " + joined(what));
 }
 
-/// The numbers of an array of this shape; −1 stands for any extent. \throws std::runtime_error  another shape
+/// The numbers of an array of this shape; −1 stands for any extent from 1 on.
+///
+/// \throws std::runtime_error  another shape, or a number that is not finite
 inline std::vector<double> numbers(const sheafnn::io::NpyArray& array, const Shape& shape) {
   const Shape& is = array.shape();
   const bool fits = std::equal(is.begin(), is.end(), shape.begin(), shape.end(),
-                               [](Index a, Index b) { return a == b || b == -1; });
+                               [](Index a, Index b) { return a == b || (b == -1 && a > 0); });
   if (!fits) {
     std::string expected;
     for (const Index extent : shape) {
@@ -58,7 +61,11 @@ inline std::vector<double> numbers(const sheafnn::io::NpyArray& array, const Sha
     }
     fail(array.where(), {"has shape ", array.shape_text(), "; expected (", expected, ")"});
   }
-  return array.values<double>();
+  std::vector<double> r = array.values<double>();
+  for (const double value : r) {
+    if (!std::isfinite(value)) fail(array.where(), {"holds ", value, "; all numbers must be finite"});
+  }
+  return r;
 }
 /// rows × columns numbers from `from` on, row by row.
 inline Eigen::MatrixXd matrix(const double* from, Index rows, Index columns) {
@@ -77,10 +84,11 @@ inline void check_graph(const sheafnn::io::NpzArchive& file, const sheafnn::Data
     fail(file.file(), {"is of a graph of ", nodes, " nodes; ", data.name, " has ", n});
   }
   const sheafnn::io::NpyArray array = file.array("edges");
-  const std::vector<double> edges = numbers(array, {-1, 2});
-  if (array.shape()[0] != m) {
-    fail(file.file(), {"is of a graph of ", array.shape()[0], " edges; ", data.name, " has ", m});
+  if (array.shape().empty() || array.shape()[0] != m) {
+    fail(file.file(),
+         {"is of a graph of ", array.shape().empty() ? 0 : array.shape()[0], " edges; ", data.name, " has ", m});
   }
+  const std::vector<double> edges = numbers(array, {m, 2});
   for (Index e = 0; e < m; ++e) {
     const auto [u, v] = data.graph.edge(e);
     const double* ends = edges.data() + 2 * e;
