@@ -11,7 +11,6 @@
 #include <sheafnn/rotation/rotation_angle.hpp>
 #include <sheafnn/sheaf/approximate_sections.hpp>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "models/program.hpp"
@@ -125,10 +124,8 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", options.nodes, "number of nodes")->capture_default_str()->check(CLI::Range(10, 20000));
   app.add_option("--degree", options.degree, "neighbours in the mean")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100));
-  app.add_option("--kappa", options.concentrations, "concentrations of the noise, below 1")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1 - 1e-9));
+      ->check(CLI::Range(1.0, 100.0));
+  app.add_option("--kappa", options.concentrations, "concentrations of the noise, below 1")->capture_default_str();
   app.add_option("--outliers", options.outliers, "shares of edges that measure anything, 0 to 1")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));

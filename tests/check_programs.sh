@@ -128,7 +128,7 @@ if [ -x "$bin/synchronisation" ]; then
   # a small error.
   awk '$4 == "deg" {n++; if ($7 > $6 || $7 > $5 || ($1 == 0.999 && $2 == "0.0%" && $3 > 2)) bad = 1}
        END {exit bad || n != 12}' synchronisation.txt || fail "synchronisation: $(cat synchronisation.txt)"
-  refuse 'kappa' "$bin/synchronisation" --kappa 1
+  refuse 'concentration: 1 ' "$bin/synchronisation" --kappa 1
 fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"

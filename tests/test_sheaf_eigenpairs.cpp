@@ -119,6 +119,18 @@ TEST_CASE("eigenvalues that lie close together: a ring") {
   }
 }
 
+TEST_CASE("automatic changes over to the shifted inverse, unless its factor is too large") {
+  // Six filters are not enough for the iteration, and take longer than factorising a ring.
+  const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(4000)), sheafnn::Normalisation::none);
+  const auto second = [&](EigenpairOptions options) -> double {
+    options.most_iterations = 6;
+    return sheafnn::smallest_eigenpairs(laplacian, 2, options).values(1);
+  };
+  CHECK_THROWS_AS((void)second({.factor_entries = 10}), std::runtime_error);
+  const double half = std::sin(std::acos(-1.0) / 4000);
+  CHECK(std::abs(second({}) - 4 * half * half) <= 4096 * std::numeric_limits<double>::epsilon() * 4);
+}
+
 TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
   const SheafLaplacian laplacian(
       sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<2>>(two_components(), {.seed = 7}));
@@ -152,6 +164,7 @@ TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
   CHECK(message(246, iteration) == "no error");
   CHECK(message(1, {.tolerance = 1}).starts_with("tolerance: 1"));
   CHECK(message(1, {.tolerance = std::numeric_limits<double>::quiet_NaN()}).starts_with("tolerance: nan"));
+  CHECK(message(1, {.factor_entries = -1}).starts_with("factor_entries: -1"));
   CHECK(message(1, {.most_iterations = 0}).starts_with("most_iterations: 0"));
   CHECK(message(5, {.most_iterations = 1, .method = EigenpairMethod::iteration}).find("after 1 iterations") !=
         std::string::npos);
