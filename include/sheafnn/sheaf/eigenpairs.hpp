@@ -84,7 +84,7 @@ struct EigenpairProblem {
   }
 };
 
-/// Multiplications of shift_invert: the factor, and 20 blocks that are solved for and made orthogonal, about what
+/// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal, about what
 /// eigenvalues take that lie too close together for the iteration. Dense products run three times as fast as sparse ones.
 [[nodiscard]] inline double shift_invert_work(const EigenpairProblem& problem, const EliminationOrder& order) {
   const KrylovSizes sizes(problem.count);
@@ -92,7 +92,7 @@ struct EigenpairProblem {
       order.products * problem.block_entries() * static_cast<double>(problem.dense_blocks ? problem.dimension : 1);
   const double column = 2 * order.entries * problem.block_entries() +
                         4.0 / 3 * static_cast<double>(problem.laplacian.rows * sizes.columns);
-  return factor + 20 * static_cast<double>(sizes.block) * column;
+  return factor + 30 * static_cast<double>(sizes.block) * column;
 }
 
 /// The pairs by the shifted inverse.
