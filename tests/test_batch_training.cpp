@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heavy_tailed_posterior.hpp"
@@ -53,6 +54,55 @@ TEST_CASE("training by the batch engine follows the CPU: unknown labels, class w
   compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {1, 2.5});
   options.training_samples = 2;
   compare_training<Bsnn<Diagonal<2>, double>>(options, 1e-11, {}, partly_labelled(), {0.3, 2});
+}
+
+TEST_CASE("training by the batch engine follows the CPU: no validation nodes, no test nodes, neither") {
+  TrainOptions options;
+  options.epochs = 20;
+  options.patience = 2;
+  for (const auto& [validated, tested] : {std::pair{false, true}, {true, false}, {false, false}}) {
+    CAPTURE(validated);
+    CAPTURE(tested);
+    Dataset data = karate_club();
+    if (!validated) data.splits[0].validation.clear();
+    if (!tested) data.splits[0].test.clear();
+    options.stop_on = validated ? StopOn::loss : StopOn::accuracy;
+    compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, data);
+  }
+}
+
+TEST_CASE("trainings with and without validation nodes in one batch") {
+  using Model = Nsd<Diagonal<2>>;
+  const Dataset data = karate_club();
+  Split split = data.splits[0];
+  split.validation.clear();
+  std::vector<Model> models;
+  for (int i = 0; i < 3; ++i) models.push_back(karate_model<Model>(data, 1));
+  TrainOptions options{.epochs = 40, .patience = 3, .stop_on = StopOn::accuracy};
+  TrainOptions stopping = options;
+  stopping.on_epoch = [](const EpochReport& report) {
+    return report.epoch == 5 ? EpochAction::stop : EpochAction::go_on;
+  };
+  const std::vector<batch::Training<Model>> trainings = {{&models[0], &data.splits[0], options},
+                                                         {&models[1], &split, options},
+                                                         {&models[2], &split, stopping}};
+  HostExecutor executor;
+  const auto outcomes = batch::train_batch<HostExecutor, Model>(executor, data, trainings);
+  CHECK(outcomes[0].result.stop_reason == StopReason::patience);
+  CHECK(outcomes[1].result.stop_reason == StopReason::epochs);
+  CHECK(outcomes[1].result.best_epoch == 39);
+  CHECK(outcomes[2].result.stop_reason == StopReason::callback);
+  CHECK(outcomes[2].result.best_epoch == static_cast<Index>(outcomes[2].result.history.size()) - 1);
+  // Each ends with the parameters of its last epoch.
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    CAPTURE(i);
+    Model alone = karate_model<Model>(data, 1);
+    const Index epochs = static_cast<Index>(outcomes[i].result.history.size());
+    const TrainResult result = batch::train(executor, alone, data, split, {.epochs = epochs, .patience = 1});
+    CHECK(result.best_epoch == epochs - 1);
+    CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
+                     models[i].parameters().values().begin()));
+  }
 }
 
 TEST_CASE("unknown labels count nowhere, as if their nodes were in no set") {

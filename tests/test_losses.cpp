@@ -425,6 +425,15 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   const auto [again, values_again] = trained(2);
   CHECK(again.test_accuracy == result.test_accuracy);
   CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));
+  // No loss is asked for the score of no nodes.
+  split.validation.clear();
+  split.test.clear();
+  const sheafnn::TrainResult unscored = trained(1).first;
+  CHECK(unscored.best_epoch == 149);
+  for (const double score : {unscored.validation_loss, unscored.validation_accuracy, unscored.test_accuracy,
+                             unscored.test_nll, unscored.history.front().test_accuracy}) {
+    CHECK(std::isnan(score));
+  }
 
   Model model({.features = 4, .channels = 4, .layers = 2, .classes = 3, .normalise_features = false}, 3);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, graph, inputs, loss, split)),

@@ -269,6 +269,78 @@ TEST_CASE("an epoch limit, and patience that lasts") {
   CHECK(cyclical.history[40].kl_weight < 2e-5);
 }
 
+TEST_CASE("without validation nodes the last epoch is the best, without test nodes nothing is known of them") {
+  using Model = Bsnn<Diagonal<2>>;
+  const sheafnn::Split& whole = karate().splits[0];
+  sheafnn::Split split;
+  split.train = whole.train;
+  for (const sheafnn::StopOn stop_on : {sheafnn::StopOn::loss, sheafnn::StopOn::accuracy}) {
+    for (const bool tested : {false, true}) {
+      CAPTURE(to_string(stop_on));
+      CAPTURE(tested);
+      split.test = tested ? whole.test : std::vector<std::int32_t>{};
+      TrainOptions options = train_options();
+      options.epochs = 12;
+      options.patience = 1;
+      options.stop_on = stop_on;
+      std::vector<float> last;
+      Index stop_after = 100;
+      Model model(model_options(), 2);
+      options.on_epoch = [&](const sheafnn::EpochReport& report) {
+        CHECK(std::isnan(report.validation_loss));
+        CHECK(std::isnan(report.validation_accuracy));
+        CHECK(std::isnan(report.test_accuracy) == !tested);
+        last.assign(model.parameters().values().begin(), model.parameters().values().end());
+        return report.epoch == stop_after ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+      };
+      TrainResult result = sheafnn::train(model, karate(), split, options);
+      CHECK(result.history.size() == 12);
+      CHECK(result.stop_reason == sheafnn::StopReason::epochs);
+      CHECK(result.best_epoch == 11);
+      CHECK(std::equal(last.begin(), last.end(), model.parameters().values().begin(),
+                       model.parameters().values().end()));
+      CHECK(std::isnan(result.validation_loss));
+      CHECK(std::isnan(result.validation_accuracy));
+      for (const double value : {result.test_accuracy, result.test_nll, result.test_ece}) {
+        CHECK(std::isnan(value) == !tested);
+      }
+      if (tested) CHECK(result.test_accuracy == result.history.back().test_accuracy);
+      // The last epoch is that after which on_epoch stops.
+      stop_after = 4;
+      model = Model(model_options(), 2);
+      result = sheafnn::train(model, karate(), split, options);
+      CHECK(result.stop_reason == sheafnn::StopReason::callback);
+      CHECK(result.best_epoch == 4);
+      CHECK(std::equal(last.begin(), last.end(), model.parameters().values().begin(),
+                       model.parameters().values().end()));
+    }
+  }
+}
+
+TEST_CASE("validation and test nodes change no parameter of an epoch") {
+  // Without test nodes, early stopping is as with them.
+  using Model = Nsd<Diagonal<2>>;
+  sheafnn::Split split = karate().splits[2];
+  TrainOptions options = train_options();
+  options.patience = 12;
+  options.learning_rate = 0.05;
+  Model one(model_options(), 3), other(model_options(), 3), third(model_options(), 3);
+  const TrainResult whole = sheafnn::train(one, karate(), split, options);
+  CHECK(whole.stop_reason == sheafnn::StopReason::patience);
+  split.test.clear();
+  const TrainResult untested = sheafnn::train(other, karate(), split, options);
+  CHECK(untested.best_epoch == whole.best_epoch);
+  CHECK(untested.history.size() == whole.history.size());
+  CHECK(untested.validation_loss == whole.validation_loss);
+  CHECK(std::isnan(untested.test_nll));
+  CHECK(same_parameters(one, other));
+  // Without validation nodes, a training of as many epochs ends with the same parameters.
+  split.validation.clear();
+  options.epochs = whole.best_epoch + 1;
+  static_cast<void>(sheafnn::train(third, karate(), split, options));
+  CHECK(same_parameters(one, third));
+}
+
 TEST_CASE("same seeds, same history, for any number of threads") {
   check_reproducible<Bsnn<Diagonal<2>>>();
   check_reproducible<Bsnn<SpecialOrthogonal<2>>>();
@@ -360,7 +432,7 @@ TEST_CASE("options of training that are refused") {
     CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), split)), text.c_str(),
                          std::invalid_argument);
   };
-  refused_split("karate: split.train: an empty set is not allowed; every set of a split needs at least one node",
+  refused_split("karate: split.train: an empty set is not allowed; training needs at least one node",
                 [](sheafnn::Split& split) { split.train.clear(); });
   refused_split("karate: split.train: 34 is not allowed; node numbers must be between 0 and 33",
                 [](sheafnn::Split& split) { split.train.back() = 34; });

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,12 @@ std::vector<double> numbers(const TrainResult& result) {
     const std::vector<double> own = numbers(e);
     r.insert(r.end(), own.begin(), own.end());
   }
+  return r;
+}
+/// For comparisons of numbers that may be NaN.
+std::vector<std::uint64_t> bits(const std::vector<double>& values) {
+  std::vector<std::uint64_t> r;
+  for (const double value : values) r.push_back(std::bit_cast<std::uint64_t>(value));
   return r;
 }
 template <class Model>
@@ -222,6 +229,39 @@ TEST_CASE("checkpoints come every few epochs and in the end") {
   more.resume = nullptr;
   CHECK(numbers(result) == numbers(train(whole, more)));
   CHECK(parameters(longer) == parameters(whole));
+}
+
+TEST_CASE("a training without validation and test nodes goes on with the same bits, also from a file") {
+  using Model = Bsnn<Diagonal<2>>;
+  const test::TemporaryFolder folder;
+  const auto path = folder / "run.safetensors";
+  TrainOptions options = train_options();
+  options.epochs = 14;
+  options.patience = 1;
+  sheafnn::Split split = karate().splits[1];
+  for (auto* set : {&split.validation, &split.test}) {
+    set->clear();
+    Model whole = new_model<Model>();
+    const TrainResult expected = sheafnn::train(whole, karate(), split, options);
+    CHECK(expected.best_epoch == 13);
+    TrainOptions first = options;
+    first.epochs = 5;
+    first.on_checkpoint = [&](const TrainingState& state) { sheafnn::io::write_training_state(path, state); };
+    Model model = new_model<Model>();
+    static_cast<void>(sheafnn::train(model, karate(), split, first));
+    const TrainingState state = sheafnn::io::read_training_state(path).state;
+    CHECK(state.best_epoch == 4);
+    CHECK(std::isnan(state.history[4].validation_loss));
+    TrainOptions more = options;
+    more.resume = &state;
+    for (const int threads : {1, 2}) {
+      more.threads = threads;
+      model = new_model<Model>();
+      const TrainResult result = sheafnn::train(model, karate(), split, more);
+      CHECK(bits(numbers(result)) == bits(numbers(expected)));
+      CHECK(parameters(model) == parameters(whole));
+    }
+  }
 }
 
 TEST_CASE("states that do not fit") {

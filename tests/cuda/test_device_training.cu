@@ -121,6 +121,24 @@ TEST_CASE("class weights, unknown labels and decoupled decay on the GPU follow t
   CHECK(std::abs(a.test_nll - b.test_nll) <= 1e-12 * b.test_nll);
 }
 
+TEST_CASE("without validation and test nodes the last epoch on the GPU is the best") {
+  using Model = Bsnn<Diagonal<2>, double>;
+  Dataset data = karate_club();
+  data.splits[0].validation.clear();
+  data.splits[0].test.clear();
+  TrainOptions options;
+  options.epochs = 20;
+  options.patience = 2;
+  DeviceExecutor device;
+  Model model = model_for<Model>(data, 3);
+  const TrainResult r = batch::train(device, model, data, data.splits[0], options);
+  CHECK(r.best_epoch == 19);
+  CHECK(r.stop_reason == StopReason::epochs);
+  for (const double score : {r.validation_loss, r.validation_accuracy, r.test_accuracy, r.test_nll, r.test_ece}) {
+    CHECK(std::isnan(score));
+  }
+}
+
 TEST_CASE("a batch on the GPU gives the numbers of separate trainings") {
   using Model = Bsnn<SpecialOrthogonal<2>, double>;
   const Dataset data = karate_club();

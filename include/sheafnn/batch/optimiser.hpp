@@ -139,7 +139,8 @@ struct EndEpoch {
       return;
     }
     const double score = r.by_accuracy != 0 ? -report.validation_accuracy : report.validation_loss;
-    if (score < p.best || (score == p.best && report.validation_loss < p.best_loss)) {
+    const bool better = score < p.best || (score == p.best && report.validation_loss < p.best_loss);
+    if (better || r.validation_nodes == 0) {
       p.best = score;
       p.best_loss = report.validation_loss;
       p.best_epoch = p.epochs;

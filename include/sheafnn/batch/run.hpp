@@ -64,8 +64,8 @@ struct Run {
   DropoutRule dropout;           ///< of hidden features
   double training_share = 0;     ///< 1 / sum of the training nodes' class weights
   double validation_weight = 0;  ///< sum of the validation nodes' class weights
-  double validation_nodes = 0;   ///< how many there are
-  double test_nodes = 0;         ///< how many there are
+  double validation_nodes = 0;   ///< how many there are; 0: every epoch is the best so far
+  double test_nodes = 0;         ///< how many there are, or 0
   double kl_weight = 0;          ///< λ of this epoch
   double learning_rate = 0;      ///< of Adam
   double weight_decay = 0;       ///< of all weights but the sheaf learner's

@@ -20,6 +20,7 @@
 #include "sheafnn/batch/training.hpp"
 #include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/bsnn/training_run.hpp"
 #include "sheafnn/graph/dataset.hpp"
 
 namespace sheafnn::batch {
@@ -242,9 +243,10 @@ class BatchTrainer {
       const Index run = static_cast<Index>(i);
       const std::span<const double> own(probability.data() + run * predictions(),
                                         static_cast<std::size_t>(predictions()));
-      const std::vector<std::int32_t> test = labelled_nodes(loss_.labels(), trainings_[i].split->test);
-      r.test_nll = loss_.score(MatrixView<const double>(own.data(), nodes_, classes), test).loss;
-      r.test_ece = expected_calibration_error(own, classes, loss_.labels(), test);
+      const std::vector<std::int32_t>& test = trainings_[i].split->test;
+      r.test_nll =
+          sheafnn::detail::score_of(loss_, MatrixView<const double>(own.data(), nodes_, classes), test).loss;
+      r.test_ece = sheafnn::detail::calibration_error(own, classes, loss_.labels(), test);
       std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());
     }
   }
@@ -286,7 +288,7 @@ template <class LossType>
 
 }  // namespace detail
 
-/// Trains a batch on an executor.
+/// Trains a batch on an executor. Validation and test sets may be empty, as in sheafnn::train.
 ///
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  see BatchTrainer

@@ -13,9 +13,9 @@ struct EpochReport {
   double nll = 0;                  ///< mean negative log-likelihood of the training nodes, with dropout
   double kl = 0;                   ///< KL term per incident pair
   double kl_weight = 0;            ///< λ
-  double validation_loss = 0;      ///< mean NLL of the validation nodes
-  double validation_accuracy = 0;  ///< in [0, 1]
-  double test_accuracy = 0;        ///< in [0, 1]; looked at only in the best epoch
+  double validation_loss = 0;      ///< mean NLL of the validation nodes; NaN without such nodes
+  double validation_accuracy = 0;  ///< in [0, 1]; NaN without validation nodes
+  double test_accuracy = 0;        ///< in [0, 1], NaN without test nodes; looked at only in the best epoch
 };
 
 }  // namespace sheafnn

@@ -36,7 +36,7 @@ struct Score {
 ///     derivative in the raw outputs. `outputs` may be overwritten; outputs_bar is to be overwritten wholly;
 ///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
 ///     outputs predict; `outputs` may be overwritten;
-///   - score(predictions, nodes): of mean predictions.
+///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
 template <class L, class S>
 concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
                         const NodeSelection& rows, std::span<const std::int32_t> nodes,

@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 2> stop_on_names = {"loss", "accur
 
 struct TrainOptions {
   Index epochs = 500;    ///< maximum, ≥ 1
-  Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1
+  Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1; not without validation nodes
   StopOn stop_on = StopOn::loss;
   double learning_rate = 0.01;          ///< > 0
   double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's, ≥ 0
@@ -87,9 +87,10 @@ inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", 
 
 /// Outcome of training. The model ends with the parameters of the best epoch.
 struct TrainResult {
-  Index best_epoch = 0;
-  double validation_loss = 0, validation_accuracy = 0;   ///< of the best epoch
-  double test_accuracy = 0, test_nll = 0, test_ece = 0;  ///< of the best epoch; ECE with 15 bins
+  Index best_epoch = 0;                                 ///< without validation nodes the last one
+  double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch; NaN without validation nodes
+  /// Of the best epoch, NaN without test nodes; ECE with 15 bins.
+  double test_accuracy = 0, test_nll = 0, test_ece = 0;
   StopReason stop_reason = StopReason::epochs;
   std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
   double epoch_seconds = 0;     ///< per epoch, on average, without callbacks; of the epochs of this call

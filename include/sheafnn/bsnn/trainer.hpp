@@ -1,11 +1,14 @@
 /// \file
-/// train(): Adam with two weight decays, cyclical KL annealing, early stopping on the validation nodes. A composition
+/// train(): Adam with two weight decays, cyclical KL annealing, early stopping on validation nodes. A composition
 /// of elbo() (elbo.hpp), Adam (nn/adam.hpp) and a loss (losses.hpp), which own loops can use as well.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -23,13 +26,14 @@ namespace detail {
 
 /// Checks a loss and a split of n nodes; `name` is what messages call the split.
 ///
-/// \throws std::invalid_argument  targets that do not fit, a set of the split that is not allowed or that has no node
-///         with a known target
+/// \throws std::invalid_argument  targets that do not fit, a set of the split that is not allowed, or one with nodes
+///         of which none has a known target
 template <class LossType>
 void check_targets(const LossType& loss, Index n, Index outputs, const Split& split, std::string_view name) {
   loss.validate(n, outputs);
   validate(split, n, name);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
+    if (nodes.empty()) return;
     if (std::none_of(nodes.begin(), nodes.end(), [&](std::int32_t u) { return loss.known(u); })) {
       throw_invalid_argument(concat(name, ".", part), concat(nodes.size(), " nodes"),
                              "none of them has a known target");
@@ -63,12 +67,24 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
   }
 }
 
+/// The ECE of those nodes whose label is known; NaN where there are no nodes.
+[[nodiscard]] inline double calibration_error(std::span<const double> probabilities, Index classes,
+                                              std::span<const std::int32_t> labels,
+                                              std::span<const std::int32_t> nodes) {
+  if (nodes.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return expected_calibration_error(probabilities, classes, labels, labelled_nodes(labels, nodes));
+}
+
 }  // namespace detail
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// A training that on_epoch stops ends in the same way; a
-/// training with options.resume goes on from there. The result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
+/// A training that on_epoch stops ends in the same way; a training with options.resume goes on from there. The
+/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
 /// classifications. Nodes without a known target do not count anywhere.
+///
+/// Without validation nodes there is no early stopping: every epoch counts as better than those before it, so that
+/// the last one is the best, and patience ends nothing. Figures of validation or test nodes are NaN where the split
+/// has none.
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp)
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
@@ -87,10 +103,9 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   TrainResult result = run.run();
   const std::vector<double>& best = run.best_predictions();
-  result.test_nll = loss.score(MatrixView<const double>(best.data(), n, outputs), split.test).loss;
+  result.test_nll = detail::score_of(loss, MatrixView<const double>(best.data(), n, outputs), split.test).loss;
   if constexpr (std::is_same_v<LossType, Classification>) {
-    result.test_ece =
-        expected_calibration_error(best, outputs, loss.labels(), labelled_nodes(loss.labels(), split.test));
+    result.test_ece = detail::calibration_error(best, outputs, loss.labels(), split.test);
   }
   return result;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -17,6 +18,7 @@
 
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/epoch_schedule.hpp"
+#include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/nn/adam.hpp"
@@ -50,6 +52,14 @@ inline void check_finite(const std::vector<double>& predictions, Index epoch) {
   }
 }
 
+/// loss.score(predictions, nodes); NaN where there are no nodes.
+template <class L>
+[[nodiscard]] Score score_of(const L& loss, const MatrixView<const double>& predictions,
+                             std::span<const std::int32_t> nodes) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  return nodes.empty() ? Score{nan, nan} : loss.score(predictions, nodes);
+}
+
 /// See the file comment. \tparam LossType  a Loss over the model's scalars
 template <class Model, class LossType>
 class TrainingRun {
@@ -61,7 +71,7 @@ class TrainingRun {
 
   /// Whatever goes wrong, the model is left as it was.
   TrainResult run();
-  /// Mean predictions of the best epoch, n × C; of validation and test nodes.
+  /// Mean predictions of the best epoch, n × C; of validation and test nodes, or of all where there are neither.
   [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
 
  private:
@@ -138,16 +148,18 @@ class TrainingRun {
     const auto start = Clock::now();
     const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
-    network.draw_samples(options_.samples, [&](const MatrixView<S>& outputs) {
+    // Without nodes to score, one sample of all nodes shows whether the parameters still give finite outputs.
+    const Index samples = evaluated_.empty() ? 1 : options_.samples;
+    network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
       loss_.predict(network.execution(), outputs, network.nodes(), sums);
     });
-    const double count = static_cast<double>(network.sample_count(options_.samples));
+    const double count = static_cast<double>(network.sample_count(samples));
     for (double& p : predictions_) p /= count;
     check_finite(predictions_, report_.epoch);
-    const Score validation = loss_.score(view(predictions_), split_.validation);
+    const Score validation = score_of(loss_, view(predictions_), split_.validation);
     report_.validation_loss = validation.loss;
     report_.validation_accuracy = validation.score;
-    report_.test_accuracy = loss_.score(view(predictions_), split_.test).score;
+    report_.test_accuracy = score_of(loss_, view(predictions_), split_.test).score;
     result_.evaluate_seconds += seconds_since(start);
   }
 
@@ -201,22 +213,25 @@ class TrainingRun {
     set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
   }
 
-  [[nodiscard]] double score_of(const EpochReport& report) const {
+  [[nodiscard]] double stopping_score(const EpochReport& report) const {
     return options_.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
   }
   void set_best(const EpochReport& report) {
-    best_score_ = score_of(report);
+    best_score_ = stopping_score(report);
     result_.best_epoch = report.epoch;
     result_.validation_loss = report.validation_loss;
     result_.validation_accuracy = report.validation_accuracy;
     result_.test_accuracy = report.test_accuracy;
   }
 
+  /// Without validation nodes every epoch is the best so far.
+  [[nodiscard]] bool is_best() const {
+    if (split_.validation.empty()) return true;
+    const double score = stopping_score(report_);
+    return score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
+  }
   void keep_if_best() {
-    const double score = score_of(report_);
-    const bool better =
-        score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
-    if (!better) return;
+    if (!is_best()) return;
     set_best(report_);
     std::copy(predictions_.begin(), predictions_.end(), best_predictions_.begin());
     const S* values = parameters_.values().data();
@@ -236,7 +251,7 @@ class TrainingRun {
   EpochSchedule<Model> schedule_;
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
-  std::vector<std::int32_t> evaluated_;  ///< validation and test nodes
+  std::vector<std::int32_t> evaluated_;  ///< validation and test nodes; empty: all nodes
   std::vector<double> predictions_, best_predictions_;
   ForwardPass<S> pass_;
   double kl_weight_ = 0;

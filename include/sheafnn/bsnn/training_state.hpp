@@ -21,8 +21,8 @@ struct TrainingState {
   std::vector<double> second_moment;    ///< P, Adam's v
   Index best_epoch = 0;                 ///< in [0, history.size())
   std::vector<double> best_parameters;  ///< P, after the best epoch
-  std::vector<double>
-      best_predictions;  ///< n × C, mean predictions of the best epoch; of validation and test nodes
+  /// n × C, mean predictions of the best epoch; of validation and test nodes, or of all where there are neither.
+  std::vector<double> best_predictions;
 };
 
 }  // namespace sheafnn

@@ -18,11 +18,12 @@
 
 namespace sheafnn {
 
-/// Disjoint sets of node numbers, increasing.
+/// Disjoint sets of node numbers, increasing. Without validation nodes a training has no early stopping, and without
+/// test nodes no figures of them (train() in bsnn/trainer.hpp).
 struct Split {
-  std::vector<std::int32_t> train;
-  std::vector<std::int32_t> validation;
-  std::vector<std::int32_t> test;
+  std::vector<std::int32_t> train;       ///< at least one node
+  std::vector<std::int32_t> validation;  ///< may be empty
+  std::vector<std::int32_t> test;        ///< may be empty
 };
 
 /// What a dataset is loaded for.
@@ -77,12 +78,11 @@ inline void renumber_classes(Dataset& data, std::span<const std::string> class_n
 
 /// Checks a split of n nodes; `name` is what messages call it.
 ///
-/// \throws std::invalid_argument  an empty, unsorted, overlapping or out-of-range set
+/// \throws std::invalid_argument  no training node, or an unsorted, overlapping or out-of-range set
 inline void validate(const Split& split, Index n, std::string_view name) {
   std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
     const std::string set = detail::concat(name, ".", part);
-    require(!nodes.empty(), set, "an empty set", "every set of a split needs at least one node");
     for (const std::int32_t u : nodes) {
       require(u >= 0 && u < n, set, u, detail::concat("node numbers must be between 0 and ", n - 1));
       require(taken[static_cast<std::size_t>(u)] == 0, set, u,
@@ -91,6 +91,8 @@ inline void validate(const Split& split, Index n, std::string_view name) {
     }
     require(std::is_sorted(nodes.begin(), nodes.end()), set, "an unsorted set", "node numbers must increase");
   };
+  require(!split.train.empty(), detail::concat(name, ".train"), "an empty set",
+          "training needs at least one node");
   check(split.train, "train");
   check(split.validation, "validation");
   check(split.test, "test");
@@ -99,7 +101,8 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 /// Checks that the parts of a dataset for training belong together.
 ///
 /// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels or names, a label that is neither
-///         in [0, class_count) nor -1, or a split with an empty, unsorted, overlapping or out-of-range set
+///         in [0, class_count) nor -1, or a split without training nodes or with an unsorted, overlapping or
+///         out-of-range set
 inline void validate(const Dataset& data) {
   const Index n = data.node_count();
   require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
