@@ -161,6 +161,17 @@ TEST_CASE("text folder: several splits, another label column, one-hot features")
   CHECK(dense(one_hot.features) == std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1});
 }
 
+TEST_CASE("text folder: a split without validation or test nodes") {
+  const Folder folder("id,split_0,label,split_1,x\n1,train,0,train,1\n2,validation,1,train,2\n3,train,0,test,3\n",
+                      "1,2\n2,3\n");
+  const Dataset data = io::load_text_folder(folder.path());
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[0].validation == std::vector<std::int32_t>{1});
+  CHECK(data.splits[0].test.empty());
+  CHECK(data.splits[1].validation.empty());
+  CHECK(data.splits[1].test == std::vector<std::int32_t>{2});
+}
+
 TEST_CASE("text folder: classes are numbered in sorted order, numbers by value") {
   const auto classes = [](const Strings& labels) {
     Strings names;
@@ -254,9 +265,9 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
       message_of_nodes("name,x,label,split\nada,1,a,training\n") ==
       "nodes.csv:2: column 'split': 'training' is no set of a split; expected train, validation (or val), test or "
       "nothing");
-  CHECK(message_of_nodes("name,x,label,split\nada,1,a,train\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,train\n") ==
-        "nodes.csv: split column 0 puts no node into the set 'test'; training needs all three sets (--make-splits "
-        "draws them)");
+  CHECK(message_of_nodes("name,x,label,split\nada,1,a,test\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,test\n") ==
+        "nodes.csv: split column 0 puts no node into the set 'train'; training needs one (--make-splits draws "
+        "splits)");
 }
 
 TEST_CASE("text folder: bad edges are named with line and node") {

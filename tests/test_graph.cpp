@@ -254,6 +254,12 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
   CHECK(largest_remainder(shares, 0) == Sizes{0, 0, 0});
   CHECK(largest_remainder({0.98, 0.01, 0.01}, 10) == Sizes{8, 1, 1});
   CHECK(largest_remainder({0.01, 0.01, 0.98}, 4) == Sizes{1, 1, 2});
+  // A share of 0 gets no node, however few there are.
+  CHECK(largest_remainder({0.8, 0.2, 0}, 12) == Sizes{10, 2, 0});  // 9.6, 2.4
+  CHECK(largest_remainder({0.99, 0.01, 0}, 2) == Sizes{1, 1, 0});
+  CHECK(largest_remainder({0.8, 0, 0.2}, 2) == Sizes{1, 0, 1});
+  CHECK(largest_remainder({0.8, 0.2, 0}, 1) == Sizes{1, 0, 0});
+  CHECK(largest_remainder({1, 0, 0}, 2) == Sizes{2, 0, 0});
 
   // 50, 30, 17 and 3 nodes; every fifth node more has no label.
   std::vector<std::int32_t> labels;
@@ -295,11 +301,37 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
   const auto refused = [&](const RandomSplitOptions& options, const char* message) {
     CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(labels, 4, options)), message, std::invalid_argument);
   };
-  refused({.train = 0.5}, "train + validation + test: 0.9 is not allowed; the shares must sum to 1");
-  refused({.train = 0.8, .test = 0}, "test: 0 is not allowed; must be in (0, 1)");
+  refused({.train = 0.5, .validation = 0.25, .test = 0.125},
+          "train + validation + test: 0.875 is not allowed; the shares must sum to 1");
+  refused({.train = 0, .validation = 0.8}, "train: 0 is not allowed; must be in (0, 1]");
+  refused({.validation = -0.2, .test = 0.6}, "validation: -0.2 is not allowed; must be in [0, 1)");
+  refused({.test = 1}, "test: 1 is not allowed; must be in [0, 1)");
   refused({.count = 1001}, "count: 1001 is not allowed; must be between 0 and 1000");
   CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(std::vector<std::int32_t>{0, 1, -1, 1}, 2)),
                        "labelled nodes: 3 is not allowed; too few for three non-empty sets", std::invalid_argument);
+}
+
+TEST_CASE("random_splits: without validation or test nodes") {
+  const std::vector<std::int32_t> labels = {0, 1, 0, 1, -1, 0, 1, 0, 1, 0, 1};
+  for (const bool stratified : {false, true}) {
+    const Split no_test =
+        random_splits(labels, 2, {.train = 0.8, .test = 0, .count = 1, .stratified = stratified})[0];
+    CHECK(no_test.train.size() == 8);
+    CHECK(no_test.validation.size() == 2);
+    CHECK(no_test.test.empty());
+    const Split neither =
+        random_splits(labels, 2,
+                      {.train = 1, .validation = 0, .test = 0, .count = 1, .stratified = stratified})[0];
+    CHECK(neither.train == labelled_nodes(labels, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+    CHECK(neither.validation.empty());
+    CHECK(neither.test.empty());
+  }
+  CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(std::vector<std::int32_t>{-1, 0, -1}, 1,
+                                                       {.train = 0.8, .validation = 0})),
+                       "labelled nodes: 1 is not allowed; too few for two non-empty sets", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(std::vector<std::int32_t>{-1}, 1,
+                                                       {.train = 1, .validation = 0, .test = 0})),
+                       "labelled nodes: 0 is not allowed; too few for a training set", std::invalid_argument);
 }
 
 TEST_CASE("datasets: labels may be unknown, but not out of range") {

@@ -71,6 +71,22 @@ void check_small(const Dataset& data) {
   CHECK(data.splits[1].test == std::vector<std::int32_t>{1});
 }
 
+// The same for an archive that may lack masks of validation or test nodes.
+void check_small_without_missing(const NpzArchive& archive) {
+  Dataset data = io::detail::read_dataset(archive, "t");
+  for (std::size_t s = 0; s < data.splits.size(); ++s) {
+    Split& split = data.splits[s];
+    const auto replace_missing = [&](const char* key, std::vector<std::int32_t>& set, std::int32_t node) {
+      if (archive.contains(key)) return;
+      CHECK(set.empty());
+      set = {node};
+    };
+    replace_missing("val_masks", split.validation, s == 0 ? 2 : 0);
+    replace_missing("test_masks", split.test, s == 0 ? 3 : 1);
+  }
+  check_small(data);
+}
+
 // The message of the std::runtime_error that `action` throws, or "" where it returns; any other exception passes
 // and fails the test. A message has to be one line that begins with the name of the file.
 std::string error_of(const std::function<void()>& action) {
@@ -334,6 +350,7 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
   for (const auto& [key, content] : small_arrays()) {
     Arrays arrays = small_arrays();
     arrays.erase(key);
+    if (key == "val_masks" || key == "test_masks") continue;  // not needed
     CHECK(error_of([&] { load(archive_of(arrays)); }).find("key '" + key + "' is missing") != std::string::npos);
   }
   const double nan = std::nan("");
@@ -377,8 +394,8 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: edges: the graph has no edge between different nodes");
   CHECK_MESSAGE_IS(archive_with("val_masks", npy<int>({2, 4}, {0, 1, 1, 0, 1, 0, 0, 0}, {"|b1"})),
                    "t.npz: train_masks and val_masks overlap: both hold node 1 in split 0");
-  CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 0, 0, 0}, {"|b1"})),
-                   "t.npz: test_masks: split 1 selects no node; at least one is needed");
+  CHECK_MESSAGE_IS(archive_with("train_masks", npy<int>({2, 4}, {1, 1, 0, 0, 0, 0, 0, 0}, {"|b1"})),
+                   "t.npz: train_masks: split 1 selects no node; at least one is needed");
   CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 2, 0, 0}, {"|u1"})),
                    "t.npz: test_masks: split 1, node 1 has value 2; a mask holds 0 and 1 only");
   CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({1, 4}, {0, 0, 0, 1}, {"|b1"})),
@@ -416,7 +433,35 @@ TEST_CASE("arrays that do not fit into memory are refused before they are alloca
   }
 }
 
-TEST_CASE("load_npz: without masks there are no splits, with some of them there is an error") {
+TEST_CASE("load_npz: validation and test masks may be missing or select no node") {
+  Arrays arrays = small_arrays();
+  arrays["test_masks"] = npy<int>({2, 4}, {0, 0, 0, 1, 0, 0, 0, 0}, {"|b1"});
+  Dataset data = load(archive_of(arrays));
+  CHECK(data.splits[0].test == std::vector<std::int32_t>{3});
+  CHECK(data.splits[1].test.empty());
+  CHECK(data.splits[1].validation == std::vector<std::int32_t>{0});
+  arrays.erase("test_masks");
+  data = load(archive_of(arrays));
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[0].test.empty());
+  CHECK(data.splits[0].validation == std::vector<std::int32_t>{2});
+  arrays.erase("val_masks");
+  data = load(archive_of(arrays));
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[1].train == std::vector<std::int32_t>{2, 3});
+  CHECK(data.splits[1].validation.empty());
+  CHECK(data.splits[1].test.empty());
+  arrays["test_masks"] = small_arrays()["test_masks"];
+  CHECK(load(archive_of(arrays)).splits[1].test == std::vector<std::int32_t>{1});
+  // A misspelt name is no missing mask. Where none is missing, others do not matter.
+  arrays["valid_masks"] = small_arrays()["val_masks"];
+  CHECK_MESSAGE_IS(
+      archive_of(arrays),
+      "t.npz: key 'valid_masks' is no mask of a split; those are train_masks, val_masks and test_masks");
+  check_small(load(archive_with("other_masks", npy<int>({1}, {5}, {"<i8"}))));
+}
+
+TEST_CASE("load_npz: without masks there are no splits, without those of training there is an error") {
   const auto loaded = [](const Arrays& arrays, DatasetUse use) {
     return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", use);
   };
@@ -508,7 +553,7 @@ TEST_CASE("load_npz: any changed byte of the file is harmless or refused") {
           CAPTURE(change);
           Bytes damaged = whole;
           damaged[i] = static_cast<unsigned char>(damaged[i] ^ change);
-          if (error_of([&] { check_small(load(damaged)); }) != "") ++refused;
+          if (error_of([&] { check_small_without_missing(NpzArchive("t.npz", damaged)); }) != "") ++refused;
         }
       }
       // Array bytes are protected by checksums; harmless are dates, attributes and the copies in local headers.

@@ -70,11 +70,16 @@ using SplitSizes = std::array<Index, 3>;
 
 /// Draws splits group by group: the nodes of a group are shuffled and cut at sizes_of(number of nodes).
 ///
-/// \throws std::invalid_argument  a count outside 0 … 1000, or a set without a node
+/// \param needed  which of the training, validation and test set must not be empty; the first of them always
+/// \throws std::invalid_argument  a count outside 0 … 1000, or too few nodes for the sets that are needed
 template <class SizesOf>
 [[nodiscard]] std::vector<Split> cut_groups(const std::vector<std::vector<std::int32_t>>& groups, Index count,
-                                            std::uint64_t seed, const SizesOf& sizes_of) {
+                                            std::uint64_t seed, const std::array<bool, 3>& needed,
+                                            const SizesOf& sizes_of) {
   require(count >= 0 && count <= 1000, "count", count, "must be between 0 and 1000");
+  const char* too_few = needed[1] && needed[2]   ? "too few for three non-empty sets"
+                        : needed[1] || needed[2] ? "too few for two non-empty sets"
+                                                 : "too few for a training set";
   std::size_t labelled = 0;
   for (const std::vector<std::int32_t>& group : groups) labelled += group.size();
   std::vector<Split> splits(static_cast<std::size_t>(count));
@@ -93,9 +98,10 @@ template <class SizesOf>
       split.validation.insert(split.validation.end(), cut1, cut2);
       split.test.insert(split.test.end(), cut2, nodes.end());
     }
-    for (std::vector<std::int32_t>* set : {&split.train, &split.validation, &split.test}) {
-      require(!set->empty(), "labelled nodes", labelled, "too few for three non-empty sets");
-      std::sort(set->begin(), set->end());
+    const std::array<std::vector<std::int32_t>*, 3> sets = {&split.train, &split.validation, &split.test};
+    for (std::size_t k = 0; k < sets.size(); ++k) {
+      require(!sets[k]->empty() || !needed[k], "labelled nodes", labelled, too_few);
+      std::sort(sets[k]->begin(), sets[k]->end());
     }
   }
   return splits;
@@ -128,33 +134,43 @@ template <class SizesOf>
     const Index validation = std::clamp<Index>(share(fractions.validation), 1, total - train - 1);
     return {train, validation, total - train - validation};
   };
-  return detail::cut_groups(detail::nodes_by_class(labels, class_count), count, seed, sizes_of);
+  return detail::cut_groups(detail::nodes_by_class(labels, class_count), count, seed, {true, true, true},
+                            sizes_of);
 }
 
 /// What random_splits() draws.
 struct RandomSplitOptions {
-  double train = 0.6;  ///< share of the labelled nodes; the three shares are positive and sum to 1
-  double validation = 0.2;
-  double test = 0.2;
-  Index count = 10;        ///< number of splits, 0 … 1000
-  bool stratified = true;  ///< the shares hold within every class, not only in total
-  std::uint64_t seed = 0;  ///< same seed, same splits
+  double train = 0.6;       ///< share of the labelled nodes, positive; the three shares sum to 1
+  double validation = 0.2;  ///< 0: no such nodes
+  double test = 0.2;        ///< 0: no such nodes
+  Index count = 10;         ///< number of splits, 0 … 1000
+  bool stratified = true;   ///< the shares hold within every class, not only in total
+  std::uint64_t seed = 0;   ///< same seed, same splits
 };
 
 namespace detail {
 
 /// Sizes of three sets by the largest-remainder rule: every share is rounded down, and the nodes left over go to the
-/// sets with the largest remainders, ties in the order of the sets. With three nodes or more no set is empty (one
-/// that would be takes a node from the largest set); one node is for training, of two the other is for testing.
+/// sets with the largest remainders, ties in the order of the sets. A set with share 0 gets no node. With enough
+/// nodes no other set is empty (one that would be takes a node from the largest set); with fewer, one is for
+/// training, the next for testing.
 [[nodiscard]] inline SplitSizes largest_remainder(const std::array<double, 3>& shares, Index total) {
-  if (total < 3) return {std::min<Index>(total, 1), 0, total - std::min<Index>(total, 1)};
-  SplitSizes sizes;
+  SplitSizes sizes = {};
+  const Index needed = std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; });
+  if (total < needed) {
+    for (const std::size_t k : {std::size_t{0}, std::size_t{2}, std::size_t{1}}) {
+      if (shares[k] == 0 || total == 0) continue;
+      sizes[k] = 1;
+      --total;
+    }
+    return sizes;
+  }
   std::array<double, 3> remainder;
   Index left = total;
   for (std::size_t k = 0; k < 3; ++k) {
     const double exact = shares[k] * static_cast<double>(total);
     sizes[k] = static_cast<Index>(exact);
-    remainder[k] = exact - static_cast<double>(sizes[k]);
+    remainder[k] = shares[k] > 0 ? exact - static_cast<double>(sizes[k]) : -1;
     left -= sizes[k];
   }
   for (; left > 0; --left) {
@@ -162,10 +178,10 @@ namespace detail {
     ++sizes[static_cast<std::size_t>(most - remainder.begin())];
     *most = -1;
   }
-  for (Index& size : sizes) {
-    if (size > 0) continue;
+  for (std::size_t k = 0; k < 3; ++k) {
+    if (sizes[k] > 0 || shares[k] == 0) continue;
     --*std::max_element(sizes.begin(), sizes.end());
-    size = 1;
+    sizes[k] = 1;
   }
   return sizes;
 }
@@ -173,17 +189,19 @@ namespace detail {
 }  // namespace detail
 
 /// Draws independent splits of the labelled nodes with sizes by the largest-remainder rule: in total, or, stratified,
-/// within every class. Stratified, each set holds every class that has at least three labelled nodes.
+/// within every class. Stratified, each set holds every class that has at least three labelled nodes. Sets with share
+/// 0 are empty.
 ///
 /// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
 /// \param class_count  number of classes
-/// \throws std::invalid_argument  a label or option out of range, or too few labelled nodes to fill all three sets
+/// \throws std::invalid_argument  a label or option out of range, or too few labelled nodes to fill the other sets
 [[nodiscard]] inline std::vector<Split> random_splits(std::span<const std::int32_t> labels, Index class_count,
                                                       const RandomSplitOptions& options = {}) {
   const std::array<double, 3> shares = {options.train, options.validation, options.test};
-  constexpr const char* names[] = {"train", "validation", "test"};
-  for (std::size_t k = 0; k < 3; ++k)
-    require(shares[k] > 0 && shares[k] < 1, names[k], shares[k], "must be in (0, 1)");
+  require(options.train > 0 && options.train <= 1, "train", options.train, "must be in (0, 1]");
+  require(options.validation >= 0 && options.validation < 1, "validation", options.validation,
+          "must be in [0, 1)");
+  require(options.test >= 0 && options.test < 1, "test", options.test, "must be in [0, 1)");
   const double sum = shares[0] + shares[1] + shares[2];
   require(std::abs(sum - 1) < 1e-12, "train + validation + test", sum, "the shares must sum to 1");
   std::vector<std::vector<std::int32_t>> groups = detail::nodes_by_class(labels, class_count);
@@ -193,7 +211,7 @@ namespace detail {
     std::sort(all.begin(), all.end());
     groups = {std::move(all)};
   }
-  return detail::cut_groups(groups, options.count, options.seed,
+  return detail::cut_groups(groups, options.count, options.seed, {true, shares[1] > 0, shares[2] > 0},
                             [&](Index total) { return detail::largest_remainder(shares, total); });
 }
 

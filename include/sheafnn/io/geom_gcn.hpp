@@ -214,8 +214,8 @@ struct GeomGcnNodes {
 /// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs; the
 ///   features are separated by commas and either dense or the indices of those that are 1 (then p is one more than
 ///   the largest index);
-/// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K. A folder
-///   without such files has no splits.
+/// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K. The last two
+///   may select no node or be missing. A folder without such files has no splits.
 ///
 /// \param folder  its name becomes the dataset's name
 /// \param form    how to read the features

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 
 namespace sheafnn::io::detail {
@@ -28,10 +30,12 @@ inline void check_label(std::int64_t label, Index n, std::string_view where) {
   }
 }
 
-/// Node sets from masks of shape S × n, n × S (where n ≠ S) or n; every set is checked to be non-empty.
+/// Node sets from masks of shape S × n, n × S (where n ≠ S) or n.
 ///
+/// \param may_be_empty  masks may select no node
 /// \returns  S increasing lists of node numbers
-[[nodiscard]] inline std::vector<std::vector<std::int32_t>> read_masks(const NpyArray& array, Index n) {
+[[nodiscard]] inline std::vector<std::vector<std::int32_t>> read_masks(const NpyArray& array, Index n,
+                                                                       bool may_be_empty) {
   const std::vector<Index>& shape = array.shape();
   const bool flat = shape.size() == 1 && shape[0] == n;
   const bool by_split = shape.size() == 2 && shape[1] == n;
@@ -52,18 +56,38 @@ inline void check_label(std::int64_t label, Index n, std::string_view where) {
       }
       if (value == 1) set.push_back(static_cast<std::int32_t>(u));
     }
-    if (set.empty()) fail(array.where(), "split ", s, " selects no node; at least one is needed");
+    if (set.empty() && !may_be_empty) fail(array.where(), "split ", s, " selects no node; at least one is needed");
   }
   return sets;
 }
 
+/// Where an archive lacks one of three keys of masks: refuses a key that may be meant to be it. Otherwise a misspelt
+/// name would give an empty set.
+///
+/// \throws std::runtime_error  the archive lacks one of them and has another key with "mask" in its name
+inline void check_mask_keys(const NpzArchive& archive, const std::string_view (&keys)[3]) {
+  const auto has = [&](std::string_view key) { return archive.contains(key); };
+  if (std::all_of(std::begin(keys), std::end(keys), has)) return;
+  for (const std::string& name : archive.names()) {
+    const bool known = std::find(std::begin(keys), std::end(keys), name) != std::end(keys);
+    if (known || name.find("mask") == std::string::npos) continue;
+    fail(archive.file(), "key '", printable(name), "' is no mask of a split; those are ", keys[0], ", ", keys[1],
+         " and ", keys[2]);
+  }
+}
+
 /// Reads the splits of an archive from three keys (training, validation, test) and checks that their sets are
-/// disjoint.
+/// disjoint. The archive may lack the last two; sets of validation and test nodes may be empty.
 [[nodiscard]] inline std::vector<Split> read_splits(const NpzArchive& archive, const std::string_view (&keys)[3],
                                                     Index n) {
+  check_mask_keys(archive, keys);
   std::vector<std::vector<std::int32_t>> sets[3];
   for (std::size_t k = 0; k < 3; ++k) {
-    sets[k] = read_masks(archive.array(keys[k]), n);
+    if (k > 0 && !archive.contains(keys[k])) {
+      sets[k].resize(sets[0].size());
+      continue;
+    }
+    sets[k] = read_masks(archive.array(keys[k]), n, k > 0);
     if (sets[k].size() != sets[0].size()) {
       fail(archive.file(), keys[k], " has ", sets[k].size(), " splits, ", keys[0], " has ", sets[0].size());
     }

@@ -117,10 +117,11 @@ namespace detail {
 /// | node_features                       | n × p, finite                                                      |
 /// | node_labels                         | n, n × 1 or 1 × n; 0 … 65535, below n, or -1 where unknown         |
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
-/// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint and not empty    |
+/// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint                  |
 ///
 /// The number of classes is the largest label + 1. Edges may repeat and come in either direction; self-loops are
-/// left out. A file without any mask has no splits.
+/// left out. A file without any mask has no splits. Every split needs training nodes; val_masks and test_masks may
+/// select none or be missing, and then the split has no such nodes.
 ///
 /// \param use  for prediction, labels may be missing; masks are looked at for training only
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit

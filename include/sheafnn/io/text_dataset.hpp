@@ -121,13 +121,9 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
   }
   if (use != DatasetUse::training) return;
   for (const Split& split : table.splits) {
-    const char* empty = split.train.empty()        ? "train"
-                        : split.validation.empty() ? "validation"
-                        : split.test.empty()       ? "test"
-                                                   : nullptr;
-    if (empty != nullptr) {
-      fail(table.file, "split column ", &split - table.splits.data(), " puts no node into the set '", empty,
-           "'; training needs all three sets (--make-splits draws them)");
+    if (split.train.empty()) {
+      fail(table.file, "split column ", &split - table.splits.data(),
+           " puts no node into the set 'train'; training needs one (--make-splits draws splits)");
     }
   }
 }
