@@ -73,6 +73,24 @@ losses() { grep '"validation_loss"' "$1" || fail "no loss in $1"; }
 "$bin/train" --dataset people --label trade --identity-features --maps diagonal --stalk-dim 2 --channels 4 --epochs 1 \
   --make-splits 60/20/20 --split-count 1 > one_hot.txt && grep -q ' 120 features, ' one_hot.txt || fail "identity features"
 
+# Without test nodes, then without validation nodes as well; the preset is chosen all the same.
+"${train[@]}" --epochs 8 --patience 2 --make-splits 80/20/0 --split-count 2 --report untested.json --save untested.safetensors \
+  > untested.txt || fail "train --make-splits 80/20/0"
+grep -q '^preset small: ' untested.txt || fail "another preset: $(cat untested.txt)"
+[ "$(grep -cE '^ +[01] +[0-9]+ +[0-9.]+% +- +- +- +[0-9.]+$' untested.txt)" -eq 2 ] || fail "test nodes: $(cat untested.txt)"
+grep -qE '^ mean +[0-9.]+% +- +- +- +[0-9.]+$' untested.txt || fail "means without test nodes: $(cat untested.txt)"
+for figure in test_accuracy nll ece; do
+  [ "$(grep -c "\"$figure\": null" untested.json)" -ge 2 ] || fail "$figure without test nodes: $(cat untested.json)"
+done
+! grep -qE 'confusion_matrix|"f1"|reliability' untested.json || fail "figures of no node: $(cat untested.json)"
+"$bin/predict" --model untested-0.safetensors --dataset people --label trade > /dev/null || fail "predict without test nodes"
+"${train[@]}" --epochs 8 --patience 2 --make-splits 100/0/0 --split-count 1 --report all.json --checkpoint states > all.txt \
+  || fail "train --make-splits 100/0/0"
+grep -qE '^ +0 +7 +- +- +- +- +[0-9.]+$' all.txt || fail "the last epoch is not the best: $(cat all.txt)"
+grep -q '"stopped_by": "epochs"' all.json || fail "patience without validation nodes"
+"$bin/train" --resume states --epochs 9 > more.txt || fail "train --resume without validation nodes"
+grep -qE '^ +0 +8 +- ' more.txt || fail "the training did not go on: $(cat more.txt)"
+
 # The example of docs/data.md, as it stands there; its edge list repeats nothing.
 mkdir example
 for file in edges nodes; do
@@ -88,11 +106,18 @@ grep -q '^example: 9 nodes, 10 edges, .* 2 features, 2 classes$' example.txt || 
 header=$(head -n 1 classes.csv)
 grep -qxF "$header" "$root/docs/data.md" || fail "docs/data.md shows another header than $header"
 
+# Validation nodes that become test nodes make other data.
+sed -i 's/,test$/,/' example/nodes.csv
+small=("$bin/train" --maps diagonal --stalk-dim 2 --dataset example --epochs 2)
+"${small[@]}" --checkpoint untested > /dev/null && "$bin/train" --resume untested > /dev/null || fail "resume without test nodes"
+sed -i 's/,validation$/,test/' example/nodes.csv
+refuse 'split-0-seed-0\.safetensors: data was example .* and is example ' "$bin/train" --resume untested
+
 quick=("${train[@]}" --epochs 2 --report out.json --save out.safetensors)
 refuse 'people: splits: 0 .*--make-splits' "${quick[@]}"
 refuse 'make-splits: 60/20 ' "${quick[@]}" --make-splits 60/20
 refuse 'make-splits: 60/20/30 ' "${quick[@]}" --make-splits 60/20/30
-refuse 'make-splits: 80/20/0 ' "${quick[@]}" --make-splits 80/20/0
+refuse 'make-splits: 0/80/20 .*only the first must not be 0' "${quick[@]}" --make-splits 0/80/20
 refuse 'split-count: 0' "${quick[@]}" --make-splits 60/20/20 --split-count 0
 refuse 'stratified' "${quick[@]}" --stratified
 refuse "people/nodes.csv:2: column 'trade': 'baker' is not .* no column is called 'label' .--label " "${quick[@]/trade/label}" --make-splits 60/20/20

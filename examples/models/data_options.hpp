@@ -57,8 +57,9 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 /// The splits that training is to draw itself.
 inline void add_split_options(CLI::App& app, DataOptions& data) {
   const auto group = app.add_option_group("Splits", "drawn at random in place of those of the dataset");
-  auto* make = group->add_option("--make-splits", data.make_splits,
-                                 "percentages of training, validation and test nodes, e.g. 60/20/20");
+  auto* make = group->add_option(
+      "--make-splits", data.make_splits,
+      "percentages of training, validation and test nodes, e.g. 60/20/20; the last two may be 0");
   group->add_flag("--stratified", data.splits.stratified, "with these percentages in every class (default: off)")
       ->needs(make);
   group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
@@ -69,7 +70,7 @@ inline void add_split_options(CLI::App& app, DataOptions& data) {
 
 /// "60/20/20" as shares of 1.
 ///
-/// \throws std::invalid_argument  anything else than three positive percentages that sum to 100
+/// \throws std::invalid_argument  anything else than three percentages that sum to 100, the first of them positive
 inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& splits) {
   double* const shares[] = {&splits.train, &splits.validation, &splits.test};
   const std::vector<std::string_view> parts = sheafnn::io::detail::split_fields(text, '/');
@@ -77,12 +78,12 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   double sum = 0;
   for (std::size_t k = 0; good && k < 3; ++k) {
     double percent = 0;
-    good = sheafnn::io::detail::parse_number(parts[k], percent) && percent > 0;
+    good = sheafnn::io::detail::parse_number(parts[k], percent) && percent >= 0;
     sum += percent;
     *shares[k] = percent / 100;
   }
-  sheafnn::require(good && std::abs(sum - 100) < 1e-10, "--make-splits", text,
-                   "expected three positive percentages that sum to 100, as in 60/20/20");
+  sheafnn::require(good && splits.train > 0 && std::abs(sum - 100) < 1e-10, "--make-splits", text,
+                   "expected three percentages that sum to 100, as in 60/20/20; only the first must not be 0");
 }
 
 /// Loads what a model is trained on.

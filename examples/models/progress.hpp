@@ -22,6 +22,11 @@ namespace programs {
   return buffer;
 }
 
+/// The same, or `unknown` where it is NaN.
+[[nodiscard]] inline std::string text_or(const char* unknown, const char* format, double value) {
+  return std::isnan(value) ? unknown : text(format, value);
+}
+
 /// A bar that is drawn over and over on stderr; silent when that is no terminal.
 class ProgressBar {
  public:
@@ -34,10 +39,10 @@ class ProgressBar {
     ++shown_;
     if (!visible_ || (now - last_ < std::chrono::milliseconds(80) && report.epoch + 1 < epochs_)) return;
     last_ = now;
-    std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %.1f%%  %s ",
+    std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %s  %s ",
                  static_cast<int>(what.size()), what.data(), run + 1, runs_,
                  bar(report.epoch + 1, epochs_).c_str(), report.epoch + 1, epochs_, report.loss,
-                 100 * report.validation_accuracy,
+                 text_or("-", "%.1f%%", 100 * report.validation_accuracy).c_str(),
                  left(shown_, epochs_ * static_cast<sheafnn::Index>(runs_ - run) - report.epoch - 1).c_str());
   }
   /// Shows several runs at a time: how many are finished, and how many epochs all of them have behind them.
@@ -93,8 +98,17 @@ struct Summary {
   return s;
 }
 
+/// Those that are known, not NaN.
+[[nodiscard]] inline std::vector<double> known_values(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return values;
+}
+
 /// Reliability bins of several runs as one: counts added, confidence and accuracy weighted by them.
+///
+/// \param bins  as many as in `sum`, or none
 inline void add_bins(std::vector<sheafnn::ReliabilityBin>& sum, const std::vector<sheafnn::ReliabilityBin>& bins) {
+  if (bins.empty()) return;
   if (sum.empty()) {
     sum = bins;
     return;

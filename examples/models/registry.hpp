@@ -36,8 +36,8 @@ struct TrainJob {
 struct TrainOutcome {
   sheafnn::Index parameters = 0;                     ///< number of trained values
   sheafnn::ModelOptions resolved;                    ///< with all defaults filled in
-  std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes
-  std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels
+  std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
+  std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/presets.hpp>
@@ -58,13 +59,24 @@ class TrainResults {
 
  private:
   using Values = std::vector<double>;
-  /// The standard deviation of one value is unknown.
-  [[nodiscard]] static nlohmann::ordered_json deviation_json(const Values& values) {
-    if (values.size() < 2) return nullptr;
-    return summarise(values).deviation;
+  /// Mean and standard deviation of the known values; NaN: the mean of none, the deviation of fewer than two.
+  [[nodiscard]] static Summary summary_of(const Values& values) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const Values known = known_values(values);
+    Summary r = known.empty() ? Summary{nan, nan} : summarise(known);
+    if (known.size() < 2) r.deviation = nan;
+    return r;
   }
+  /// NaN becomes null when it is written.
   [[nodiscard]] static nlohmann::ordered_json accuracy_json(const Values& values) {
-    return {{"mean", summarise(values).mean}, {"std", deviation_json(values)}, {"per_split", values}};
+    const Summary s = summary_of(values);
+    return {{"mean", s.mean}, {"std", s.deviation}, {"per_split", values}};
+  }
+  /// Four columns of the table. \param unknown  what stands for a number that is unknown
+  static void print_figures(double validation, double test, double nll, double ece, const char* unknown = "-") {
+    std::printf("%10s  %7s  %6s  %6s", text_or(unknown, "%.1f%%", 100 * validation).c_str(),
+                text_or(unknown, "%.1f%%", 100 * test).c_str(), text_or(unknown, "%.3f", nll).c_str(),
+                text_or(unknown, "%.3f", ece).c_str());
   }
   [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history);
   /// The command line as a shell reads it.
@@ -79,7 +91,7 @@ class TrainResults {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
   std::vector<sheafnn::ReliabilityBin> reliability_;
-  std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows
+  std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
   nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
   sheafnn::Index parameters_ = 0;
   sheafnn::ModelOptions resolved_;
@@ -90,9 +102,9 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   const bool interrupted = result.stop_reason == sheafnn::StopReason::callback;
   std::printf("%5zu  ", run.split);
   if (show_seeds_) std::printf("%6llu  ", static_cast<unsigned long long>(run.seed));
-  std::printf("%10td  %9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f%s\n", result.best_epoch,
-              100 * result.validation_accuracy, 100 * result.test_accuracy, result.test_nll, result.test_ece,
-              result.epoch_seconds, interrupted ? "  interrupted" : "");
+  std::printf("%10td  ", result.best_epoch);
+  print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
+  std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
@@ -103,8 +115,8 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   parameters_ = outcome.parameters;
   resolved_ = outcome.resolved;
   add_bins(reliability_, outcome.reliability);
-  confusion_.resize(outcome.confusion.size());
-  for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += outcome.confusion[i];
+  if (confusion_.empty()) confusion_.resize(outcome.confusion.size());
+  for (std::size_t i = 0; i < outcome.confusion.size(); ++i) confusion_[i] += outcome.confusion[i];
   nlohmann::ordered_json one = {{"split", run.split},
                                 {"best_epoch", result.best_epoch},
                                 {"epochs", result.history.size()},
@@ -122,15 +134,14 @@ inline void TrainResults::add(const Run& run, const Training& training) {
 inline void TrainResults::print_summary() const {
   if (test_.empty()) return;
   const char* gap = show_seeds_ ? "        " : "";
-  std::printf(" mean              %s%9.1f%%  %6.1f%%  %6.3f  %6.3f  %7.4f\n", gap,
-              100 * summarise(validation_).mean, 100 * summarise(test_).mean, summarise(nll_).mean,
-              summarise(ece_).mean, summarise(epoch_seconds_).mean);
-  const auto deviation = [&](const char* format, const Values& values, double factor) {
-    return values.size() < 2 ? std::string() : text(format, factor * summarise(values).deviation);
-  };
-  std::printf("  std              %s%10s  %7s  %6s  %6s\n", gap, deviation("%.1f%%", validation_, 100).c_str(),
-              deviation("%.1f%%", test_, 100).c_str(), deviation("%.3f", nll_, 1).c_str(),
-              deviation("%.3f", ece_, 1).c_str());
+  const Summary validation = summary_of(validation_), test = summary_of(test_), nll = summary_of(nll_),
+                ece = summary_of(ece_);
+  std::printf(" mean              %s", gap);
+  print_figures(validation.mean, test.mean, nll.mean, ece.mean);
+  std::printf("  %7.4f\n", summarise(epoch_seconds_).mean);
+  std::printf("  std              %s", gap);
+  print_figures(validation.deviation, test.deviation, nll.deviation, ece.deviation, "");
+  std::printf("\n");
 }
 
 inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history) {
@@ -173,11 +184,12 @@ inline nlohmann::ordered_json TrainResults::run_json(const std::vector<std::stri
           {"seconds", seconds.count()}};
 }
 
-/// Confusion matrix (rows: labels, columns: predictions) and F1 of the classes.
+/// Names of the classes; of the test nodes confusion matrix (rows: labels, columns: predictions) and F1.
 inline void TrainResults::add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data,
                                       sheafnn::Index classes) const {
-  const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
   if (!data.class_names.empty()) report["classes"] = data.class_names;
+  if (confusion_.empty()) return;
+  const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
   report["f1"] = {{"macro", summarise(f1).mean}, {"per_class", f1}};
   for (sheafnn::Index c = 0; c < classes; ++c) {
     const auto row = confusion_.begin() + c * classes;
@@ -204,8 +216,8 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["options"] = option_json(settings_, resolved_);
   report["test_accuracy"] = accuracy_json(test_);
   report["validation_accuracy"] = accuracy_json(validation_);
-  report["ece"] = summarise(ece_).mean;
-  report["nll"] = summarise(nll_).mean;
+  report["ece"] = summary_of(ece_).mean;
+  report["nll"] = summary_of(nll_).mean;
   add_classes(report, data, resolved_.classes);
   report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
                                  {"train", summarise(train_seconds_).mean},

@@ -3,6 +3,7 @@
 /// with a seed, that has come to its first checkpoint.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -34,7 +35,15 @@ namespace programs {
   add(data.features.values());
   add(data.labels);
   for (const sheafnn::Split& split : data.splits) {
-    for (const auto* set : {&split.train, &split.validation, &split.test}) add(*set);
+    std::int32_t mark = 0;  // of an empty set: the same nodes for validation and for testing are two splits
+    for (const auto* set : {&split.train, &split.validation, &split.test}) {
+      --mark;
+      if (set->empty()) {
+        add(std::array{mark});
+      } else {
+        add(*set);
+      }
+    }
   }
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
