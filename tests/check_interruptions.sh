@@ -67,7 +67,7 @@ done
 small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
 "${small[@]}" --checkpoint folder > /dev/null
 refuse 'folder: holds the checkpoints of a training; --resume goes on with it' "${small[@]}" --checkpoint folder
-refuse 'split-0-seed-0\.safetensors: lr was 0\.01 and is 0\.5 now' "$bin/train" --resume folder --lr 0.5
+refuse 'split-0-seed-0\.safetensors: lr was 0\.02 and is 0\.5 now' "$bin/train" --resume folder --lr 0.5
 refuse 'split-0-seed-0\.safetensors: data was karate .* and is synthetic' "$bin/train" --resume folder --dataset synthetic \
   --synthetic-nodes 50 --synthetic-classes 2
 refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing

@@ -468,8 +468,11 @@ TEST_CASE("errors name the argument, its value and the limit") {
   CHECK_NOTHROW(sheafnn::require(true, "dropout", 0.5, "must be below 1"));
   CHECK(sheafnn::detail::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
   // Numbers that are just out of range look like it.
-  CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-320) ==
-        "1.0000001 1e+30 -0 0.1 1e-320");
+  CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-300, ' ', 1234567.0, ' ', 1e6) ==
+        "1.0000001 1e+30 -0 0.1 1e-300 1234567 1e+06");
+  CHECK(sheafnn::detail::concat(0.5 + 0.2 + 0.2, ' ', std::nextafter(1.0, 2.0), ' ', 1 / 3.0F) == "0.9 1 0.3333333");
+  CHECK(sheafnn::detail::concat(std::numeric_limits<double>::infinity(), ' ', -std::numeric_limits<double>::infinity(),
+                                ' ', std::numeric_limits<double>::quiet_NaN()) == "inf -inf nan");
 }
 
 TEST_CASE("the version's parts and its text agree") {

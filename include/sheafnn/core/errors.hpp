@@ -4,6 +4,8 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -14,13 +16,21 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; floating-point numbers with as few digits as tell them from all others, so that
-/// a number that is just out of range looks like it.
+/// Prints a value with operator<<; floating-point numbers with six digits, or with as many as tell them from others, up
+/// to rounding: a number that is just out of range looks like it.
 template <class Value>
 void print(std::ostream& out, const Value& value) {
   if constexpr (std::is_floating_point_v<Value>) {
+    constexpr int most = std::numeric_limits<Value>::max_digits10;
+    constexpr Value rounding = 4 * std::numeric_limits<Value>::epsilon();
     std::array<char, 64> text;
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    char* end = text.data();
+    Value shown = 0;
+    for (int digits = 6; digits <= most; ++digits) {
+      end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;
+      std::from_chars(text.data(), end, shown);
+      if (std::abs(shown - value) <= rounding * std::abs(value)) break;
+    }
     out.write(text.data(), end - text.data());
   } else {
     out << value;
