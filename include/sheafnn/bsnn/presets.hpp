@@ -81,10 +81,10 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
     Index epochs, patience;
   };
   constexpr std::array<Values, 4> values = {{
-      {4, 20, false, true, true, 0.02, 5e-3, 0, 0.7, 1, 300, 100},    // small
-      {2, 16, true, false, true, 0.02, 5e-4, 0.7, 0.5, 1, 200, 60},   // citation
-      {2, 16, false, true, true, 0.003, 5e-3, 0, 0.5, 1, 200, 30},    // heterophilic
-      {4, 32, false, false, false, 0.01, 0, 0, 0.2, 0.01, 300, 100},  // large
+      {4, 20, false, true, true, 0.02, 5e-3, 0, 0.7, 1, 300, 100},   // small
+      {2, 16, true, false, true, 0.02, 5e-4, 0.7, 0.5, 1, 200, 60},  // citation
+      {2, 16, false, true, true, 0.01, 5e-3, 0, 0.5, 1, 300, 60},    // heterophilic
+      {4, 32, false, true, false, 0.01, 0, 0, 0.2, 0.01, 300, 100},  // large
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
