@@ -43,6 +43,11 @@ awk '/^ mean / {n++; if ($3 + 0 < 60) bad = 1} END {exit bad || n != 1}' train.t
   > predict.txt || fail "predict"
 grep -q 'of all labelled nodes have the class of their label' predict.txt || fail "labels are not compared"
 [ -s sheaf.npz ] || fail "no sheaf"
+# The picture, where there is gnuplot.
+if [ -x "$bin/explore" ] && command -v gnuplot > /dev/null; then
+  "$bin/explore" --sheaf sheaf.npz --dataset people --label trade --output pictures > /dev/null || fail "explore"
+  grep -q '<img src="classes.svg"' pictures/index.html && grep -q '</svg>' pictures/classes.svg || fail "no picture"
+fi
 [ "$(wc -l < nodes.csv)" -eq 121 ] || fail "nodes.csv has not 120 nodes"
 head -n 1 nodes.csv | grep -qxF 'node,name,class,p_baker,"p_miller, ""old""",p_smith,entropy,mutual_information' \
   || fail "another header: $(head -n 1 nodes.csv)"

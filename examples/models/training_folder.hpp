@@ -112,14 +112,15 @@ class TrainingFolder {
     const std::filesystem::path path = file(split, seed);
     if (!resumed_ || !std::filesystem::exists(path)) return {};
     sheafnn::io::TrainingFile content = sheafnn::io::read_training_state(path);
-    for (const auto& [key, value] : settings_) {
+    const auto check = [&](const std::string& key, const std::string& value) {
       const auto found = content.metadata.find(key);
       const std::string before = found == content.metadata.end() ? "nothing" : found->second;
-      if (before != value) {
-        sheafnn::io::detail::fail(path.string(), key, " was ", before, " and is ", value,
-                                  " now; this training cannot go on");
-      }
-    }
+      if (before == value) return;
+      sheafnn::io::detail::fail(path.string(), key, " was ", before, " and is ", value,
+                                " now; this training cannot go on");
+    };
+    check("data", settings_.at("data"));  // first: presets depend on it
+    for (const auto& [key, value] : settings_) check(key, value);
     return std::move(content.state);
   }
   /// \throws std::runtime_error  it cannot be written; an older one is left as it was
