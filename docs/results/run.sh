@@ -12,7 +12,7 @@ train=../../build/release/examples/train
 run() {
   local dataset=$1 maps=$2
   shift 2
-  "$train" --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 --seed 0 --samples 3 \
+  "$train" --preset none --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 --seed 0 --samples 3 \
     --report "$dataset-$maps.json" "$@"
 }
 [ $# -gt 0 ] || set -- texas wisconsin cornell film cora citeseer
