@@ -14,6 +14,7 @@
 #include "explore/learned.hpp"
 #include "explore/page.hpp"
 #include "explore/pictures.hpp"
+#include "models/class_names.hpp"
 #include "models/data_options.hpp"
 #include "models/program.hpp"
 
@@ -71,10 +72,18 @@ void run(Settings& settings) {
   sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
   const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
   programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
-  const sheafnn::Dataset data =
-      settings.split >= 0 ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
-                          : sheafnn::io::load_dataset(settings.dataset, settings.synthetic,
-                                                      sheafnn::DatasetUse::prediction, settings.data.text);
+  sheafnn::Dataset data = settings.split >= 0
+                              ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
+                              : sheafnn::io::load_dataset(settings.dataset, settings.synthetic,
+                                                          sheafnn::DatasetUse::prediction, settings.data.text);
+  const sheafnn::io::NpzArchive archive(settings.sheaf);
+  if (archive.contains("class_names") && !data.class_names.empty()) {
+    const std::vector<std::int64_t> bytes = archive.array("class_names").values<std::int64_t>();
+    std::string names;
+    for (const std::int64_t byte : bytes) names += static_cast<char>(byte);
+    programs::take_class_names(data,
+                               programs::parse_class_names(names, archive.array("probabilities").shape().at(1)));
+  }
   const Learned learned = read_learned(settings.sheaf, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -110,7 +119,7 @@ int main(int argc, char** argv) {
   programs::add_split_options(app, s.data);
   app.add_option("--split", s.split,
                  "accuracies are of the test nodes of this split (default: of all labelled nodes)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1'000'000));
   app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
   app.add_option("--output", s.output, "folder for index.html and its pictures, made if need be")->required();
   return programs::run_program(app, argc, argv, [&] { run(s); });

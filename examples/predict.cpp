@@ -57,6 +57,8 @@ std::string csv(const sheafnn::Prediction& p, const std::vector<std::string>& no
 void run(const Settings& s) {
   programs::require_writable("--output", s.output);
   programs::require_writable("--sheaf", s.sheaf);
+  programs::require_apart({{"--output", s.output}, {"--sheaf", s.sheaf}},
+                          {{"--model", s.model}, {"--dataset", s.dataset}});
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
@@ -67,7 +69,7 @@ void run(const Settings& s) {
       sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(checkpoint.metadata, info.options.classes);
-  sheafnn::renumber_classes(data, class_names);
+  programs::take_class_names(data, class_names);
   const bool bayesian = info.model == "bsnn";
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)

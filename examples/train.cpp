@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -173,13 +174,22 @@ std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
 std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const sheafnn::Dataset& data,
                                                         const std::vector<std::string>& arguments) {
   if (s.resume.empty() && s.checkpoint.empty()) return {};
+  sheafnn::require(s.resume.empty() || s.checkpoint.empty(), "--checkpoint", s.checkpoint,
+                   "--resume writes its checkpoints into its own folder");
   return std::make_optional<programs::TrainingFolder>(
       s.resume.empty() ? s.checkpoint : s.resume, !s.resume.empty(), arguments,
-      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data)));
+      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data)),
+      std::map<std::string, std::string>{{"seed", std::to_string(s.train.seed)},
+                                         {"seeds", s.seeds},
+                                         {"splits", s.splits}});
 }
 
 /// Tries all files that will be written.
 void require_writable_files(const Task& task) {
+  programs::require_apart({{"--report", task.settings.report},
+                           {"--save", task.settings.save},
+                           {"--sheaf", task.settings.sheaf}},
+                          {{"--dataset", task.settings.dataset}});
   programs::require_writable("--report", task.settings.report);
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
     if (!task.settings.save.empty()) programs::require_writable("--save", task.file_of(task.settings.save, i));

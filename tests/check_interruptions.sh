@@ -67,14 +67,21 @@ done
 small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
 "${small[@]}" --checkpoint folder > /dev/null
 refuse 'folder: holds the checkpoints of a training; --resume goes on with it' "${small[@]}" --checkpoint folder
-refuse 'split-0-seed-0\.safetensors: lr was 0\.02 and is 0\.5 now' "$bin/train" --resume folder --lr 0.5
-refuse 'split-0-seed-0\.safetensors: data was karate .* and is synthetic' "$bin/train" --resume folder --dataset synthetic \
+refuse "training\.json: lr was '0\.02' and is '0\.5' now" "$bin/train" --resume folder --lr 0.5
+refuse "training\.json: data was 'karate .*' and is 'synthetic .*' now" "$bin/train" --resume folder --dataset synthetic \
   --synthetic-nodes 50 --synthetic-classes 2
+refuse "training\.json: seed was '0' and is '3' now" "$bin/train" --resume folder --seed 3
+refuse "training\.json: splits was '0' and is '1' now" "$bin/train" --resume folder --splits 1
+refuse 'checkpoint: elsewhere ' "$bin/train" --resume folder --checkpoint elsewhere
 refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing
 refuse 'checkpoint_every: 0' "${small[@]}" --checkpoint other --every 0
 "$bin/train" --resume folder --epochs 30 --save longer.safetensors > /dev/null || fail "train --resume --epochs"
 "${small[@]}" --epochs 30 --save at-once.safetensors > /dev/null
 cmp longer.safetensors at-once.safetensors || fail "thirty epochs in two parts differ from thirty at once"
+# What changes when a training goes on stays so: --epochs here, which may not fall below what there is.
+"$bin/train" --resume folder --report again.json > /dev/null
+grep -q '"epochs": 30' again.json || fail "a training that goes on forgets its options"
+refuse 'epochs: 29 .* has 30 epochs already' "$bin/train" --resume folder --epochs 29
 head -c 1000 folder/split-0-seed-0.safetensors > short
 mv short folder/split-0-seed-0.safetensors
 refuse 'split-0-seed-0\.safetensors: .*truncated' "$bin/train" --resume folder
@@ -85,6 +92,15 @@ refuse '\-\-report: taken\.json: cannot be written; it exists and is not a regul
 refuse '\-\-save: nowhere/out\.safetensors' "${long[@]}" --splits 0 --save nowhere/out.safetensors
 refuse '\-\-sheaf: nowhere/out\.npz' "${long[@]}" --splits 0 --sheaf nowhere/out.npz
 refuse '\-\-output: nowhere/out\.csv' "$bin/predict" --model whole-0.safetensors --output nowhere/out.csv
+
+# Nor are files written over each other or over what is read.
+refuse '\-\-save: out is the file of \-\-report' "${long[@]}" --splits 0 --report out --save out
+refuse '\-\-output: whole-0\.safetensors is the file of \-\-model' "$bin/predict" --model whole-0.safetensors \
+  --output whole-0.safetensors
+mkdir data
+touch data/edges.csv data/nodes.csv
+refuse '\-\-output: data/nodes\.csv is a file of \-\-dataset' "$bin/predict" --model whole-0.safetensors --dataset data \
+  --output data/nodes.csv
 
 # Standard output that is full or closed.
 for program in train predict; do

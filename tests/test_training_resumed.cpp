@@ -288,6 +288,10 @@ TEST_CASE("states that do not fit") {
         "resume.best_predictions: 67 is not allowed; expected 68 numbers");
   CHECK(changed([](TrainingState& s) { s.history[3].epoch = 7; }) ==
         "resume.history[3].epoch: 7 is not allowed; must be 3");
+  TrainOptions shorter = train_options();
+  shorter.epochs = 4;
+  CHECK(message(state, shorter) ==
+        "epochs: 4 is not allowed; the training to go on with has 5 epochs already");
   TrainOptions never = train_options();
   never.checkpoint_every = 0;
   CHECK_THROWS_WITH_AS(sheafnn::validate(never),

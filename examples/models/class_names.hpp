@@ -2,6 +2,9 @@
 /// Names of classes in the metadata of a checkpoint, as one comma-separated record.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <map>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/csv.hpp>
@@ -18,14 +21,32 @@ namespace programs {
   return notes;
 }
 
+/// Class names from one CSV record; none where they are not `class_count` many.
+[[nodiscard]] inline std::vector<std::string> parse_class_names(const std::string& text,
+                                                                sheafnn::Index class_count) {
+  sheafnn::io::CsvReader record("class_names", {text.begin(), text.end()}, ',');
+  if (!record.next() || static_cast<sheafnn::Index>(record.fields().size()) != class_count) return {};
+  return record.fields();
+}
+
 /// The names of a checkpoint's classes, or none where it does not know all of them.
 [[nodiscard]] inline std::vector<std::string> checkpoint_class_names(
     const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
   const auto found = notes.find("class_names");
-  if (found == notes.end()) return {};
-  sheafnn::io::CsvReader record("class_names", {found->second.begin(), found->second.end()}, ',');
-  if (!record.next() || static_cast<sheafnn::Index>(record.fields().size()) != class_count) return {};
-  return record.fields();
+  return found == notes.end() ? std::vector<std::string>() : parse_class_names(found->second, class_count);
+}
+
+/// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.
+inline void take_class_names(sheafnn::Dataset& data, const std::vector<std::string>& names) {
+  const auto labelled = [&] {
+    return std::count_if(data.labels.begin(), data.labels.end(), [](std::int32_t label) { return label >= 0; });
+  };
+  const auto before = labelled();
+  sheafnn::renumber_classes(data, names);
+  const auto unknown = before - labelled();
+  if (unknown == 0) return;
+  std::printf("%s: %td of %td labels are of classes that the model does not know; they count as unknown\n",
+              data.name.c_str(), static_cast<sheafnn::Index>(unknown), static_cast<sheafnn::Index>(before));
 }
 
 }  // namespace programs

@@ -94,4 +94,45 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
   }
 }
 
+/// An option and the file that it names; empty: none.
+struct NamedFile {
+  const char* option;
+  std::filesystem::path file;
+};
+
+/// Checks that no file is written twice, and none over an input: a file, or a folder whose data files they are.
+///
+/// \throws std::runtime_error  naming both options and the file
+inline void require_apart(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  const auto resolved = [](const std::filesystem::path& file) {
+    std::error_code error;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+  };
+  const auto is_data = [](const std::string& name) {
+    for (const char* start : {"edges.", "nodes.", "labels.", "features.", "out1_"}) {
+      if (name.starts_with(start)) return true;
+    }
+    return name.find("_split_") != std::string::npos;
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].file.empty()) continue;
+    const std::filesystem::path path = resolved(outputs[i].file);
+    const auto refuse = [&](const NamedFile& other, const char* why) {
+      throw std::runtime_error(std::string(outputs[i].option) + ": " + outputs[i].file.string() + " " + why + " " +
+                               other.option);
+    };
+    for (const NamedFile& input : inputs) {
+      if (input.file.empty() || !std::filesystem::exists(input.file)) continue;
+      if (path == resolved(input.file)) refuse(input, "is the file of");
+      if (path.parent_path() == resolved(input.file / ".") && std::filesystem::is_directory(input.file) &&
+          is_data(path.filename().string()) && std::filesystem::exists(path)) {
+        refuse(input, "is a file of");
+      }
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!outputs[j].file.empty() && path == resolved(outputs[j].file)) refuse(outputs[j], "is the file of");
+    }
+  }
+}
+
 }  // namespace programs

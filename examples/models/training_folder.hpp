@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/graph/dataset.hpp>
@@ -81,28 +82,53 @@ class TrainingFolder {
     all.insert(all.end(), given.begin(), given.end());
     return all;
   }
+  /// All of them but --checkpoint and --resume: what goes on does so in its own folder, wherever that is by then.
+  [[nodiscard]] static std::vector<std::string> without_folder(const std::vector<std::string>& arguments) {
+    std::vector<std::string> r;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& argument = arguments[i];
+      if (argument == "--checkpoint" || argument == "--resume") {
+        ++i;  // and its value
+      } else if (!argument.starts_with("--checkpoint=") && !argument.starts_with("--resume=")) {
+        r.push_back(argument);
+      }
+    }
+    return r;
+  }
 
   /// Begins a folder (or goes on with one, where `resumed`).
   ///
   /// \param arguments  of the program, to be read by arguments() when the training goes on
-  /// \param settings   option → value of what decides the result; a training goes on with equal ones only
-  /// \throws std::runtime_error  it cannot be written, or it holds another training and is not resumed
+  /// \param settings   option → value of what decides the result of each training
+  /// \param selection  option → value of what decides which trainings there are
+  /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed
   TrainingFolder(std::filesystem::path folder, bool resumed, const std::vector<std::string>& arguments,
-                 std::map<std::string, std::string> settings)
+                 std::map<std::string, std::string> settings, const std::map<std::string, std::string>& selection)
       : folder_(std::move(folder)), resumed_(resumed), settings_(std::move(settings)) {
     const std::string name = folder_.string();
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) sheafnn::io::detail::fail(name, "cannot be made; ", error.message());
     remove_temporary_files();
-    if (resumed_) return;
-    if (std::filesystem::exists(folder_ / index)) {
+    const std::filesystem::path path = folder_ / index;
+    description_ = nlohmann::ordered_json{{"arguments", without_folder(arguments)},
+                                          {"settings", settings_},
+                                          {"selection", selection}}
+                       .dump(2) +
+                   "\n";
+    if (resumed_) {
+      const nlohmann::json json = nlohmann::json::parse(sheafnn::io::read_file(path), nullptr, false);
+      const auto compare = [&](const char* part, const std::map<std::string, std::string>& now) {
+        const nlohmann::json before = json.value(part, nlohmann::json::object());
+        require_same(path, now, [&](const std::string& key) { return before.value(key, std::string("nothing")); });
+      };
+      compare("settings", settings_);
+      compare("selection", selection);
+    } else if (std::filesystem::exists(path)) {
       sheafnn::io::detail::fail(name, "holds the checkpoints of a training; --resume goes on with it");
+    } else {
+      write_index();
     }
-    const std::string text =
-        nlohmann::ordered_json{{"arguments", arguments}, {"settings", settings_}}.dump(2) + "\n";
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    sheafnn::io::write_file(folder_ / index, std::span(&bytes, 1));
   }
 
   /// The state of a training; none where it has not come to its first checkpoint.
@@ -112,23 +138,37 @@ class TrainingFolder {
     const std::filesystem::path path = file(split, seed);
     if (!resumed_ || !std::filesystem::exists(path)) return {};
     sheafnn::io::TrainingFile content = sheafnn::io::read_training_state(path);
-    const auto check = [&](const std::string& key, const std::string& value) {
+    require_same(path, settings_, [&](const std::string& key) {
       const auto found = content.metadata.find(key);
-      const std::string before = found == content.metadata.end() ? "nothing" : found->second;
-      if (before == value) return;
-      sheafnn::io::detail::fail(path.string(), key, " was ", before, " and is ", value,
-                                " now; this training cannot go on");
-    };
-    check("data", settings_.at("data"));  // first: presets depend on it
-    for (const auto& [key, value] : settings_) check(key, value);
+      return found == content.metadata.end() ? std::string("nothing") : found->second;
+    });
     return std::move(content.state);
   }
   /// \throws std::runtime_error  it cannot be written; an older one is left as it was
   void save(std::size_t split, const sheafnn::TrainingState& state) const {
+    // What changed on the command line stays so from the first checkpoint on.
+    if (resumed_) std::call_once(index_written_, [&] { write_index(); });
     sheafnn::io::write_training_state(file(split, state.seed), state, settings_);
   }
 
  private:
+  /// Compares settings with those before; data first, on which presets depend.
+  template <class Before>
+  static void require_same(const std::filesystem::path& path, const std::map<std::string, std::string>& settings,
+                           const Before& before) {
+    const auto check = [&](const std::string& key, const std::string& value) {
+      if (before(key) == value) return;
+      sheafnn::io::detail::fail(path.string(), key, " was '", before(key), "' and is '", value,
+                                "' now; this training cannot go on");
+    };
+    if (const auto data = settings.find("data"); data != settings.end()) check("data", data->second);
+    for (const auto& [key, value] : settings) check(key, value);
+  }
+  void write_index() const {
+    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(description_.data()),
+                                               description_.size());
+    sheafnn::io::write_file(folder_ / index, std::span(&bytes, 1));
+  }
   [[nodiscard]] std::filesystem::path file(std::size_t split, std::uint64_t seed) const {
     return folder_ / ("split-" + std::to_string(split) + "-seed-" + std::to_string(seed) + ".safetensors");
   }
@@ -147,6 +187,8 @@ class TrainingFolder {
   std::filesystem::path folder_;
   bool resumed_;
   std::map<std::string, std::string> settings_;
+  std::string description_;  ///< the content of training.json
+  mutable std::once_flag index_written_;
 };
 
 }  // namespace programs

@@ -47,9 +47,12 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
 /// Checks that a training of P parameters with `predictions` = n · C numbers can go on from a state.
 ///
 /// \throws std::invalid_argument  naming the part that does not fit
-inline void check_state(const TrainingState& state, const TrainOptions& options, Index parameters, Index predictions) {
+inline void check_state(const TrainingState& state, const TrainOptions& options, Index parameters,
+                        Index predictions) {
   const Index epochs = static_cast<Index>(state.history.size());
   require(epochs >= 1, "resume.history", epochs, "at least one epoch is needed");
+  require(epochs <= options.epochs, "epochs", options.epochs,
+          concat("the training to go on with has ", epochs, " epochs already"));
   require(state.best_epoch >= 0 && state.best_epoch < epochs, "resume.best_epoch", state.best_epoch,
           concat("must be between 0 and ", epochs - 1));
   require(state.seed == options.seed, "resume.seed", state.seed, concat("the options have ", options.seed));

@@ -207,12 +207,14 @@ class NodeTableReader {
   }
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     double value = 0;
-    if (text.empty()) fail(where(column), "is empty; every feature of every node needs a number");
+    const auto hint = [&] {
+      return columns_.labelled
+                 ? ""
+                 : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
+    };
+    if (text.empty()) fail(where(column), "is empty; every feature of every node needs a number", hint());
     if (!parse_number(text, value) || !std::isfinite(value)) {
-      fail(where(column), "'", printable(text), "' is not a finite number",
-           columns_.labelled
-               ? ""
-               : "; no column is called '" + printable(label_) + "' (--label names that of the labels)");
+      fail(where(column), "'", printable(text), "' is not a finite number", hint());
     }
     if (value == 0) return;
     column_of_.push_back(number);

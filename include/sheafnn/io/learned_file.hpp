@@ -13,6 +13,7 @@
 /// | entropy            | n               | of these distributions, in nats                                         |
 /// | mutual_information | n               | epistemic part of the entropy, in nats; 0 of deterministic models       |
 /// | labels             | n               | class, −1 where unknown; left out where the dataset has no labels       |
+/// | class_names        | any             | their names, a CSV record in UTF-8, as bytes; left out where there are none |
 ///
 /// Features and probabilities are means over the same posterior samples.
 #pragma once
@@ -20,11 +21,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/npz_writer.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
 
@@ -75,6 +78,12 @@ void write_learned(const std::filesystem::path& path, const Model& model, const 
                                              .threads = options.threads}));
   add_prediction(writer, predict(model, data, options));
   if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
+  if (!data.class_names.empty()) {
+    const std::string names = csv_record(data.class_names);
+    const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(names.data()),
+                                          reinterpret_cast<const unsigned char*>(names.data()) + names.size());
+    writer.add<std::int32_t>("class_names", {static_cast<Index>(bytes.size())}, bytes);
+  }
   writer.write(path);
 }
 
