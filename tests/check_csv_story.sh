@@ -48,6 +48,19 @@ if [ -x "$bin/explore" ] && command -v gnuplot > /dev/null; then
   "$bin/explore" --sheaf sheaf.npz --dataset people --label trade --output pictures > /dev/null || fail "explore"
   grep -q '<img src="classes.svg"' pictures/index.html && grep -q '</svg>' pictures/classes.svg || fail "no picture"
 fi
+# Classes are told by name: one that the model does not know, and that is numbered before the others, moves nobody else.
+cp -r people renamed
+sed -i 's/,smith,/,apothecary,/' renamed/nodes.csv
+apothecaries=$(grep -c ',apothecary,' renamed/nodes.csv)
+"$bin/predict" --model people-0.safetensors --dataset renamed --label trade --output renamed.csv --sheaf renamed.npz > renamed.txt
+grep -q "^renamed: $apothecaries of [0-9]* labels are of classes that the model does not know" renamed.txt \
+  || fail "unknown classes: $(cat renamed.txt)"
+cmp nodes.csv renamed.csv || fail "other names of classes change predictions"
+share=$(sed -n 's/^\([0-9.]*\)% of all labelled nodes.*/\1/p' renamed.txt)
+if [ -x "$bin/explore" ] && command -v gnuplot > /dev/null; then
+  "$bin/explore" --sheaf renamed.npz --dataset renamed --label trade --output renamed-pictures > /dev/null || fail "explore"
+  grep -qF "$share %" renamed-pictures/index.html || fail "explore has another accuracy than predict, $share"
+fi
 [ "$(wc -l < nodes.csv)" -eq 121 ] || fail "nodes.csv has not 120 nodes"
 head -n 1 nodes.csv | grep -qxF 'node,name,class,p_baker,"p_miller, ""old""",p_smith,entropy,mutual_information' \
   || fail "another header: $(head -n 1 nodes.csv)"
