@@ -74,6 +74,7 @@ TEST_CASE("Matrix Market: graphs and features") {
   const Graph graph = io::to_graph(matrix);
   CHECK(std::vector<Edge>(graph.edges().begin(), graph.edges().end()) == std::vector<Edge>{{0, 1}, {1, 3}});
   CHECK(graph.dropped_self_loops() == 1);
+  CHECK(graph.merged_duplicates() == 0);
   const NodeFeatures features = io::to_features(matrix);
   CHECK(features.rows() == 4);
   CHECK(features.columns() == 4);

@@ -118,7 +118,7 @@ template <class Derived>
       edges.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(entry.col())});
     }
   }
-  return Graph(adjacency.rows(), edges);
+  return graph_of_entries(adjacency.rows(), std::move(edges));
 }
 
 }  // namespace sheafnn

@@ -144,4 +144,15 @@ class Graph {
   Buffer<Edge> edges_;
 };
 
+/// The graph of the entries (u, v) of an n × n adjacency matrix. The two entries of an edge, (u, v) and (v, u), are no
+/// repetition: merged_duplicates() is 0.
+///
+/// \throws std::invalid_argument  as Graph
+[[nodiscard]] inline Graph graph_of_entries(Index n, std::vector<Edge> entries) {
+  for (Edge& entry : entries) entry = {std::min(entry.u, entry.v), std::max(entry.u, entry.v)};
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return Graph(n, entries);
+}
+
 }  // namespace sheafnn

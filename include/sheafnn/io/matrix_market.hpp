@@ -244,7 +244,7 @@ class MatrixMarketReader {
   std::vector<Edge> edges;
   edges.reserve(matrix.entries.size());
   for (const MatrixEntries::Entry& e : matrix.entries) edges.push_back({e.row, e.column});
-  Graph graph(matrix.rows, edges);
+  Graph graph = graph_of_entries(matrix.rows, std::move(edges));
   if (graph.edge_count() == 0) detail::fail(matrix.file, "the graph has no edge between different nodes");
   return graph;
 }
