@@ -470,7 +470,7 @@ TEST_CASE("errors name the argument, its value and the limit") {
   // Numbers that are just out of range look like it.
   CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-300, ' ', 1234567.0, ' ', 1e6) ==
         "1.0000001 1e+30 -0 0.1 1e-300 1234567 1e+06");
-  CHECK(sheafnn::detail::concat(0.5 + 0.2 + 0.2, ' ', std::nextafter(1.0, 2.0), ' ', 1 / 3.0F) == "0.9 1 0.3333333");
+  CHECK(sheafnn::detail::concat(0.5 + 0.2 + 0.2, ' ', std::nextafter(1.0, 2.0), ' ', 1 / 3.0F, ' ', 1 / 3.0) == "0.9 1 0.333333 0.333333");
   CHECK(sheafnn::detail::concat(std::numeric_limits<double>::infinity(), ' ', -std::numeric_limits<double>::infinity(),
                                 ' ', std::numeric_limits<double>::quiet_NaN()) == "inf -inf nan");
 }

@@ -2,6 +2,7 @@
 /// Errors of host entry points: messages that name the argument, its value and the limit.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -16,21 +17,26 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; floating-point numbers with six digits, or with as many as tell them from others, up
-/// to rounding: a number that is just out of range looks like it.
+/// Prints a value with operator<<; floating-point numbers as they were typed, so that one that is just out of range looks
+/// like it: with the fewest digits that give the number up to rounding, and six where more than twelve would be needed.
 template <class Value>
 void print(std::ostream& out, const Value& value) {
   if constexpr (std::is_floating_point_v<Value>) {
-    constexpr int most = std::numeric_limits<Value>::max_digits10;
-    constexpr Value rounding = 4 * std::numeric_limits<Value>::epsilon();
+    using Limits = std::numeric_limits<Value>;
+    constexpr int few = 6, most = std::max(few, Limits::digits10 - 3);
     std::array<char, 64> text;
-    char* end = text.data();
-    Value shown = 0;
-    for (int digits = 6; digits <= most; ++digits) {
-      end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;
+    const auto write = [&](int digits) {
+      return std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;
+    };
+    char* end = nullptr;
+    bool same = false;
+    for (int digits = few; digits <= most && !same; ++digits) {
+      end = write(digits);
+      Value shown = 0;
       std::from_chars(text.data(), end, shown);
-      if (std::abs(shown - value) <= rounding * std::abs(value)) break;
+      same = std::abs(shown - value) <= 4 * Limits::epsilon() * std::abs(value);
     }
+    if (!same) end = write(few);
     out.write(text.data(), end - text.data());
   } else {
     out << value;
