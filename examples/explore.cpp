@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sheafnn/io/datasets.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +60,14 @@ History read_history(const std::string& path, int split) {
   return {};
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  sheafnn::io::write_file(path, std::span(&bytes, 1));
+/// The names of the classes in a file of train --sheaf or predict --sheaf, or none.
+std::vector<std::string> read_class_names(const sheafnn::io::NpzArchive& file) {
+  if (!file.contains("class_names")) return {};
+  std::string record;
+  for (const std::int64_t byte : file.array("class_names").values<std::int64_t>())
+    record += static_cast<char>(byte);
+  const std::vector<Index> shape = file.array("probabilities").shape();
+  return shape.size() == 2 ? programs::parse_class_names(record, shape[1]) : std::vector<std::string>();
 }
 
 void run(Settings& settings) {
@@ -77,14 +81,8 @@ void run(Settings& settings) {
                               : sheafnn::io::load_dataset(settings.dataset, settings.synthetic,
                                                           sheafnn::DatasetUse::prediction, settings.data.text);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
-  if (archive.contains("class_names") && !data.class_names.empty()) {
-    const std::vector<std::int64_t> bytes = archive.array("class_names").values<std::int64_t>();
-    std::string names;
-    for (const std::int64_t byte : bytes) names += static_cast<char>(byte);
-    programs::take_class_names(data,
-                               programs::parse_class_names(names, archive.array("probabilities").shape().at(1)));
-  }
-  const Learned learned = read_learned(settings.sheaf, data);
+  programs::take_class_names(data, read_class_names(archive));
+  const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
   std::string nodes_name = "labelled nodes";
@@ -102,8 +100,8 @@ void run(Settings& settings) {
   const std::string index = page("What was learned on " + data.name, shown.facts, shown.pictures, shown.notes);
 
   std::filesystem::create_directory(folder);
-  for (const Picture& picture : shown.pictures) write_text(folder / picture.file, picture.svg);
-  write_text(folder / "index.html", index);
+  for (const Picture& picture : shown.pictures) sheafnn::io::write_text(folder / picture.file, picture.svg);
+  sheafnn::io::write_text(folder / "index.html", index);
   std::printf("%zu pictures: %s\n", shown.pictures.size(), (folder / "index.html").string().c_str());
 }
 

@@ -11,7 +11,6 @@
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -79,9 +78,7 @@ void run(const Settings& s) {
     entry.write_learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer, s.sheaf);
   }
   if (!s.output.empty()) {
-    const std::string text = csv(p, data.node_names, class_names);
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    sheafnn::io::write_file(s.output, std::span(&bytes, 1));
+    sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names));
   }
   programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/io/file.hpp>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -82,12 +81,8 @@ void write_data(const std::filesystem::path& folder, const std::vector<Compariso
     }
     reliability << "\n\n";
   }
-  const auto write = [&](const char* name, const std::string& text) {
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    sheafnn::io::write_file(folder / name, std::span(&bytes, 1));
-  };
-  write("curves.dat", curves.str());
-  write("reliability.dat", reliability.str());
+  sheafnn::io::write_text(folder / "curves.dat", curves.str());
+  sheafnn::io::write_text(folder / "reliability.dat", reliability.str());
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/rotation.hpp>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -294,8 +293,7 @@ void show_all(const std::string& path, std::size_t count) {
   compare("a Cayley distribution, kappa = 0.6", CayleyDistribution<3>(some_rotation<3>(), 0.6), count);
   compare("a matrix Fisher distribution, singular values 5, 3, 1", sheafnn::MatrixFisherDistribution<3>(f), count);
   const std::string svg = picture(panels, count);
-  const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(svg.data()), svg.size());
-  sheafnn::io::write_file(path, std::vector<std::span<const unsigned char>>{bytes});
+  sheafnn::io::write_text(path, svg);
   std::printf("\nhistograms of rotation angles with true and fitted densities: %s\n", path.c_str());
 }
 

@@ -14,7 +14,6 @@
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -276,9 +275,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   results.print_summary();
   const int signal = Interruption::signal();
   if (!s.report.empty()) {
-    const std::string text = results.report(data, arguments, signal).dump(2) + "\n";
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    sheafnn::io::write_file(s.report, std::span(&bytes, 1));
+    sheafnn::io::write_text(s.report, results.report(data, arguments, signal).dump(2) + "\n");
   }
   if (signal == 0) return 0;
   std::fprintf(stderr, "train: interrupted by signal %d%s\n", signal,

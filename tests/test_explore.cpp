@@ -214,7 +214,7 @@ TEST_CASE("files are read whole, or refused with the array's name") {
     writer.add<double>("entropy", {2}, Doubles{entropy, 0});
     writer.add<double>("mutual_information", {2}, numbers(ones, 2));
     writer.write(folder / "learned.npz");
-    return explore::read_learned(folder / "learned.npz", data);
+    return explore::read_learned(sheafnn::io::NpzArchive(folder / "learned.npz"), data);
   };
   const explore::Learned learned = read(3, 2, 0.5);
   CHECK(entries(learned.maps[1]) == Doubles{3, 0, 0, 4});

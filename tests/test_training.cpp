@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "result_numbers.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
@@ -80,21 +81,6 @@ template <class Model>
 bool same_parameters(const Model& a, const Model& b) {
   return std::equal(a.parameters().values().begin(), a.parameters().values().end(),
                     b.parameters().values().begin());
-}
-
-/// Everything in a history but the time it took.
-std::vector<double> numbers_of(const TrainResult& result) {
-  std::vector<double> r = {static_cast<double>(result.best_epoch),
-                           result.validation_loss,
-                           result.validation_accuracy,
-                           result.test_accuracy,
-                           result.test_nll,
-                           result.test_ece};
-  for (const sheafnn::EpochReport& e : result.history) {
-    r.insert(r.end(), {static_cast<double>(e.epoch), e.loss, e.nll, e.kl, e.kl_weight, e.validation_loss,
-                       e.validation_accuracy, e.test_accuracy});
-  }
-  return r;
 }
 
 /// Early stopping against a replay of the history, and the parameters left behind.
@@ -174,7 +160,7 @@ void check_reproducible() {
     CHECK(result.epoch_seconds > 0);
     CHECK(result.train_seconds > 0);
     CHECK(result.evaluate_seconds > 0);
-    return std::pair(numbers_of(result), std::move(model));
+    return std::pair(test::numbers_of(result), std::move(model));
   };
   const auto [numbers, model] = run(1, 7, 1);
   for (const int threads : {1, 2}) {

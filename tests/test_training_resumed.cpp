@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "result_numbers.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/karate.hpp"
@@ -36,6 +37,7 @@ using sheafnn::StopReason;
 using sheafnn::TrainingState;
 using sheafnn::TrainOptions;
 using sheafnn::TrainResult;
+using test::numbers_of;
 
 const sheafnn::Dataset& karate() {
   static const sheafnn::Dataset data = sheafnn::karate_club();
@@ -61,25 +63,6 @@ TrainResult train(Model& model, const TrainOptions& options) {
   return sheafnn::train(model, karate(), karate().splits[1], options);
 }
 
-std::vector<double> numbers(const EpochReport& e) {
-  return {static_cast<double>(e.epoch), e.loss,         e.nll, e.kl, e.kl_weight, e.validation_loss,
-          e.validation_accuracy,        e.test_accuracy};
-}
-/// Everything but the time it took.
-std::vector<double> numbers(const TrainResult& result) {
-  std::vector<double> r = {static_cast<double>(result.best_epoch),
-                           result.validation_loss,
-                           result.validation_accuracy,
-                           result.test_accuracy,
-                           result.test_nll,
-                           result.test_ece,
-                           static_cast<double>(result.stop_reason)};
-  for (const EpochReport& e : result.history) {
-    const std::vector<double> own = numbers(e);
-    r.insert(r.end(), own.begin(), own.end());
-  }
-  return r;
-}
 /// For comparisons of numbers that may be NaN.
 std::vector<std::uint64_t> bits(const std::vector<double>& values) {
   std::vector<std::uint64_t> r;
@@ -95,7 +78,7 @@ bool same(const TrainingState& a, const TrainingState& b) {
          a.second_moment == b.second_moment && a.best_epoch == b.best_epoch &&
          a.best_parameters == b.best_parameters && a.best_predictions == b.best_predictions &&
          std::equal(a.history.begin(), a.history.end(), b.history.begin(), b.history.end(),
-                    [](const EpochReport& x, const EpochReport& y) { return numbers(x) == numbers(y); });
+                    [](const EpochReport& x, const EpochReport& y) { return numbers_of(x) == numbers_of(y); });
 }
 
 /// The state of a training that is stopped after `epochs` epochs, and a result that was stopped.
@@ -135,7 +118,7 @@ void check_resumed() {
       more.on_epoch = [&](const EpochReport&) { ++calls; };
       Model model = new_model<Model>();
       const TrainResult result = train(model, more);
-      CHECK(numbers(result) == numbers(expected));
+      CHECK(numbers_of(result) == numbers_of(expected));
       CHECK(parameters(model) == parameters(whole));
       CHECK(calls == length - epochs);
     }
@@ -179,7 +162,7 @@ TEST_CASE("a callback stops a training, and the best model so far is kept") {
     REQUIRE(result.history.size() == 10);
     Index best = 0;
     for (std::size_t t = 0; t < 10; ++t) {
-      CHECK(numbers(result.history[t]) == numbers(all.history[t]));
+      CHECK(numbers_of(result.history[t]) == numbers_of(all.history[t]));
       if (result.history[t].validation_loss < result.history[static_cast<std::size_t>(best)].validation_loss) {
         best = static_cast<Index>(t);
       }
@@ -227,7 +210,7 @@ TEST_CASE("checkpoints come every few epochs and in the end") {
   Model longer = new_model<Model>(), whole = new_model<Model>();
   const TrainResult result = train(longer, more);
   more.resume = nullptr;
-  CHECK(numbers(result) == numbers(train(whole, more)));
+  CHECK(numbers_of(result) == numbers_of(train(whole, more)));
   CHECK(parameters(longer) == parameters(whole));
 }
 
@@ -258,7 +241,7 @@ TEST_CASE("a training without validation and test nodes goes on with the same bi
       more.threads = threads;
       model = new_model<Model>();
       const TrainResult result = sheafnn::train(model, karate(), split, more);
-      CHECK(bits(numbers(result)) == bits(numbers(expected)));
+      CHECK(bits(numbers_of(result)) == bits(numbers_of(expected)));
       CHECK(parameters(model) == parameters(whole));
     }
   }
@@ -290,8 +273,7 @@ TEST_CASE("states that do not fit") {
         "resume.history[3].epoch: 7 is not allowed; must be 3");
   TrainOptions shorter = train_options();
   shorter.epochs = 4;
-  CHECK(message(state, shorter) ==
-        "epochs: 4 is not allowed; the training to go on with has 5 epochs already");
+  CHECK(message(state, shorter) == "epochs: 4 is not allowed; the training to go on with has 5 epochs already");
   TrainOptions never = train_options();
   never.checkpoint_every = 0;
   CHECK_THROWS_WITH_AS(sheafnn::validate(never),

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <numeric>
 #include <sheafnn/core/eigen.hpp>
 #include <sheafnn/graph/dataset.hpp>
@@ -139,10 +138,9 @@ inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
 
 /// Reads the file of a model on `data`. Labels are those of the dataset.
 ///
-/// \throws std::runtime_error  the file cannot be read, lacks an array, has one of another shape, or is of another graph
-inline Learned read_learned(const std::filesystem::path& path, const sheafnn::Dataset& data) {
+/// \throws std::runtime_error  the file lacks an array, has one of another shape, or is of another graph
+inline Learned read_learned(const sheafnn::io::NpzArchive& file, const sheafnn::Dataset& data) {
   using namespace detail;
-  const sheafnn::io::NpzArchive file(path);
   check_graph(file, data);
   const Index n = data.graph.node_count(), arcs = data.graph.arc_count();
   Learned r;

@@ -165,9 +165,7 @@ class TrainingFolder {
     for (const auto& [key, value] : settings) check(key, value);
   }
   void write_index() const {
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(description_.data()),
-                                               description_.size());
-    sheafnn::io::write_file(folder_ / index, std::span(&bytes, 1));
+    sheafnn::io::write_text(folder_ / index, description_);
   }
   [[nodiscard]] std::filesystem::path file(std::size_t split, std::uint64_t seed) const {
     return folder_ / ("split-" + std::to_string(split) + "-seed-" + std::to_string(seed) + ".safetensors");

@@ -196,7 +196,10 @@ class CsvReader {
 /// A record without its line end.
 [[nodiscard]] inline std::string csv_record(std::span<const std::string> fields) {
   std::string r;
-  for (std::size_t i = 0; i < fields.size(); ++i) r += (i > 0 ? "," : "") + csv_field(fields[i]);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) r += ',';
+    r += csv_field(fields[i]);
+  }
   return r;
 }
 

@@ -187,6 +187,12 @@ inline void write_file(const std::filesystem::path& path, std::span<const std::s
   file.finish();
 }
 
+/// write_file() of a text.
+inline void write_text(const std::filesystem::path& path, std::string_view text) {
+  const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  write_file(path, std::span(&bytes, 1));
+}
+
 /// Tries whether write_file() could put a file there, as far as that can be known before its content is; leaves
 /// nothing behind.
 ///
