@@ -77,8 +77,9 @@ def provide_missing():
         return torch.linalg.householder_product(vectors, 2 / (1 + (vectors * vectors).sum(-2)))
 
     for name, functions in [("torch_scatter", {"scatter_add": scatter_add}),
-                            # None: imported by the authors, not called.
-                            ("torch_sparse", {"spmm": spmm, "SparseTensor": None, "coalesce": None}),
+                            # SparseTensor, coalesce: imported by the authors, not used.
+                            ("torch_sparse", {"spmm": spmm, "SparseTensor": type("SparseTensor", (), {}),
+                                              "coalesce": None}),
                             ("torch_householder", {"torch_householder_orgqr": torch_householder_orgqr})]:
         if importlib.util.find_spec(name) is None:
             module = types.ModuleType(name)

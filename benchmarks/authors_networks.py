@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Milliseconds of an epoch of the polynomial and the cooperative networks in their authors' PyTorch code, in the setting
+of networks.cpp, for every cell of its table.
+
+usage: authors_networks.py POLYNSD CSNN DATA [--threads N] [--ours FILE] [--seconds S]
+
+POLYNSD  checkout of github.com/JLloyd22/L65-Mini-Project---Polynomial-Neural-Sheaf-Diffusion
+CSNN     checkout of github.com/andrerg02/Cooperative-Sheaf-NN
+DATA, --threads, --ours, --seconds  as in authors_code.py; FILE is networks.json of networks.cpp
+
+An epoch is one step of Adam on the training nodes and one evaluation of the three sets of nodes, as in the train() and
+test() of the checkouts: the network is called once for each. The other conventions are those of authors_code.py, whose
+stand-ins for missing packages it uses.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from authors_code import load, provide_missing
+
+GRAPHS = ["texas", "cora", "film"]
+POLYNOMIAL = {"polynomial/diagonal": "DiscreteDiagSheafDiffusionPolynomial",
+              "polynomial/special-orthogonal": "DiscreteBundleSheafDiffusionPolynomial",
+              "polynomial/general-linear": "DiscreteGeneralSheafDiffusionPolynomial"}
+# gnn_layers and gnn_default of the map learner.
+COOPERATIVE = {"cooperative/mlp": (0, 0), "cooperative/sage": (2, 1), "cooperative/sage-projected": (2, 2)}
+MODELS = [*POLYNOMIAL, *COOPERATIVE]
+
+
+def polynomial_network(folder, model, data, classes):
+    """Degree 8, Chebyshev; otherwise the setting of authors_code.py."""
+    import torch
+    sys.path.insert(0, folder)
+    import models.disc_models as networks
+    settings = {"d": 3, "layers": 4, "hidden_channels": 16, "input_dropout": 0.5, "dropout": 0.3, "add_lp": False,
+                "add_hp": False, "second_linear": False, "normalised": True, "deg_normalised": False, "linear": False,
+                "orth": "householder", "sheaf_act": "tanh", "edge_weights": True, "left_weights": True,
+                "right_weights": True, "use_act": True, "sparse_learner": False, "use_epsilons": True,
+                "polynomial_type": "ChebyshevType1", "poly_layers_K": 8, "graph_size": data.x.size(0),
+                "input_dim": data.x.size(1), "output_dim": classes, "device": torch.device("cpu")}
+    network = getattr(networks, POLYNOMIAL[model])(data.edge_index, settings)
+    return network, lambda: network(data.x)
+
+
+def cooperative_network(folder, model, data, classes):
+    """Learners of width 32, LayerNorm; otherwise the setting of authors_code.py."""
+    import torch.nn.functional as F
+    sys.path.insert(0, folder)
+    from model import CSNN
+    layers, default = COOPERATIVE[model]
+    network = CSNN(data.x.size(1), 16, 4, classes, stalk_dimension=3, input_dropout=0.5, dropout=0.3, norm="LayerNorm",
+                   gnn_layers=layers, gnn_hidden=32, gnn_default=default)
+    return network, lambda: F.log_softmax(network(data.x, data.edge_index), dim=1)
+
+
+def measure(options, graph, model):
+    """Seconds of every epoch of one cell, in this process."""
+    import torch
+    import torch.nn.functional as F
+    torch.set_num_threads(options.threads)
+    provide_missing()
+    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"))
+    classes = int(data.y.max()) + 1
+    torch.manual_seed(0)
+    if model in POLYNOMIAL:
+        network, outputs = polynomial_network(os.path.abspath(options.polynsd), model, data, classes)
+    else:
+        network, outputs = cooperative_network(os.path.abspath(options.csnn), model, data, classes)
+    adam = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
+    seconds, begin, epoch = [], None, 0
+    while len(seconds) < 10 or time.perf_counter() - begin < options.seconds:
+        start = time.perf_counter()
+        network.train()
+        adam.zero_grad()
+        F.nll_loss(outputs()[data.train_mask], data.y[data.train_mask]).backward()
+        adam.step()
+        network.eval()
+        with torch.no_grad():
+            predicted = outputs()
+            for mask in (data.train_mask, data.val_mask, data.test_mask):
+                float(F.nll_loss(predicted[mask], data.y[mask]))
+                float((predicted[mask].argmax(1) == data.y[mask]).float().mean())
+        epoch += 1
+        if epoch <= 3:
+            begin = time.perf_counter()
+        else:
+            seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def cell(options, graph, model):
+    """Median milliseconds of one cell, measured in a process of its own."""
+    threads = str(options.threads)
+    command = [sys.executable, os.path.abspath(__file__), options.polynsd, options.csnn, options.data, "--threads",
+               threads, "--seconds", str(options.seconds), "--cell", graph, model]
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads))
+    if done.returncode != 0:
+        sys.exit(f"authors_networks.py: {graph}, {model}:\n{done.stderr[-2000:]}")
+    return 1000 * statistics.median(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("polynsd")
+    parser.add_argument("csnn")
+    parser.add_argument("data")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--ours")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        print(json.dumps(measure(options, *options.cell)))
+        return
+    ours = {}
+    if options.ours:
+        with open(options.ours, encoding="utf-8") as file:
+            for row in json.load(file)["benchmarks"]:
+                ours[row["name"].removesuffix("/manual_time")] = row["median_ms"]
+    print("|  | " + " | ".join(MODELS) + " |")
+    print("| --- " * (len(MODELS) + 1) + "|", flush=True)
+    ratios = []
+    for graph in GRAPHS:
+        texts = []
+        for model in MODELS:
+            milliseconds = cell(options, graph, model)
+            texts.append(f"{milliseconds:.3g}")
+            own = ours.get(f"{graph}/{model}")
+            if own:
+                ratios.append(milliseconds / own)
+                texts[-1] += f" → {own:.3g} ({ratios[-1]:.3g}×)"
+        print(f"| {graph} | " + " | ".join(texts) + " |", flush=True)
+    if ratios:
+        mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
+        print(f"\nGeometric mean of the ratios {mean:.3g}, smallest {min(ratios):.3g} ({len(ratios)} cells).")
+
+
+if __name__ == "__main__":
+    main()
