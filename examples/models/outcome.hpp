@@ -14,18 +14,19 @@
 
 namespace programs {
 
-/// \param prediction  with the noise of the best epoch, so that the figures belong to those of the table
-/// \param keep        return the model as well
-template <class Model>
-[[nodiscard]] TrainOutcome outcome_of(const Model& model, sheafnn::Index best_epoch,
-                                      const sheafnn::Prediction& prediction, const sheafnn::Dataset& data,
-                                      const sheafnn::Split& split, bool keep) {
+/// \param predict  predict() gives the predictions with the noise of the best epoch, so that the figures belong to those
+///                 of the table; called where there are labelled test nodes
+/// \param keep     return the model as well
+template <class Model, class Predict>
+[[nodiscard]] TrainOutcome outcome_of(const Model& model, sheafnn::Index best_epoch, const Predict& predict,
+                                      const sheafnn::Dataset& data, const sheafnn::Split& split, bool keep) {
   TrainOutcome r;
   r.parameters = model.parameters().size();
   r.resolved = model.options();
   if (keep) r.checkpoint = sheafnn::io::to_tensors(model, checkpoint_notes(data, best_epoch));
   const std::vector<std::int32_t> test = sheafnn::labelled_nodes(data.labels, split.test);
   if (test.empty()) return r;
+  const sheafnn::Prediction prediction = predict();
   r.reliability =
       sheafnn::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
   r.confusion = sheafnn::confusion_matrix(prediction.probabilities, prediction.class_count, data.labels, test);
