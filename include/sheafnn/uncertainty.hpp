@@ -3,5 +3,6 @@
 #pragma once
 
 #include "sheafnn/uncertainty/metrics.hpp"
+#include "sheafnn/uncertainty/ranking_metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
 #include "sheafnn/uncertainty/temperature.hpp"
