@@ -124,7 +124,7 @@ void check_model() {
   sheafnn::TrainOptions sampling;
   sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
   sampling.training_samples = 2;
-  sampling.stop_on = sheafnn::StopOn::accuracy;
+  sampling.stop_on = sheafnn::StopOn::roc_auc;
 #if defined(_OPENMP)
   constexpr int most_threads = 2;
 #else

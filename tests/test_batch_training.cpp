@@ -202,6 +202,12 @@ TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
   CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0], options),
                        "trainings[0].resume: a state is not allowed; the batch engine starts from the beginning",
                        std::invalid_argument);
+  options.resume = nullptr;
+  options.stop_on = StopOn::roc_auc;
+  CHECK_THROWS_WITH_AS(
+      batch::train(executor, model, data, data.splits[0], options),
+      "trainings[0].stop_on: roc-auc is not allowed; the batch engine chooses the best epoch by loss or accuracy",
+      std::invalid_argument);
 }
 
 TEST_CASE("training by the batch engine follows the CPU: decoupled weight decay") {

@@ -425,6 +425,11 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   const auto [again, values_again] = trained(2);
   CHECK(again.test_accuracy == result.test_accuracy);
   CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));
+  Model ranked({.features = 4, .channels = 4, .layers = 2, .classes = 2, .normalise_features = false}, 3);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(sheafnn::train(ranked, graph, inputs, loss, split, {.stop_on = sheafnn::StopOn::macro_f1})),
+      "stop_on: macro-f1 is not allowed; a metric of classes; the loss is regression, which has loss and accuracy",
+      std::invalid_argument);
   // No loss is asked for the score of no nodes.
   split.validation.clear();
   split.test.clear();

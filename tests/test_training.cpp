@@ -104,11 +104,14 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
   REQUIRE(parameters.size() == result.history.size());
   CHECK(result.history.size() < 400);  // it stopped
 
-  // The best epoch: lowest loss, or highest accuracy and among those the lowest loss; the first of several.
+  // The best epoch: lowest loss, or best score and among those the lowest loss; the first of several.
   Index best = 0;
+  const double sign = stop_on == sheafnn::StopOn::brier ? -1 : 1;
+  const double sheafnn::EpochReport::*score = is_metric(stop_on) ? &sheafnn::EpochReport::validation_metric
+                                                                 : &sheafnn::EpochReport::validation_accuracy;
   const auto better = [&](const sheafnn::EpochReport& a, const sheafnn::EpochReport& b) {
     if (stop_on == sheafnn::StopOn::loss) return a.validation_loss < b.validation_loss;
-    if (a.validation_accuracy != b.validation_accuracy) return a.validation_accuracy > b.validation_accuracy;
+    if (a.*score != b.*score) return sign * (a.*score) > sign * (b.*score);
     return a.validation_loss < b.validation_loss;
   };
   Index stopped = -1;
@@ -124,6 +127,11 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
   CHECK(result.validation_loss == report.validation_loss);
   CHECK(result.validation_accuracy == report.validation_accuracy);
   CHECK(result.test_accuracy == report.test_accuracy);
+  for (const auto& [of_result, of_report] : {std::pair(result.validation_metric, report.validation_metric),
+                                             std::pair(result.test_metric, report.test_metric)}) {
+    CHECK(std::isnan(of_result) == !is_metric(stop_on));
+    CHECK((std::isnan(of_result) || of_result == of_report));
+  }
   const std::vector<float>& kept = parameters[static_cast<std::size_t>(best)];
   CHECK(std::equal(kept.begin(), kept.end(), model.parameters().values().begin()));
   CHECK(kept != parameters.back());
@@ -140,6 +148,22 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
   };
   CHECK(accuracy(split.validation) == result.validation_accuracy);
   CHECK(accuracy(split.test) == result.test_accuracy);
+  const auto metrics = [&](const std::vector<std::int32_t>& nodes) {
+    std::vector<double> r;
+    for (const auto metric : {sheafnn::roc_auc, sheafnn::average_precision, sheafnn::macro_f1, sheafnn::brier_score}) {
+      r.push_back(metric(prediction.probabilities, 2, karate().labels, nodes));
+    }
+    return r;
+  };
+  const std::vector<double> tested = metrics(split.test), validated = metrics(split.validation);
+  const double of_test[] = {result.test_roc_auc, result.test_average_precision, result.test_macro_f1,
+                            result.test_brier};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(std::abs(of_test[i] - tested[i]) <= 1e-12);
+    if (static_cast<std::size_t>(stop_on) != 2 + i) continue;
+    CHECK(std::abs(result.validation_metric - validated[i]) <= 1e-12);
+    CHECK(std::abs(result.test_metric - tested[i]) <= 1e-12);
+  }
   const double loss =
       sheafnn::negative_log_likelihood(prediction.probabilities, 2, karate().labels, split.validation);
   // The mean over samples is a sum divided here, an updated mean there.
@@ -218,6 +242,23 @@ TEST_CASE("training on the karate club") {
 TEST_CASE("early stopping: when, on what, and what is left behind") {
   check_early_stopping<Bsnn<Diagonal<2>>>(sheafnn::StopOn::loss);
   check_early_stopping<Bsnn<Diagonal<2>>>(sheafnn::StopOn::accuracy);
+  for (const sheafnn::StopOn metric : {sheafnn::StopOn::roc_auc, sheafnn::StopOn::average_precision,
+                                       sheafnn::StopOn::macro_f1, sheafnn::StopOn::brier}) {
+    check_early_stopping<Bsnn<Diagonal<2>>>(metric);
+  }
+}
+
+TEST_CASE("a ranking needs validation nodes of two classes") {
+  sheafnn::Split split = karate().splits[2];
+  std::erase_if(split.validation, [](std::int32_t u) { return karate().labels[static_cast<std::size_t>(u)] == 0; });
+  REQUIRE(!split.validation.empty());
+  TrainOptions options{.epochs = 2, .stop_on = sheafnn::StopOn::roc_auc};
+  Bsnn<Diagonal<2>> model(model_options(), 3);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), split, options)),
+                       "stop_on: roc-auc is not allowed; the validation nodes are all of one class",
+                       std::invalid_argument);
+  options.stop_on = sheafnn::StopOn::macro_f1;
+  CHECK(sheafnn::train(model, karate(), split, options).validation_metric >= 0);
 }
 
 TEST_CASE("an epoch limit, and patience that lasts") {

@@ -98,10 +98,11 @@ TrainingState stopped_after(Index epochs, TrainOptions options) {
 }
 
 template <class Model>
-void check_resumed() {
+void check_resumed(sheafnn::StopOn stop_on = sheafnn::StopOn::loss) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
-  const TrainOptions options = train_options();
+  TrainOptions options = train_options();
+  options.stop_on = stop_on;
   Model whole = new_model<Model>();
   const TrainResult expected = train(whole, options);
   const Index length = static_cast<Index>(expected.history.size());
@@ -183,6 +184,7 @@ TEST_CASE("a training that goes on ends with the same bits") {
   check_resumed<Bsnn<Diagonal<2>>>();
   check_resumed<Bsnn<SpecialOrthogonal<2>>>();
   check_resumed<Nsd<Diagonal<2>>>();
+  check_resumed<Bsnn<Diagonal<2>>>(sheafnn::StopOn::average_precision);
 }
 
 TEST_CASE("checkpoints come every few epochs and in the end") {
@@ -271,6 +273,12 @@ TEST_CASE("states that do not fit") {
         "resume.best_predictions: 67 is not allowed; expected 68 numbers");
   CHECK(changed([](TrainingState& s) { s.history[3].epoch = 7; }) ==
         "resume.history[3].epoch: 7 is not allowed; must be 3");
+  TrainOptions ranked = train_options();
+  ranked.stop_on = sheafnn::StopOn::roc_auc;
+  CHECK(message(state, ranked) ==
+        "stop_on: roc-auc is not allowed; the training to go on with chose its best epoch by loss or accuracy");
+  CHECK(message(stopped_after<Nsd<Diagonal<2>>>(3, ranked)) ==
+        "stop_on: loss is not allowed; the training to go on with chose its best epoch by a metric");
   TrainOptions shorter = train_options();
   shorter.epochs = 4;
   CHECK(message(state, shorter) == "epochs: 4 is not allowed; the training to go on with has 5 epochs already");
@@ -292,6 +300,26 @@ TEST_CASE("the file of a state") {
   CHECK_THROWS_WITH_AS(sheafnn::io::write_training_state(path, state, {{"seed", "1"}}),
                        "metadata key: seed is not allowed; is one of the format's own", std::invalid_argument);
   CHECK(same(sheafnn::io::read_training_state(path).state, state));
+
+  // With a metric to stop on, and a file from before there were any.
+  TrainOptions ranked = train_options();
+  ranked.stop_on = sheafnn::StopOn::brier;
+  const TrainingState with_metric = stopped_after<Nsd<Diagonal<2>>>(3, ranked);
+  CHECK(with_metric.history[2].validation_metric > 0);
+  sheafnn::io::write_training_state(folder / "metric.safetensors", with_metric);
+  CHECK(same(sheafnn::io::read_training_state(folder / "metric.safetensors").state, with_metric));
+  sheafnn::io::TensorFile old = sheafnn::io::read_safetensors(path);
+  for (sheafnn::io::Tensor& tensor : old.tensors) {
+    if (tensor.name != "history") continue;
+    const std::vector<double> values = tensor.values<double>();
+    std::vector<double> before;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i % 9 < 7) before.push_back(values[i]);
+    }
+    tensor = sheafnn::io::make_tensor<double>("history", {7, 7}, before);
+  }
+  sheafnn::io::write_safetensors(folder / "old.safetensors", old);
+  CHECK(same(sheafnn::io::read_training_state(folder / "old.safetensors").state, state));
 
   // Everything that is missing or wrong is named.
   const sheafnn::io::TensorFile good = sheafnn::io::read_safetensors(path);

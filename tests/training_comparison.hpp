@@ -78,6 +78,8 @@ void compare_training(const TrainOptions& options, double bound, const typename 
   if (!split.test.empty()) {
     CHECK(std::abs(result.test_nll - right.test_nll) <= bound * right.test_nll);
     CHECK(std::abs(result.test_ece - right.test_ece) <= bound);
+    CHECK(std::abs(result.test_brier - right.test_brier) <= bound);
+    CHECK(same(result.test_macro_f1, right.test_macro_f1));
   }
   double worst = 0;
   for (Index i = 0; i < model.parameters().size(); ++i) {

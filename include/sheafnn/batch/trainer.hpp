@@ -19,6 +19,7 @@
 #include "sheafnn/batch/optimiser.hpp"
 #include "sheafnn/batch/training.hpp"
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/bsnn/training_run.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -247,6 +248,7 @@ class BatchTrainer {
       r.test_nll =
           sheafnn::detail::score_of(loss_, MatrixView<const double>(own.data(), nodes_, classes), test).loss;
       r.test_ece = sheafnn::detail::calibration_error(own, classes, loss_.labels(), test);
+      sheafnn::detail::add_test_metrics(r, loss_, own, classes, test);
       std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());
     }
   }

@@ -125,6 +125,8 @@ template <class Model>
             "the batch engine writes no checkpoints");
     require(own.resume == nullptr, sheafnn::detail::concat("trainings[", i, "].resume"), "a state",
             "the batch engine starts from the beginning");
+    require(!is_metric(own.stop_on), sheafnn::detail::concat("trainings[", i, "].stop_on"), to_string(own.stop_on),
+            "the batch engine chooses the best epoch by loss or accuracy");
     sheafnn::detail::check_targets(loss, nodes, t.model->options().classes, *t.split,
                                    sheafnn::detail::concat("trainings[", i, "].split"));
     static_cast<void>(uses_closed_form<typename Model::Posterior>(own.kl_estimator));

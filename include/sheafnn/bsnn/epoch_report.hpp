@@ -2,6 +2,8 @@
 /// EpochReport: what one epoch of training showed. Kernels fill it in, too (batch/optimiser.hpp).
 #pragma once
 
+#include <limits>
+
 #include "sheafnn/core/config.hpp"
 
 namespace sheafnn {
@@ -16,6 +18,9 @@ struct EpochReport {
   double validation_loss = 0;      ///< mean NLL of the validation nodes; NaN without such nodes
   double validation_accuracy = 0;  ///< in [0, 1]; NaN without validation nodes
   double test_accuracy = 0;        ///< in [0, 1], NaN without test nodes; looked at only in the best epoch
+  /// The metric of TrainOptions::stop_on where that is neither loss nor accuracy, otherwise NaN; so without such nodes.
+  double validation_metric = std::numeric_limits<double>::quiet_NaN();
+  double test_metric = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace sheafnn

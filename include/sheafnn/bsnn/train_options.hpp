@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -18,12 +19,16 @@
 
 namespace sheafnn {
 
-/// What the best epoch is chosen by.
-enum class StopOn { loss, accuracy };
-inline constexpr std::array<std::string_view, 2> stop_on_names = {"loss", "accuracy"};
+/// What the best epoch is chosen by: the smallest loss or Brier score, or the largest of the others, all of the
+/// validation nodes. Those after accuracy are metrics of a Classification (uncertainty/ranking_metrics.hpp).
+enum class StopOn { loss, accuracy, roc_auc, average_precision, macro_f1, brier };
+inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "accuracy", "roc-auc", "average-precision",
+                                                                  "macro-f1", "brier"};
 [[nodiscard]] constexpr std::string_view to_string(StopOn stop_on) {
   return stop_on_names[static_cast<std::size_t>(stop_on)];
 }
+/// Is it neither the loss nor the accuracy, which every epoch reports?
+[[nodiscard]] constexpr bool is_metric(StopOn stop_on) noexcept { return stop_on > StopOn::accuracy; }
 
 struct TrainOptions {
   Index epochs = 500;    ///< maximum, ≥ 1
@@ -87,10 +92,17 @@ inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", 
 
 /// Outcome of training. The model ends with the parameters of the best epoch.
 struct TrainResult {
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
   Index best_epoch = 0;                                 ///< without validation nodes the last one
   double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch; NaN without validation nodes
   /// Of the best epoch, NaN without test nodes; ECE with 15 bins.
   double test_accuracy = 0, test_nll = 0, test_ece = 0;
+  /// Of the best epoch: the metric of stop_on, as EpochReport has it.
+  double validation_metric = unknown, test_metric = unknown;
+  /// Of a classification's best epoch; NaN without test nodes and for other losses, the first two also where the test
+  /// nodes are all of one class.
+  double test_roc_auc = unknown, test_average_precision = unknown, test_macro_f1 = unknown, test_brier = unknown;
   StopReason stop_reason = StopReason::epochs;
   std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
   double epoch_seconds = 0;     ///< per epoch, on average, without callbacks; of the epochs of this call

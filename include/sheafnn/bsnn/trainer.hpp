@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -15,6 +16,7 @@
 
 #include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/bsnn/training_run.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -46,9 +48,10 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
 
 /// Checks that a training of P parameters with `predictions` = n · C numbers can go on from a state.
 ///
+/// \param validated  the split has validation nodes
 /// \throws std::invalid_argument  naming the part that does not fit
 inline void check_state(const TrainingState& state, const TrainOptions& options, Index parameters,
-                        Index predictions) {
+                        Index predictions, bool validated) {
   const Index epochs = static_cast<Index>(state.history.size());
   require(epochs >= 1, "resume.history", epochs, "at least one epoch is needed");
   require(epochs <= options.epochs, "epochs", options.epochs,
@@ -68,6 +71,9 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
     const Index epoch = state.history[static_cast<std::size_t>(t)].epoch;
     if (epoch != t) throw_invalid_argument(concat("resume.history[", t, "].epoch"), epoch, concat("must be ", t));
   }
+  const bool has_metric = !std::isnan(state.history[static_cast<std::size_t>(state.best_epoch)].validation_metric);
+  require(!validated || has_metric == is_metric(options.stop_on), "stop_on", to_string(options.stop_on),
+          concat("the training to go on with chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
 }
 
 /// The ECE of those nodes whose label is known; NaN where there are no nodes.
@@ -99,9 +105,10 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   const Index n = graph.node_count(), outputs = model.options().classes;
   validate(options);
   detail::check_targets(loss, n, outputs, split, "split");
+  detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
   if (options.resume != nullptr) {
-    detail::check_state(*options.resume, options, model.parameters().size(), n * outputs);
+    detail::check_state(*options.resume, options, model.parameters().size(), n * outputs, !split.validation.empty());
   }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   TrainResult result = run.run();
@@ -109,6 +116,7 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   result.test_nll = detail::score_of(loss, MatrixView<const double>(best.data(), n, outputs), split.test).loss;
   if constexpr (std::is_same_v<LossType, Classification>) {
     result.test_ece = detail::calibration_error(best, outputs, loss.labels(), split.test);
+    detail::add_test_metrics(result, loss, best, outputs, split.test);
   }
   return result;
 }

@@ -19,6 +19,7 @@
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/epoch_schedule.hpp"
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/nn/adam.hpp"
@@ -160,6 +161,7 @@ class TrainingRun {
     report_.validation_loss = validation.loss;
     report_.validation_accuracy = validation.score;
     report_.test_accuracy = score_of(loss_, view(predictions_), split_.test).score;
+    stop_metric_.report(view(predictions_), report_);
     result_.evaluate_seconds += seconds_since(start);
   }
 
@@ -214,7 +216,9 @@ class TrainingRun {
   }
 
   [[nodiscard]] double stopping_score(const EpochReport& report) const {
-    return options_.stop_on == StopOn::loss ? report.validation_loss : -report.validation_accuracy;
+    if (options_.stop_on == StopOn::loss) return report.validation_loss;
+    if (options_.stop_on == StopOn::accuracy) return -report.validation_accuracy;
+    return options_.stop_on == StopOn::brier ? report.validation_metric : -report.validation_metric;
   }
   void set_best(const EpochReport& report) {
     best_score_ = stopping_score(report);
@@ -222,6 +226,8 @@ class TrainingRun {
     result_.validation_loss = report.validation_loss;
     result_.validation_accuracy = report.validation_accuracy;
     result_.test_accuracy = report.test_accuracy;
+    result_.validation_metric = report.validation_metric;
+    result_.test_metric = report.test_metric;
   }
 
   /// Without validation nodes every epoch is the best so far.
@@ -253,6 +259,7 @@ class TrainingRun {
   Buffer<S> first_values_, best_values_;
   std::vector<std::int32_t> evaluated_;  ///< validation and test nodes; empty: all nodes
   std::vector<double> predictions_, best_predictions_;
+  StopMetric stop_metric_;
   ForwardPass<S> pass_;
   double kl_weight_ = 0;
   Elbo elbo_;
@@ -275,7 +282,8 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, cons
       first_values_(parameters_.values()),
       best_values_(parameters_.values()),
       predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
-      best_predictions_(predictions_) {
+      best_predictions_(predictions_),
+      stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
   result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),

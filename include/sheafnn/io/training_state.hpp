@@ -5,8 +5,9 @@
 /// | --- | --- | --- |
 /// | parameters, first_moment, second_moment, best_parameters | P | F64 |
 /// | best_predictions | n · C | F64 |
-/// | history | epochs × 7 | F64: loss, nll, kl, λ, validation loss, validation accuracy, test accuracy |
+/// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
+/// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
 /// Metadata: format "sheafnn training", seed, best_epoch, and what the writer added.
 #pragma once
 
@@ -38,14 +39,17 @@ struct TrainingFile {
 namespace detail {
 
 inline constexpr std::string_view training_format = "sheafnn training";
-/// The columns of `history`, in order.
-inline constexpr std::array<double EpochReport::*, 7> history_columns = {&EpochReport::loss,
+/// The columns of `history`, in order, and how many an older file has.
+inline constexpr Index history_columns_before = 7;
+inline constexpr std::array<double EpochReport::*, 9> history_columns = {&EpochReport::loss,
                                                                          &EpochReport::nll,
                                                                          &EpochReport::kl,
                                                                          &EpochReport::kl_weight,
                                                                          &EpochReport::validation_loss,
                                                                          &EpochReport::validation_accuracy,
-                                                                         &EpochReport::test_accuracy};
+                                                                         &EpochReport::test_accuracy,
+                                                                         &EpochReport::validation_metric,
+                                                                         &EpochReport::test_metric};
 
 /// A whole number from the metadata.
 template <class T>
@@ -62,15 +66,36 @@ template <class T>
   return value;
 }
 
-/// The numbers of a tensor of one or two axes. \param columns  of a matrix; 0 for a vector
-[[nodiscard]] inline std::vector<double> training_numbers(const std::string& file, const TensorFile& tensors,
-                                                          const char* name, Index columns = 0) {
+[[nodiscard]] inline const Tensor& training_tensor(const std::string& file, const TensorFile& tensors,
+                                                   const char* name) {
   const Tensor* tensor = tensors.find(name);
   if (tensor == nullptr) fail(file, "tensor '", name, "' is missing");
-  const bool fits =
-      columns == 0 ? tensor->shape.size() == 1 : tensor->shape.size() == 2 && tensor->shape.back() == columns;
-  if (!fits) fail(file, "tensor '", name, "' has a wrong shape");
-  return tensor->values<double>();
+  return *tensor;
+}
+[[noreturn]] inline void refuse_shape(const std::string& file, const char* name) {
+  fail(file, "tensor '", name, "' has a wrong shape");
+}
+/// The numbers of a vector.
+[[nodiscard]] inline std::vector<double> training_numbers(const std::string& file, const TensorFile& tensors,
+                                                          const char* name) {
+  const Tensor& tensor = training_tensor(file, tensors, name);
+  if (tensor.shape.size() != 1) refuse_shape(file, name);
+  return tensor.values<double>();
+}
+/// The epochs of `history`.
+[[nodiscard]] inline std::vector<EpochReport> training_history(const std::string& file, const TensorFile& tensors) {
+  const Tensor& tensor = training_tensor(file, tensors, "history");
+  const Index columns = tensor.shape.size() == 2 ? tensor.shape.back() : 0;
+  if (columns != static_cast<Index>(history_columns.size()) && columns != history_columns_before)
+    refuse_shape(file, "history");
+  const std::vector<double> values = tensor.values<double>();
+  std::vector<EpochReport> r(values.size() / static_cast<std::size_t>(columns));
+  auto value = values.begin();
+  for (std::size_t t = 0; t < r.size(); ++t) {
+    r[t].epoch = static_cast<Index>(t);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) r[t].*history_columns[c] = *value++;
+  }
+  return r;
 }
 
 }  // namespace detail
@@ -135,15 +160,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
       if (!std::isfinite(value)) detail::fail(name, "tensor '", key, "' holds a number that is not finite");
     }
   }
-  const Index columns = static_cast<Index>(detail::history_columns.size());
-  const std::vector<double> history = detail::training_numbers(name, file, "history", columns);
-  r.state.history.resize(history.size() / detail::history_columns.size());
-  for (std::size_t t = 0; t < r.state.history.size(); ++t) {
-    r.state.history[t].epoch = static_cast<Index>(t);
-    for (std::size_t c = 0; c < detail::history_columns.size(); ++c) {
-      r.state.history[t].*detail::history_columns[c] = history[t * detail::history_columns.size() + c];
-    }
-  }
+  r.state.history = detail::training_history(name, file);
   return r;
 }
 
