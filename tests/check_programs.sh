@@ -30,10 +30,14 @@ for file in one.json two.json model-0.safetensors model-2.safetensors; do [ -s $
 grep -q '^ mean ' table.txt || fail "no table"
 for key in dataset model maps options test_accuracy mean std per_split validation_accuracy ece nll \
            seconds_per_epoch all train evaluate parameters version commit command machine started seconds \
-           interrupted stopped_by confusion_matrix f1; do
+           interrupted stopped_by confusion_matrix f1 roc_auc average_precision macro_f1 brier; do
   grep -q "\"$key\"" one.json || fail "the report lacks '$key'"
 done
 diff <(facts one.json) <(facts two.json) || fail "one and two threads differ"
+# The best epoch by another metric: two more columns.
+"${train[@]}" --stop-on roc-auc --report ranked.json > ranked.txt
+grep -q '^split .* roc-auc: validation    test  validation ' ranked.txt || fail "no column of the metric: $(cat ranked.txt)"
+grep -q '"validation_metric"' ranked.json || fail "the report lacks 'validation_metric'"
 # One split has no standard deviation.
 "$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --report single.json > single.txt
 grep -q '^ *std *$' single.txt || fail "one split has a standard deviation: $(cat single.txt)"

@@ -44,8 +44,11 @@ class TrainResults {
       : settings_(settings), preset_(preset), show_seeds_(!settings.seeds.empty()) {}
 
   void print_header() const {
-    std::printf("split  %sbest epoch  validation     test     NLL     ECE  s/epoch\n",
-                show_seeds_ ? "  seed  " : "");
+    std::printf("split  %sbest epoch  ", show_seeds_ ? "  seed  " : "");
+    if (is_metric(settings_.train.stop_on)) {
+      std::printf("%s: validation    test  ", settings_.stop_on.c_str());
+    }
+    std::printf("validation     test     NLL     ECE  s/epoch\n");
   }
   /// Adds a row and prints it.
   void add(const Run& run, const Training& training);
@@ -68,9 +71,15 @@ class TrainResults {
     return r;
   }
   /// NaN becomes null when it is written.
-  [[nodiscard]] static nlohmann::ordered_json accuracy_json(const Values& values) {
+  [[nodiscard]] static nlohmann::ordered_json summary_json(const Values& values) {
     const Summary s = summary_of(values);
     return {{"mean", s.mean}, {"std", s.deviation}, {"per_split", values}};
+  }
+  /// The two columns of the metric of --stop-on, if there is one, of validation and test nodes.
+  void print_metric(double validation, double test, const char* unknown = "-") const {
+    if (!is_metric(settings_.train.stop_on)) return;
+    std::printf("%*s  %6s  ", static_cast<int>(settings_.stop_on.size()) + 12,
+                text_or(unknown, "%.3f", validation).c_str(), text_or(unknown, "%.3f", test).c_str());
   }
   /// Four columns of the table. \param unknown  what stands for a number that is unknown
   static void print_figures(double validation, double test, double nll, double ece, const char* unknown = "-") {
@@ -78,7 +87,9 @@ class TrainResults {
                 text_or(unknown, "%.1f%%", 100 * test).c_str(), text_or(unknown, "%.3f", nll).c_str(),
                 text_or(unknown, "%.3f", ece).c_str());
   }
-  [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history);
+  /// \param stop_on  its metric, where it is one, belongs to the history
+  [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history,
+                                                           sheafnn::StopOn stop_on);
   /// The command line as a shell reads it.
   [[nodiscard]] static std::string command(const std::vector<std::string>& arguments);
   [[nodiscard]] nlohmann::ordered_json run_json(const std::vector<std::string>& arguments) const;
@@ -90,6 +101,7 @@ class TrainResults {
   std::string started_ = utc_time();
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
+  Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
   std::vector<sheafnn::ReliabilityBin> reliability_;
   std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
   nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
@@ -103,12 +115,19 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   std::printf("%5zu  ", run.split);
   if (show_seeds_) std::printf("%6llu  ", static_cast<unsigned long long>(run.seed));
   std::printf("%10td  ", result.best_epoch);
+  print_metric(result.validation_metric, result.test_metric);
   print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
   std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
   ece_.push_back(result.test_ece);
+  validation_metric_.push_back(result.validation_metric);
+  test_metric_.push_back(result.test_metric);
+  roc_auc_.push_back(result.test_roc_auc);
+  average_precision_.push_back(result.test_average_precision);
+  macro_f1_.push_back(result.test_macro_f1);
+  brier_.push_back(result.test_brier);
   epoch_seconds_.push_back(result.epoch_seconds);
   train_seconds_.push_back(result.train_seconds);
   evaluate_seconds_.push_back(result.evaluate_seconds);
@@ -125,9 +144,14 @@ inline void TrainResults::add(const Run& run, const Training& training) {
                                 {"validation_loss", result.validation_loss},
                                 {"test_accuracy", result.test_accuracy},
                                 {"nll", result.test_nll},
-                                {"ece", result.test_ece}};
+                                {"ece", result.test_ece},
+                                {"roc_auc", result.test_roc_auc},
+                                {"average_precision", result.test_average_precision},
+                                {"macro_f1", result.test_macro_f1},
+                                {"brier", result.test_brier}};
+  if (is_metric(settings_.train.stop_on)) one["validation_metric"] = result.validation_metric;
   if (show_seeds_) one["seed"] = run.seed;
-  if (settings_.history) one["history"] = history_json(result.history);
+  if (settings_.history) one["history"] = history_json(result.history, settings_.train.stop_on);
   per_split_.push_back(std::move(one));
 }
 
@@ -135,16 +159,19 @@ inline void TrainResults::print_summary() const {
   if (test_.empty()) return;
   const char* gap = show_seeds_ ? "        " : "";
   const Summary validation = summary_of(validation_), test = summary_of(test_), nll = summary_of(nll_),
-                ece = summary_of(ece_);
+                ece = summary_of(ece_), metric = summary_of(validation_metric_), test_metric = summary_of(test_metric_);
   std::printf(" mean              %s", gap);
+  print_metric(metric.mean, test_metric.mean);
   print_figures(validation.mean, test.mean, nll.mean, ece.mean);
   std::printf("  %7.4f\n", summarise(epoch_seconds_).mean);
   std::printf("  std              %s", gap);
+  print_metric(metric.deviation, test_metric.deviation, "");
   print_figures(validation.deviation, test.deviation, nll.deviation, ece.deviation, "");
   std::printf("\n");
 }
 
-inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history) {
+inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history,
+                                                         sheafnn::StopOn stop_on) {
   nlohmann::ordered_json r;
   for (const sheafnn::EpochReport& e : history) {
     r["loss"].push_back(e.loss);
@@ -153,6 +180,9 @@ inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheaf
     r["validation_loss"].push_back(e.validation_loss);
     r["validation_accuracy"].push_back(e.validation_accuracy);
     r["test_accuracy"].push_back(e.test_accuracy);
+    if (!is_metric(stop_on)) continue;
+    r["validation_metric"].push_back(e.validation_metric);
+    r["test_metric"].push_back(e.test_metric);
   }
   return r;
 }
@@ -214,10 +244,15 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["run"] = run_json(arguments);
   if (test_.empty()) return report;
   report["options"] = option_json(settings_, resolved_);
-  report["test_accuracy"] = accuracy_json(test_);
-  report["validation_accuracy"] = accuracy_json(validation_);
+  report["test_accuracy"] = summary_json(test_);
+  report["validation_accuracy"] = summary_json(validation_);
   report["ece"] = summary_of(ece_).mean;
   report["nll"] = summary_of(nll_).mean;
+  report["roc_auc"] = summary_json(roc_auc_);
+  report["average_precision"] = summary_json(average_precision_);
+  report["macro_f1"] = summary_json(macro_f1_);
+  report["brier"] = summary_json(brier_);
+  if (is_metric(settings_.train.stop_on)) report["validation_metric"] = summary_json(validation_metric_);
   add_classes(report, data, resolved_.classes);
   report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
                                  {"train", summarise(train_seconds_).mean},
