@@ -37,6 +37,8 @@ struct Case {
   std::vector<std::int32_t> labels, nodes;
 };
 
+/// Reads FOLDER/NAME.npz, with all of a case but its options.
+Case read_inputs(const std::string& folder, const std::string& name);
 /// Reads golden/NAME.npz and checks that it is about such a model.
 Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian);
 
@@ -102,9 +104,8 @@ void check_same(bool same, const std::string& name);
 
 /// Checks outputs and gradients of a case, and that 1 and 2 threads give the same bits.
 template <class Model>
-void check(const std::string& name, const Bounds& bounds) {
+void check(const Case& given, const Bounds& bounds) {
   using S = typename Model::Scalar;
-  const Case given = read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
   const Model model = model_of<Model>(given);
   const auto& parameters = model.parameters();
   Outcome outcome;
@@ -125,7 +126,12 @@ void check(const std::string& name, const Bounds& bounds) {
   const bool same_loss = test::train_pass(threaded, pass).loss == outcome.result.loss;
   check_same(same_loss &&
                  std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()),
-             name);
+             given.name);
+}
+/// The same for golden/NAME.npz.
+template <class Model>
+void check(const std::string& name, const Bounds& bounds) {
+  check<Model>(read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian), bounds);
 }
 
 }  // namespace golden

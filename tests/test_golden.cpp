@@ -14,9 +14,8 @@
 
 namespace golden {
 
-Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian) {
-  CAPTURE(name);
-  const sheafnn::io::NpzArchive archive(std::string(SHEAFNN_TEST_DATA) + "/golden/" + name + ".npz");
+Case read_inputs(const std::string& folder, const std::string& name) {
+  const sheafnn::io::NpzArchive archive(std::string(SHEAFNN_TEST_DATA) + "/" + folder + "/" + name + ".npz");
   Case r;
   r.name = name;
   for (const std::string& key : archive.names()) {
@@ -24,14 +23,6 @@ Case read(const std::string& name, test::MapKind kind, int dimension, bool bayes
     r.file[key] = {array.shape(), array.values<double>()};
   }
   const auto values = [&](const std::string& key) -> const std::vector<double>& { return r.file.at(key).values; };
-  const std::vector<double>& config = values("config");
-  REQUIRE(config.size() == 9);
-  constexpr test::MapKind kinds[] = {test::MapKind::diagonal, test::MapKind::rotation,
-                                        test::MapKind::dense};
-  REQUIRE(kinds[static_cast<std::size_t>(config[8])] == kind);
-  REQUIRE(config[0] == dimension);
-  REQUIRE((config[5] != 0) == bayesian);
-
   const Index n = static_cast<Index>(values("n_nodes").at(0));
   std::vector<sheafnn::Edge> edges;
   for (std::size_t i = 0; i < values("edges").size(); i += 2) {
@@ -48,9 +39,23 @@ Case read(const std::string& name, test::MapKind kind, int dimension, bool bayes
 
   r.options.features = x.shape.at(1);
   r.options.classes = r.file.at("param.lin2.weight").shape.at(0);
+  r.options.normalise_features = false;
+  return r;
+}
+
+Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian) {
+  CAPTURE(name);
+  Case r = read_inputs("golden", name);
+  const std::vector<double>& config = r.file.at("config").values;
+  REQUIRE(config.size() == 9);
+  constexpr test::MapKind kinds[] = {test::MapKind::diagonal, test::MapKind::rotation,
+                                        test::MapKind::dense};
+  REQUIRE(kinds[static_cast<std::size_t>(config[8])] == kind);
+  REQUIRE(config[0] == dimension);
+  REQUIRE((config[5] != 0) == bayesian);
+
   r.options.channels = static_cast<Index>(config[1]);
   r.options.layers = static_cast<Index>(config[2]);
-  r.options.normalise_features = false;
   r.options.add_lp = config[3] != 0;
   r.options.add_hp = config[4] != 0;
   r.options.separate_encoder = config[6] != 0;

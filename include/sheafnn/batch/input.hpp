@@ -27,6 +27,8 @@ template <class Model>
           sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
   require(features.columns() == model.options().features, "features.columns", features.columns(),
           sheafnn::detail::concat("the model was built for ", model.options().features));
+  require(!model.options().filter.active(), "filter.basis", to_string(model.options().filter.basis),
+          "the batch engine has no polynomial filters; train such models one by one");
   NodeFeatures r = features;
   if (model.options().normalise_features) r.normalise_rows();
   return r;

@@ -164,7 +164,7 @@ class EpochSchedule {
     use(steps.embedding.entry_mask(), pass.of_features());
     use(steps.embedding.mask(), pass.of_hidden());
     for (Index l = 0; l < steps.layer_count(); ++l) {
-      use(steps.layers[static_cast<std::size_t>(l)].mask(), pass.of_layer(l, 0));
+      use(steps.layer_mask(l), pass.of_layer(l, 0));
     }
     steps.source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, pass.of_learner(sheaf, 0)); });
   }

@@ -8,6 +8,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/parameters.hpp"
@@ -44,6 +45,7 @@ struct ModelLayout {
   std::vector<SheafLearnerLayout> learners;          ///< one (BSNN) or one per layer (NSD; `linear`: one)
   std::vector<DiffusionLayout> layers;
   ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
+  ParameterId filter_theta = -1, filter_skip = -1;   ///< of a polynomial filter, K + 1 numbers and α; −1 without
 };
 
 /// All weights of a network, or their gradients. \tparam T const S or S
@@ -53,6 +55,7 @@ struct NetworkWeights {
   LinearWeights<T> encoder, second, sheaf_encoder, output;
   std::vector<SheafLearnerWeights<T>> learners;
   std::vector<DiffusionWeights<T>> layers;
+  FilterWeights<T> filter;
 
   /// Views of `array`, which is laid out like the parameters.
   void bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array);
@@ -75,6 +78,7 @@ void NetworkWeights<T>::bind(const ModelLayout& layout, const ParameterSet<S>& p
   second = {matrix(layout.second_weight), vector(layout.second_bias)};
   sheaf_encoder = {matrix(layout.sheaf_encoder.weight), vector(layout.sheaf_encoder.bias)};
   output = {matrix(layout.output_weight), vector(layout.output_bias)};
+  filter = {vector(layout.filter_theta), vector(layout.filter_skip)};
   learners.resize(layout.learners.size());
   for (std::size_t l = 0; l < learners.size(); ++l) {
     const SheafLearnerLayout& from = layout.learners[l];

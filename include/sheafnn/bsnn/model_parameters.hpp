@@ -94,6 +94,10 @@ template <class S>
   }
   layout.output_weight = add("lin2.weight", {options.classes, h}, true);
   layout.output_bias = add("lin2.bias", {options.classes});
+  if (options.filter.active()) {
+    layout.filter_theta = add("poly.logits", {options.filter.degree + 1});
+    if (options.filter.skip != HighPassSkip::off) layout.filter_skip = add("poly.skip", {1});
+  }
   parameters.finish();
   return layout;
 }
@@ -119,7 +123,7 @@ void random_orthogonal(const Stream& stream, Index n, S* out) {
   }
 }
 
-/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0.
+/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0; filters with equal coefficients, α = 0.
 template <class S>
 void initialise(const ModelOptions& options, const ParameterShape& shape, const ModelLayout& layout,
                 std::uint64_t seed, ParameterSet<S>& parameters) {
@@ -163,6 +167,11 @@ void initialise(const ModelOptions& options, const ParameterShape& shape, const 
   }
   uniform(layout.output_weight, h);
   uniform(layout.output_bias, h);
+  if (layout.filter_theta >= 0) {
+    for (Index j = 0; j <= options.filter.degree; ++j) {
+      parameters.data(layout.filter_theta)[j] = static_cast<S>(initial_polynomial_parameter(options.filter, j));
+    }
+  }
 }
 
 }  // namespace sheafnn::detail

@@ -49,7 +49,7 @@ class Network {
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
     assert(0 <= layer_count && layer_count <= steps_.layer_count());
     if (layer_count == 0) return steps_.start_features();
-    return steps_.layers[static_cast<std::size_t>(layer_count - 1)].output();
+    return steps_.layer_output(layer_count - 1);
   }
   /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
@@ -132,8 +132,8 @@ class Network {
   void accumulate(const MatrixView<const S>& outputs_bar) {
     steps_.require_kept();
     FeatureView<S> bar = steps_.scratch(0).first(nodes().count());
-    steps_.output.backward(execution(), steps_.weights.output, steps_.layers.back().output().rows(), outputs_bar,
-                           bar.rows(), steps_.weights_bar.output);
+    steps_.output.backward(execution(), steps_.weights.output, steps_.layer_output(steps_.layer_count() - 1).rows(),
+                           outputs_bar, bar.rows(), steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);

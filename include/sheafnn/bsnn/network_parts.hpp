@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/output_layer.hpp"
 #include "sheafnn/layers/point_source.hpp"
+#include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 #include "sheafnn/layers/variational_source.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
@@ -59,10 +61,7 @@ struct NetworkParts {
     if constexpr (is_sampled) {
       if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, on, of.layout().sheaf_encoder);
     }
-    layers.reserve(of.layout().layers.size());
-    for (const DiffusionLayout& layer : of.layout().layers) {
-      layers.emplace_back(on, shape, DiffusionOptions{layer.left >= 0, layer.right >= 0, layer.activation});
-    }
+    add_layers(of, on);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(on.node_count() * shape.row());
     }
@@ -71,7 +70,17 @@ struct NetworkParts {
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
 
-  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
+  [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
+  [[nodiscard]] bool has_filter() const noexcept { return !filter_layers.empty(); }
+  /// X_{l+1} of the last pass, and the mask of the dropout of X_l.
+  [[nodiscard]] FeatureView<const S> layer_output(Index l) const noexcept {
+    const std::size_t i = static_cast<std::size_t>(l);
+    return has_filter() ? filter_layers[i].output() : layers[i].output();
+  }
+  [[nodiscard]] DropoutMask& layer_mask(Index l) noexcept {
+    const std::size_t i = static_cast<std::size_t>(l);
+    return has_filter() ? filter_layers[i].mask() : layers[i].mask();
+  }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
   /// The sheaf of a layer.
   [[nodiscard]] const SheafBlocks<Family, S>& sheaf_of(Index layer) const noexcept {
@@ -166,7 +175,8 @@ struct NetworkParts {
   DiffusionShape<S> shape;
   NodeEmbedding<S> embedding;
   Source source;
-  std::vector<DiffusionLayer<Family, S>> layers;
+  std::vector<DiffusionLayer<Family, S>> layers;                   ///< empty with a polynomial filter
+  std::vector<PolynomialDiffusionLayer<Family, S>> filter_layers;  ///< empty without
   OutputLayer<S> output;
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
@@ -175,6 +185,22 @@ struct NetworkParts {
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
+  void add_layers(const Model& of, const Graph& on) {
+    const PolynomialOptions& filter = of.options().filter;
+    const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
+    const FilterTerms terms = choose_terms(filter, of.options().normalisation, bytes);
+    const auto workspace = std::make_shared<FilterWorkspace<S>>();
+    layers.reserve(filter.active() ? 0 : of.layout().layers.size());
+    filter_layers.reserve(filter.active() ? of.layout().layers.size() : 0);
+    for (const DiffusionLayout& layer : of.layout().layers) {
+      const DiffusionOptions options{layer.left >= 0, layer.right >= 0, layer.activation};
+      if (filter.active()) {
+        filter_layers.emplace_back(on, shape, options, filter, terms, workspace);
+      } else {
+        layers.emplace_back(on, shape, options);
+      }
+    }
+  }
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
     require(graph.node_count() >= 1, "nodes of the graph", graph.node_count(), "a network needs at least one");
     require(features.rows() == graph.node_count(), "features.rows", features.rows(),

@@ -38,17 +38,25 @@ struct NetworkSteps : NetworkParts<Model> {
   }
   /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
-    auto& layer = this->layers[static_cast<std::size_t>(l)];
-    const auto& layer_weights = this->weights.layers[static_cast<std::size_t>(l)];
+    const std::size_t i = static_cast<std::size_t>(l);
+    const auto& layer_weights = this->weights.layers[i];
     const NodeSelection all(this->graph.node_count());
     const NodeSelection& here = l + 1 < this->layer_count() ? all : nodes;
-    if (pass.training) {
-      layer.forward(execution, layer_weights, this->sheaf_of(l), x, pass.of_layer(l, sample), here);
+    const MixedFeatures mixing = l == 0 ? first_mixing : MixedFeatures::compute;
+    if (this->has_filter()) {
+      auto& layer = this->filter_layers[i];
+      if (pass.training) {
+        layer.forward(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, pass.of_layer(l, sample),
+                      here);
+      } else {
+        layer.evaluate(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, here, mixing);
+      }
+    } else if (pass.training) {
+      this->layers[i].forward(execution, layer_weights, this->sheaf_of(l), x, pass.of_layer(l, sample), here);
     } else {
-      layer.evaluate(execution, layer_weights, this->sheaf_of(l), x, here,
-                     l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0));
+      this->layers[i].evaluate(execution, layer_weights, this->sheaf_of(l), x, here, mixing, this->scratch(0));
     }
-    return layer.output();
+    return this->layer_output(l);
   }
 
   /// From the derivative of X_{l+1} to that of X_l, in x_bar, of the layer's weights and of its sheaf's blocks.
@@ -56,6 +64,12 @@ struct NetworkSteps : NetworkParts<Model> {
     const std::size_t i = static_cast<std::size_t>(l);
     const bool shares_sheaf =
         l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
+    if (this->has_filter()) {
+      this->filter_layers[i].backward(execution, this->weights.layers[i], this->weights.filter, this->sheaf_of(l),
+                                      this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
+                                      this->weights_bar.layers[i], this->weights_bar.filter);
+      return;
+    }
     this->layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l), this->source.gradient(),
                              shares_sheaf, bar, this->x_bar_view(), this->scratch(0), this->scratch(1),
                              this->weights_bar.layers[i]);

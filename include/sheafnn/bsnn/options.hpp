@@ -10,6 +10,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/limits.hpp"
+#include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -48,6 +49,7 @@ struct ModelOptions {
   bool activation = true;      ///< ELU in the encoder and after each diffusion
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
+  PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -82,6 +84,7 @@ template <RestrictionMapFamily Family>
   require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
+  validate(options.filter);
   require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");

@@ -45,6 +45,15 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("activation", options.activation);
   visit("normalisation", options.normalisation);
   visit("parametrisation", options.parametrisation);
+  visit("filter", options.filter.basis);
+  visit("filter_degree", options.filter.degree);
+  visit("filter_coefficients", options.filter.coefficients);
+  visit("filter_skip", options.filter.skip);
+  visit("filter_published", options.filter.published);
+  visit("filter_jacobi_alpha", options.filter.jacobi_alpha);
+  visit("filter_jacobi_beta", options.filter.jacobi_beta);
+  visit("filter_gegenbauer_lambda", options.filter.gegenbauer_lambda);
+  visit("filter_largest_eigenvalue", options.filter.largest_eigenvalue);
 }
 
 inline std::string option_text(Index value) { return std::to_string(value); }
@@ -53,9 +62,33 @@ inline std::string option_text(const std::optional<bool>& value) { return option
 inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
 inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
 
+inline std::string option_text(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
+inline std::string option_text(PolynomialCoefficients value) { return std::string(to_string(value)); }
+inline std::string option_text(HighPassSkip value) { return std::string(to_string(value)); }
+
+/// Options that files of older versions do not have: they keep their defaults.
+[[nodiscard]] inline bool is_newer_option(std::string_view key) { return key.starts_with("filter"); }
+
 inline void parse_option(const std::string& key, const std::string& text, Index& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   require(error == std::errc() && end == text.data() + text.size(), key, text, "must be a whole number");
+}
+inline void parse_option(const std::string& key, const std::string& text, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size(), key, text, "must be a number");
+}
+inline void parse_option(const std::string& key, const std::string& text, PolynomialBasis& value) {
+  value = parse_name<PolynomialBasis>(key, text, polynomial_basis_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, PolynomialCoefficients& value) {
+  value = parse_name<PolynomialCoefficients>(key, text, polynomial_coefficients_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, HighPassSkip& value) {
+  value = parse_name<HighPassSkip>(key, text, high_pass_skip_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, bool& value) {
   require(text == "true" || text == "false", key, text, "must be true or false");
@@ -118,6 +151,7 @@ namespace detail {
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
     detail::for_each_option(info.options, [&](const char* key, auto& field) {
+      if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
       detail::parse_option(key, detail::metadata_value(path, file, key), field);
     });
   } catch (const std::invalid_argument& error) {

@@ -1,0 +1,277 @@
+/// \file
+/// Polynomials p(x) = Σ_{k=0}^{K} w_k P_k(x) in a basis with a three-term recurrence,
+///
+///     P_0 = 1,   P_1 = A_0 x + B_0,   P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1},
+///
+/// their coefficients w as functions of the numbers that a model learns, and the derivatives of these functions.
+/// Source: math: "Polynomial filters".
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// The basis P_0 … P_K of a polynomial filter.
+enum class PolynomialBasis {
+  none,                     ///< no filter: Z = ΔY
+  chebyshev,                ///< T_k(cos t) = cos kt
+  chebyshev_second,         ///< U_k(cos t) = sin (k+1)t / sin t
+  chebyshev_third,          ///< V_k(cos t) = cos (k+½)t / cos ½t
+  chebyshev_fourth,         ///< W_k(cos t) = sin (k+½)t / sin ½t
+  chebyshev_interpolation,  ///< T_k, with coefficients from values of p at the zeros of T_{K+1}
+  legendre,
+  gegenbauer,  ///< C_k^λ
+  jacobi       ///< P_k^(α, β)
+};
+inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {
+    "none",     "chebyshev",  "chebyshev-second", "chebyshev-third", "chebyshev-fourth", "chebyshev-interpolation",
+    "legendre", "gegenbauer", "jacobi"};
+[[nodiscard]] constexpr std::string_view to_string(PolynomialBasis basis) {
+  return polynomial_basis_names[static_cast<std::size_t>(basis)];
+}
+
+/// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
+enum class PolynomialCoefficients {
+  convex,  ///< w = softmax(θ)
+  free     ///< w = θ
+};
+inline constexpr std::array<std::string_view, 2> polynomial_coefficients_names = {"convex", "free"};
+[[nodiscard]] constexpr std::string_view to_string(PolynomialCoefficients coefficients) {
+  return polynomial_coefficients_names[static_cast<std::size_t>(coefficients)];
+}
+
+/// The high-pass term that is added to a filter, with a learned factor α.
+enum class HighPassSkip {
+  off,
+  input,  ///< α (X − ΔY/λ_max)
+  mixed   ///< α (Y − ΔY/λ_max)
+};
+inline constexpr std::array<std::string_view, 3> high_pass_skip_names = {"off", "input", "mixed"};
+[[nodiscard]] constexpr std::string_view to_string(HighPassSkip skip) {
+  return high_pass_skip_names[static_cast<std::size_t>(skip)];
+}
+
+/// Largest degree of a filter.
+inline constexpr Index max_polynomial_degree = 64;
+
+/// A polynomial filter p(L̂), L̂ = (2/λ_max) Δ − I, in place of Δ: Z = p(L̂) Y + α (X − ΔY/λ_max).
+struct PolynomialOptions {
+  PolynomialBasis basis = PolynomialBasis::none;
+  Index degree = 3;  ///< K (0 … 64)
+  PolynomialCoefficients coefficients = PolynomialCoefficients::convex;
+  HighPassSkip skip = HighPassSkip::input;
+  /// What the published code computes where that is something else: the recurrence of `jacobi`, the coefficients of
+  /// `chebyshev_interpolation`. For comparisons with its results only.
+  bool published = false;
+  double jacobi_alpha = 0, jacobi_beta = 0;  ///< α, β > −1
+  double gegenbauer_lambda = 1;              ///< λ > 0
+  /// A bound of the eigenvalues of Δ, a constant. 2 holds for the augmented normalisation, whatever the maps are.
+  double largest_eigenvalue = 2;
+
+  [[nodiscard]] bool active() const noexcept { return basis != PolynomialBasis::none; }
+  friend bool operator==(const PolynomialOptions&, const PolynomialOptions&) = default;
+};
+
+/// \throws std::invalid_argument  naming the option, its value and its limit
+inline void validate(const PolynomialOptions& options) {
+  const auto above = [](std::string_view name, double value, double least, std::string_view limit) {
+    require(value > least && std::isfinite(value), name, value, limit);
+  };
+  require(options.degree >= 0 && options.degree <= max_polynomial_degree, "filter.degree", options.degree,
+          detail::concat("must be between 0 and ", max_polynomial_degree));
+  above("filter.jacobi_alpha", options.jacobi_alpha, -1, "must be above -1");
+  above("filter.jacobi_beta", options.jacobi_beta, -1, "must be above -1");
+  above("filter.gegenbauer_lambda", options.gegenbauer_lambda, 0, "must be above 0");
+  above("filter.largest_eigenvalue", options.largest_eigenvalue, 0, "must be above 0");
+  require(!options.published || options.basis == PolynomialBasis::jacobi ||
+              options.basis == PolynomialBasis::chebyshev_interpolation,
+          "filter.published", "true", "only jacobi and chebyshev-interpolation have a published form of their own");
+}
+
+/// A_k, B_k, C_k of P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1}.
+struct RecurrenceStep {
+  double slope = 0;     ///< A_k
+  double constant = 0;  ///< B_k
+  double before = 0;    ///< C_k, 0 for k = 0
+};
+
+namespace detail {
+
+[[nodiscard]] inline RecurrenceStep jacobi_step(double alpha, double beta, Index k) {
+  const double sum = alpha + beta;
+  if (k == 0) return {(sum + 2) / 2, (alpha - beta) / 2, 0};
+  const double t = 2 * static_cast<double>(k) + sum;
+  const double r = 2 * static_cast<double>(k + 1) * (static_cast<double>(k + 1) + sum);
+  return {(t + 1) * (t + 2) / r, (alpha * alpha - beta * beta) * (t + 1) / (r * t),
+          2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) * (t + 2) / (r * t)};
+}
+
+/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C,
+/// which gives other polynomials (math: "Polynomial filters").
+[[nodiscard]] inline RecurrenceStep published_jacobi_step(double alpha, double beta, Index k) {
+  constexpr double tiny = 1e-8;
+  const double sum = alpha + beta;
+  if (k == 0) return {(sum + 2) / 2, (alpha - beta) / (sum + 2), 0};
+  const double t = 2 * static_cast<double>(k) + sum;
+  const double r = 2 * static_cast<double>(k + 1) * (static_cast<double>(k + 1) + sum);
+  return {r / ((t + 1) * (t + 2) + tiny), (beta * beta - alpha * alpha) / (t * (t + 2) + tiny),
+          2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) / (t * (t + 1) + tiny)};
+}
+
+}  // namespace detail
+
+/// \param k  0, 1, …
+[[nodiscard]] inline RecurrenceStep recurrence_step(const PolynomialOptions& options, Index k) {
+  const double n = static_cast<double>(k), lambda = options.gegenbauer_lambda;
+  const double before = k > 0 ? 1 : 0;
+  switch (options.basis) {
+    case PolynomialBasis::none:
+    case PolynomialBasis::chebyshev:
+    case PolynomialBasis::chebyshev_interpolation:
+      return {k > 0 ? 2.0 : 1.0, 0, before};
+    case PolynomialBasis::chebyshev_second:
+      return {2, 0, before};
+    case PolynomialBasis::chebyshev_third:
+      return {2, k > 0 ? 0.0 : -1.0, before};
+    case PolynomialBasis::chebyshev_fourth:
+      return {2, k > 0 ? 0.0 : 1.0, before};
+    case PolynomialBasis::legendre:
+      return {(2 * n + 1) / (n + 1), 0, n / (n + 1)};
+    case PolynomialBasis::gegenbauer:
+      return {2 * (n + lambda) / (n + 1), 0, k > 0 ? (n + 2 * lambda - 1) / (n + 1) : 0};
+    case PolynomialBasis::jacobi:
+      break;
+  }
+  return options.published ? detail::published_jacobi_step(options.jacobi_alpha, options.jacobi_beta, k)
+                           : detail::jacobi_step(options.jacobi_alpha, options.jacobi_beta, k);
+}
+
+/// P_k(x).
+[[nodiscard]] inline double basis_polynomial(const PolynomialOptions& options, Index k, double x) {
+  double before = 0, value = 1;
+  for (Index j = 0; j < k; ++j) {
+    const RecurrenceStep step = recurrence_step(options, j);
+    before = std::exchange(value, (step.slope * x + step.constant) * value - step.before * before);
+  }
+  return value;
+}
+
+/// Node j of the interpolation, cos((j + ½)π/(K + 1)), j = 0 … K.
+[[nodiscard]] inline double interpolation_node(Index degree, Index j) {
+  return std::cos((static_cast<double>(j) + 0.5) * std::numbers::pi / static_cast<double>(degree + 1));
+}
+
+/// p = Σ w_k P_k: the recurrence and the coefficients of a filter. Holds all of it itself, so that making one in every
+/// pass costs no allocation.
+class Polynomial {
+ public:
+  /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
+  /// \throws std::invalid_argument  another number of them, or options out of range
+  template <class S>
+  Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
+    validate(options);
+    require(static_cast<Index>(theta.size()) == degree() + 1, "theta", theta.size(),
+            detail::concat("must have ", degree() + 1, " numbers"));
+    for (Index k = 0; k < degree(); ++k) step_[index(k)] = recurrence_step(options, k);
+    std::copy(theta.begin(), theta.end(), coefficient_.begin());
+    if (options.basis == PolynomialBasis::chebyshev_interpolation) {
+      interpolate();
+    } else if (options.coefficients == PolynomialCoefficients::convex) {
+      soften();
+    }
+  }
+
+  [[nodiscard]] const PolynomialOptions& options() const noexcept { return options_; }
+  /// K.
+  [[nodiscard]] Index degree() const noexcept { return options_.degree; }
+  /// w_k, k = 0 … K.
+  [[nodiscard]] double coefficient(Index k) const noexcept { return coefficient_[index(k)]; }
+  /// A_k, B_k, C_k, k = 0 … K − 1.
+  [[nodiscard]] const RecurrenceStep& step(Index k) const noexcept { return step_[index(k)]; }
+
+  /// p(x), by Clenshaw's recurrence b_k = w_k + (A_k x + B_k) b_{k+1} − C_{k+1} b_{k+2}.
+  [[nodiscard]] double operator()(double x) const noexcept {
+    double value = coefficient(degree()), after = 0;
+    for (Index k = degree(); k-- > 0;) {
+      const double last = k + 1 < degree() ? step(k + 1).before : 0;
+      after = std::exchange(value, coefficient(k) + (step(k).slope * x + step(k).constant) * value - last * after);
+    }
+    return value;
+  }
+
+  /// Adds to θ̄ what comes from w̄.
+  ///
+  /// \param coefficient_bar, theta_bar  K + 1 numbers each
+  template <class S>
+  void backward(std::span<const double> coefficient_bar, std::span<S> theta_bar) const {
+    const Index count = degree() + 1;
+    if (options_.basis == PolynomialBasis::chebyshev_interpolation) {
+      for (Index j = 0; j < count; ++j) {
+        double sum = 0;
+        for (Index k = 0; k < count; ++k) sum += coefficient_bar[index(k)] * interpolation_weight(k, j);
+        theta_bar[index(j)] += static_cast<S>(sum);
+      }
+    } else if (options_.coefficients == PolynomialCoefficients::convex) {
+      double mean = 0;
+      for (Index k = 0; k < count; ++k) mean += coefficient(k) * coefficient_bar[index(k)];
+      for (Index k = 0; k < count; ++k) {
+        theta_bar[index(k)] += static_cast<S>(coefficient(k) * (coefficient_bar[index(k)] - mean));
+      }
+    } else {
+      for (Index k = 0; k < count; ++k) theta_bar[index(k)] += static_cast<S>(coefficient_bar[index(k)]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t index(Index k) { return static_cast<std::size_t>(k); }
+  using Numbers = std::array<double, static_cast<std::size_t>(max_polynomial_degree + 1)>;
+
+  /// ∂w_k/∂γ_j = (2 − δ_k0)/(K + 1) T_k(x_j); published: 2/(K + 1) for all k.
+  [[nodiscard]] double interpolation_weight(Index k, Index j) const {
+    const double count = static_cast<double>(degree() + 1);
+    const double angle = (static_cast<double>(j) + 0.5) * std::numbers::pi / count;
+    return (k == 0 && !options_.published ? 1 : 2) / count * std::cos(static_cast<double>(k) * angle);
+  }
+  void interpolate() {
+    const Numbers value = coefficient_;
+    for (Index k = 0; k <= degree(); ++k) {
+      double sum = 0;
+      for (Index j = 0; j <= degree(); ++j) sum += value[index(j)] * interpolation_weight(k, j);
+      coefficient_[index(k)] = sum;
+    }
+  }
+  void soften() {
+    double* const begin = coefficient_.data();
+    double* const end = begin + degree() + 1;
+    const double largest = *std::max_element(begin, end);
+    double sum = 0;
+    for (double* w = begin; w != end; ++w) sum += *w = std::exp(*w - largest);
+    for (double* w = begin; w != end; ++w) *w /= sum;
+  }
+
+  PolynomialOptions options_;
+  std::array<RecurrenceStep, static_cast<std::size_t>(max_polynomial_degree)> step_{};
+  Numbers coefficient_{};
+};
+
+/// The θ that a filter starts with: w_k = 1/(K + 1), and for interpolation p(x) = ½(x + 1), which is Δ/λ_max (0 at all
+/// nodes where `published`).
+///
+/// \param j  0 … K
+[[nodiscard]] inline double initial_polynomial_parameter(const PolynomialOptions& options, Index j) {
+  if (options.basis == PolynomialBasis::chebyshev_interpolation) {
+    return options.published ? 0 : (interpolation_node(options.degree, j) + 1) / 2;
+  }
+  return options.coefficients == PolynomialCoefficients::convex ? 0 : 1 / static_cast<double>(options.degree + 1);
+}
+
+}  // namespace sheafnn
