@@ -210,12 +210,13 @@ TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
       std::invalid_argument);
 }
 
-TEST_CASE("training by the batch engine follows the CPU: decoupled weight decay") {
+TEST_CASE("training by the batch engine follows the CPU: decoupled weight decay, two learning rates") {
   // Decay that matters: a tenth of a weight in twenty steps.
   TrainOptions options;
   options.epochs = 20;
   options.weight_decay = 0.5;
   options.sheaf_decay = 0.2;
+  options.sheaf_learning_rate = 0.004;
   options.decay = WeightDecay::decoupled;
   compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11);
   compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11);

@@ -452,10 +452,11 @@ void check_adam() {
 }
 
 /// Decoupled decay: each step first shrinks the value by rate · decay of it, and the gradient has no decay in it.
+/// Rates and decays of the network's weights, and of the sheaf learner's, which may have its own.
 template <class S>
-void check_decoupled_decay() {
+void check_decoupled_decay(double sheaf_rate) {
   constexpr Index count = 21;
-  constexpr double rate = 0.05, decays[2] = {0.4, 1.5};  // of the network's weights, and of the sheaf learner's
+  constexpr double rate = 0.05, decays[2] = {0.4, 1.5};
   constexpr int steps = 25;
   std::mt19937 engine(10);
   sheafnn::ParameterSet<S> parameters;
@@ -465,6 +466,7 @@ void check_decoupled_decay() {
   std::vector<S> start[2];
   for (int k = 0; k < 2; ++k) parameters.set(ids[k], start[k] = numbers<S>(engine, count));
   sheafnn::Adam<S> adam(parameters.size(), rate);
+  adam.sheaf_learning_rate = sheaf_rate;
   sheafnn::Buffer<S> gradient(parameters.size());
   std::vector<std::vector<long double>> gradients;
   for (int t = 1; t <= steps; ++t) {
@@ -476,13 +478,14 @@ void check_decoupled_decay() {
   double worst = 0;
   for (int k = 0; k < 2; ++k) {
     const Index offset = parameters.info(ids[k]).offset;
+    const double own = k == 1 && sheaf_rate > 0 ? sheaf_rate : rate;
     for (Index i = 0; i < count; ++i) {
       ReferenceAdam reference;
       long double x = static_cast<long double>(at(start[k], i));
       for (int t = 1; t <= steps; ++t) {
-        x -= static_cast<long double>(rate) * static_cast<long double>(decays[k]) * x;
+        x -= static_cast<long double>(own) * static_cast<long double>(decays[k]) * x;
         reference.step(t, gradients[static_cast<std::size_t>(t - 1)][static_cast<std::size_t>(offset + i)], 0,
-                       rate, x);
+                       own, x);
       }
       const long double value = static_cast<long double>(parameters.values()[offset + i]);
       worst = test::worse(worst, std::abs(static_cast<double>(value - x)));
@@ -769,7 +772,8 @@ TEST_CASE("dropout masks") {
 TEST_CASE_TEMPLATE("Adam tells whether the gradient is finite", S, float, double) { check_adam_finiteness<S>(); }
 TEST_CASE_TEMPLATE("Adam: the same for any number of threads", S, float, double) { check_adam_threads<S>(); }
 TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
-TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) { check_decoupled_decay<S>(); }
+TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) { check_decoupled_decay<S>(0);
+  check_decoupled_decay<S>(0.02); }
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   sheafnn::ParameterSet<double> set;

@@ -418,6 +418,20 @@ TEST_CASE("each weight decay acts on its group") {
         0.9 * norm(long_run(0), ParameterGroup::sheaf_learner));
 }
 
+TEST_CASE("the sheaf learner may have a learning rate of its own") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  using sheafnn::ParameterGroup;
+  const auto with_rate = [](double rate) {
+    return trained<Model>([=](TrainOptions& o) { o.sheaf_learning_rate = rate; });
+  };
+  const Model base = with_rate(0);
+  CHECK(same_parameters(base, with_rate(train_options().learning_rate)));  // the same bits
+  const Model start(model_options(), 1), slow = with_rate(1e-7);
+  CHECK(largest_change(start, slow, ParameterGroup::sheaf_learner) < 1e-5);
+  CHECK(largest_change(start, slow, ParameterGroup::network) > 0.01);
+  CHECK(largest_change(start, base, ParameterGroup::sheaf_learner) > 0.01);
+}
+
 TEST_CASE("options of training that are refused") {
   check_refused("epochs: 0 is not allowed; must be between 1 and 1000000000", [](auto& o) { o.epochs = 0; });
   check_refused("patience: 0 is not allowed; must be between 1 and 1000000000", [](auto& o) { o.patience = 0; });
@@ -430,6 +444,8 @@ TEST_CASE("options of training that are refused") {
                 [](auto& o) { o.learning_rate = std::numeric_limits<double>::quiet_NaN(); });
   check_refused("weight_decay: -0.5 is not allowed; must be finite and at least 0",
                 [](auto& o) { o.weight_decay = -0.5; });
+  check_refused("sheaf_learning_rate: -1 is not allowed; must be finite and at least 0",
+                [](auto& o) { o.sheaf_learning_rate = -1; });
   check_refused("sheaf_decay: inf is not allowed; must be finite and at least 0",
                 [](auto& o) { o.sheaf_decay = std::numeric_limits<double>::infinity(); });
   check_refused("kl_maximum: -1 is not allowed; must be finite and at least 0",

@@ -119,6 +119,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                    "the best epoch has the best validation " + joined(sheafnn::stop_on_names))
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
+  train->add_option("--sheaf-lr", s.train.sheaf_learning_rate, "that of the sheaf learner's weights, 0: as --lr")
+      ->capture_default_str();
   train
       ->add_option("--weight-decay", s.train.weight_decay,
                    "L2 decay of all weights but the sheaf learner's, at least 0")
@@ -274,6 +276,7 @@ inline void resolve_options(TrainSettings& s) {
           {"patience", t.patience},
           {"stop_on", s.stop_on},
           {"lr", t.learning_rate},
+          {"sheaf_lr", t.sheaf_learning_rate},
           {"weight_decay", t.weight_decay},
           {"sheaf_decay", t.sheaf_decay},
           {"input_dropout", t.input_dropout},
@@ -300,6 +303,11 @@ inline void resolve_options(TrainSettings& s) {
   json["maps"] = s.maps;
   json["data"] = data;
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
+  // Options that came later: at their default they are left out, so that older trainings can go on.
+  const nlohmann::json later = {{"sheaf_lr", 0.0}};
+  for (const auto& [key, value] : later.items()) {
+    if (json[key] == value) json.erase(key);
+  }
   std::map<std::string, std::string> r;
   for (const auto& [key, value] : json.items())
     r[key] = value.is_string() ? value.get<std::string>() : value.dump();

@@ -121,6 +121,11 @@ class TrainingFolder {
       const auto compare = [&](const char* part, const std::map<std::string, std::string>& now) {
         const nlohmann::json before = json.value(part, nlohmann::json::object());
         require_same(path, now, [&](const std::string& key) { return before.value(key, std::string("nothing")); });
+        for (const auto& [key, value] : before.items()) {
+          if (now.contains(key)) continue;
+          sheafnn::io::detail::fail(path.string(), key, " was ", value.dump(),
+                                    " and is at its default now; this training cannot go on");
+        }
       };
       compare("settings", settings_);
       compare("selection", selection);

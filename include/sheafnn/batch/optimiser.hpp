@@ -47,6 +47,7 @@ SHEAFNN_HD inline void begin_epoch(Index epoch, bool bayesian, Run& run) {
   run.epoch = static_cast<std::uint32_t>(epoch);
   run.kl_weight = bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
   run.step_rate = sheafnn::detail::AdamConstants::step_rate(run.learning_rate, step);
+  run.sheaf_step_rate = sheafnn::detail::AdamConstants::step_rate(run.sheaf_learning_rate, step);
   run.root_scale = sheafnn::detail::AdamConstants::root_scale(step);
 }
 /// The same for the coming epoch of all runs, the first; EndEpoch does it for the others. One item, group: run.
@@ -80,12 +81,15 @@ struct AdamStep {
     const int t = tensor[item];
     const S raw = gradient[i];
     if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;
-    const double decay = sheaf_learner[t] != 0 ? r.sheaf_decay : r.weight_decay;
+    const bool sheaf = sheaf_learner[t] != 0;
+    const double decay = sheaf ? r.sheaf_decay : r.weight_decay;
+    const double learning_rate = sheaf ? r.sheaf_learning_rate : r.learning_rate;
+    const double step_rate = sheaf ? r.sheaf_step_rate : r.step_rate;
     const bool l2 = r.decay == WeightDecay::l2;
     S first = first_moment[i], second = second_moment[i], x = value[i];
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
-    x *= static_cast<S>(l2 ? 1.0 : 1 - r.learning_rate * decay);
-    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(r.step_rate), static_cast<S>(r.root_scale), first, second, x);
+    x *= static_cast<S>(l2 ? 1.0 : 1 - learning_rate * decay);
+    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second, x);
     first_moment[i] = first;
     second_moment[i] = second;
     value[i] = x;

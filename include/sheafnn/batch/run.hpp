@@ -68,6 +68,7 @@ struct Run {
   double test_nodes = 0;         ///< how many there are, or 0
   double kl_weight = 0;          ///< λ of this epoch
   double learning_rate = 0;      ///< of Adam
+  double sheaf_learning_rate = 0;  ///< of the sheaf learner's weights
   double weight_decay = 0;       ///< of all weights but the sheaf learner's
   double sheaf_decay = 0;        ///< of the sheaf learner's weights
   double kl_maximum = 0;         ///< largest λ
@@ -77,6 +78,7 @@ struct Run {
   std::int64_t epochs = 0;       ///< at most this many
   std::int64_t patience = 0;     ///< stop after this many epochs without a better one
   double step_rate = 0;          ///< of this step: learning_rate / (1 − β₁ᵗ)
+  double sheaf_step_rate = 0;    ///< of this step: sheaf_learning_rate / (1 − β₁ᵗ)
   double root_scale = 0;         ///< of this step: 1 / √(1 − β₂ᵗ)
 
   /// Address of random numbers of the current pass.

@@ -25,8 +25,9 @@ void check_stop_on(const LossType& loss, const Split& split, StopOn stop_on) {
   if constexpr (std::is_same_v<LossType, Classification>) {
     if (split.validation.empty() || (stop_on != StopOn::roc_auc && stop_on != StopOn::average_precision)) return;
     const std::vector<std::int32_t> nodes = labelled_nodes(loss.labels(), split.validation);
+    const auto label = [&](std::int32_t u) { return loss.labels()[static_cast<std::size_t>(u)]; };
     for (const std::int32_t u : nodes) {
-      if (loss.labels()[static_cast<std::size_t>(u)] != loss.labels()[static_cast<std::size_t>(nodes.front())]) return;
+      if (label(u) != label(nodes.front())) return;
     }
     throw_invalid_argument("stop_on", to_string(stop_on), "the validation nodes are all of one class");
   } else {

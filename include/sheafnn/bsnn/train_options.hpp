@@ -22,8 +22,8 @@ namespace sheafnn {
 /// What the best epoch is chosen by: the smallest loss or Brier score, or the largest of the others, all of the
 /// validation nodes. Those after accuracy are metrics of a Classification (uncertainty/ranking_metrics.hpp).
 enum class StopOn { loss, accuracy, roc_auc, average_precision, macro_f1, brier };
-inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "accuracy", "roc-auc", "average-precision",
-                                                                  "macro-f1", "brier"};
+inline constexpr std::array<std::string_view, 6> stop_on_names = {
+    "loss", "accuracy", "roc-auc", "average-precision", "macro-f1", "brier"};
 [[nodiscard]] constexpr std::string_view to_string(StopOn stop_on) {
   return stop_on_names[static_cast<std::size_t>(stop_on)];
 }
@@ -35,6 +35,7 @@ struct TrainOptions {
   Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1; not without validation nodes
   StopOn stop_on = StopOn::loss;
   double learning_rate = 0.01;          ///< > 0
+  double sheaf_learning_rate = 0;       ///< of the sheaf learner's weights, ≥ 0; 0: learning_rate
   double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's, ≥ 0
   double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights, ≥ 0
   WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
@@ -74,6 +75,7 @@ inline void validate(const TrainOptions& options) {
   at_least_one("samples", options.samples, 1024);
   require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate",
           options.learning_rate, "must be finite and above 0");
+  not_negative("sheaf_learning_rate", options.sheaf_learning_rate);
   not_negative("weight_decay", options.weight_decay);
   not_negative("sheaf_decay", options.sheaf_decay);
   not_negative("kl_maximum", options.kl_maximum);

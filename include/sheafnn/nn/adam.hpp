@@ -1,5 +1,5 @@
 /// \file
-/// Adam (Kingma, Ba 2015) with weight decay, one for each parameter group.
+/// Adam (Kingma, Ba 2015) with a weight decay and a learning rate for each parameter group.
 #pragma once
 
 #include <atomic>
@@ -71,6 +71,7 @@ struct Adam {
   Index step_count = 0;
   Buffer<S> first_moment;
   Buffer<S> second_moment;
+  double sheaf_learning_rate = 0;  ///< of the sheaf learner's weights; 0: learning_rate
 
   Adam() = default;
   Adam(Index parameters, double rate) : learning_rate(rate), first_moment(parameters), second_moment(parameters) {}
@@ -79,6 +80,7 @@ struct Adam {
   void begin_step() noexcept {
     const double t = static_cast<double>(++step_count);
     rate_ = static_cast<S>(detail::AdamConstants::step_rate(learning_rate, t));
+    sheaf_rate_ = static_cast<S>(detail::AdamConstants::step_rate(group_rate(ParameterGroup::sheaf_learner), t));
     root_scale_ = static_cast<S>(detail::AdamConstants::root_scale(t));
   }
 
@@ -89,14 +91,18 @@ struct Adam {
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
             double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2);
 
-  /// Updates parameters [begin, end) of `value` with their gradient and weight decay.
+  /// Updates parameters [begin, end) of `value`, all of one group, with their gradient and weight decay.
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
   bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
-              WeightDecay kind = WeightDecay::l2);
+              WeightDecay kind = WeightDecay::l2, ParameterGroup group = ParameterGroup::network);
 
  private:
-  S rate_ = 0, root_scale_ = 0;  ///< of the step
+  [[nodiscard]] double group_rate(ParameterGroup group) const noexcept {
+    return group == ParameterGroup::sheaf_learner && sheaf_learning_rate > 0 ? sheaf_learning_rate : learning_rate;
+  }
+
+  S rate_ = 0, sheaf_rate_ = 0, root_scale_ = 0;  ///< of the step
 };
 
 template <class S>
@@ -112,18 +118,18 @@ bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffe
   for (const ParameterInfo& info : parameters.info()) {
     const double decay = info.group == ParameterGroup::sheaf_learner ? sheaf_decay : weight_decay;
     finite &= update(execution, info.offset, info.offset + info.size, decay, gradient.data(),
-                     parameters.values().data(), kind);
+                     parameters.values().data(), kind, info.group);
   }
   return finite;
 }
 
 template <class S>
 bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
-                     WeightDecay kind) {
+                     WeightDecay kind, ParameterGroup group) {
   assert(step_count > 0 && rate_ > 0);
-  const S rate = rate_, root_scale = root_scale_;
+  const S rate = group == ParameterGroup::sheaf_learner ? sheaf_rate_ : rate_, root_scale = root_scale_;
   const S decay = static_cast<S>(kind == WeightDecay::l2 ? weight_decay : 0.0);
-  const S shrink = static_cast<S>(kind == WeightDecay::l2 ? 1.0 : 1.0 - learning_rate * weight_decay);
+  const S shrink = static_cast<S>(kind == WeightDecay::l2 ? 1.0 : 1.0 - group_rate(group) * weight_decay);
   S* m = first_moment.data();
   S* v = second_moment.data();
   std::atomic<bool> finite = true;
