@@ -9,6 +9,7 @@
 #include "models/shared.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/point_source.hpp"
+#include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 #include "sheafnn/layers/variational_source.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 #include "sheafnn/sheaf/families.hpp"
@@ -16,9 +17,10 @@
 // Below, `mode` is `extern template` or `template`.
 
 /// What networks of a family have.
-#define SHEAFNN_SHARED_NETWORK(mode, Family, S)           \
-  mode class sheafnn::SheafStack<sheafnn::Family, S>;     \
-  mode class sheafnn::DiffusionLayer<sheafnn::Family, S>; \
+#define SHEAFNN_SHARED_NETWORK(mode, Family, S)                     \
+  mode class sheafnn::SheafStack<sheafnn::Family, S>;               \
+  mode class sheafnn::DiffusionLayer<sheafnn::Family, S>;           \
+  mode class sheafnn::PolynomialDiffusionLayer<sheafnn::Family, S>; \
   mode class sheafnn::PointSource<sheafnn::Family, S>;
 #define SHEAFNN_SHARED_LEARNED_NETWORK(mode, Family, S) \
   SHEAFNN_SHARED_NETWORK(mode, Family, S)               \

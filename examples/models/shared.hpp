@@ -13,6 +13,7 @@
 #include <sheafnn/layers/feature_mixing.hpp>
 #include <sheafnn/layers/node_embedding.hpp>
 #include <sheafnn/layers/output_layer.hpp>
+#include <sheafnn/layers/polynomial_activation.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/nn/adam.hpp>
 #include <sheafnn/nn/dense.hpp>
@@ -38,6 +39,7 @@
   declare_or_define class sheafnn::SheafLearner<S>;                                                               \
   declare_or_define class sheafnn::DropoutLayer<S>;                                                               \
   declare_or_define class sheafnn::FeatureMixing<S>;                                                              \
+  declare_or_define class sheafnn::FilterActivation<S>;                                                           \
   declare_or_define struct sheafnn::DiffusionShape<S>;                                                            \
   declare_or_define class sheafnn::OutputLayer<S>;                                                                \
   declare_or_define void sheafnn::detail::multiply_block(Index, Index, Index, const StridedMatrix<S>&, const S*,  \
