@@ -1,0 +1,154 @@
+/// \file
+/// Networks with polynomial filters: the gradient of the loss NLL + λ·KL against central differences along every
+/// coordinate of every parameter, for all filters and families; evaluations, which go another way, against training
+/// passes.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "model_gradient.hpp"
+#include "worst.hpp"
+
+namespace test_polynomial_networks {
+namespace {
+
+using namespace sheafnn;
+using model_gradient::Setting;
+
+Setting setting(std::string name, PolynomialBasis basis, Index degree) {
+  Setting r;
+  r.name = std::move(name);
+  r.model.filter.basis = basis;
+  r.model.filter.degree = degree;
+  r.model.filter.jacobi_alpha = 0.5;
+  r.model.filter.jacobi_beta = -0.25;
+  r.model.filter.gegenbauer_lambda = 0.5;
+  r.model.edge_weights = r.model.separate_encoder = false;
+  return r;
+}
+
+/// Every filter, and every option that meets one.
+std::vector<Setting> settings(bool rotations, bool sampled) {
+  std::vector<Setting> r;
+  for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
+    r.push_back(setting(std::string(polynomial_basis_names[i]), static_cast<PolynomialBasis>(i), 4));
+  }
+  const auto add = [&](std::string name, PolynomialBasis basis, Index degree, const auto& change) {
+    change(r.emplace_back(setting(std::move(name), basis, degree)));
+  };
+  add("degree 0", PolynomialBasis::chebyshev, 0, [](Setting&) {});
+  add("degree 1", PolynomialBasis::jacobi, 1, [](Setting&) {});
+  add("degree 2, mixed skip", PolynomialBasis::chebyshev_third, 2, [](Setting& s) {
+    s.model.filter.skip = HighPassSkip::mixed;
+    s.model.add_lp = s.model.add_hp = true;
+  });
+  add("degree 3, no skip, free", PolynomialBasis::gegenbauer, 3, [](Setting& s) {
+    s.model.filter.skip = HighPassSkip::off;
+    s.model.filter.coefficients = PolynomialCoefficients::free;
+  });
+  add("published interpolation, another bound", PolynomialBasis::chebyshev_interpolation, 3, [](Setting& s) {
+    s.model.filter.published = true;
+    s.model.filter.largest_eigenvalue = 2.5;
+  });
+  add("published Jacobi, mixed skip", PolynomialBasis::jacobi, 3, [](Setting& s) {
+    s.model.filter.published = true;
+    s.model.filter.skip = HighPassSkip::mixed;
+  });
+  add("no mixing, one sheaf, no activation", PolynomialBasis::legendre, 3, [](Setting& s) {
+    s.model.left_weights = s.model.right_weights = s.model.activation = false;
+    s.model.linear = true;
+  });
+  add("degree 0, mixed skip, dropout", PolynomialBasis::legendre, 0, [](Setting& s) {
+    s.model.filter.skip = HighPassSkip::mixed;
+    s.model.left_weights = s.model.right_weights = false;
+    s.dropout = 0.3;
+  });
+  add("everything", PolynomialBasis::chebyshev, 5, [&](Setting& s) {
+    s.model.add_lp = s.model.add_hp = s.model.second_linear = true;
+    s.model.channels = 5;
+    s.input_dropout = s.dropout = 0.3;
+    s.model.edge_weights = rotations;
+    s.model.separate_encoder = s.model.degree_input = sampled;
+    if (sampled) {
+      s.samples = 2;
+      s.kl_estimator = KlEstimator::monte_carlo;
+    }
+  });
+  return r;
+}
+
+template <class Model>
+void check_model() {
+  static_assert(std::is_same_v<typename Model::Scalar, double>);
+  CAPTURE(Model::Family::name);
+  CAPTURE(Model::stalk_dimension);
+  CAPTURE(Model::bayesian);
+  const tiny::Task task;
+  constexpr auto kind = test::kind_of<typename Model::Family>;
+  for (const Setting& setting :
+       settings(kind == test::MapKind::rotation, Model::bayesian && kind != test::MapKind::fixed)) {
+    CAPTURE(setting.name);
+    Model model(setting.model, 7);
+    tiny::disturb(model.parameters(), 8, 0.3);
+    test::TrainingPass<double> pass;
+    pass.labels = task.labels;
+    pass.nodes = task.train;
+    pass.only_nodes = setting.model.filter.degree % 2 == 0;
+    pass.seed = 9;
+    pass.input_dropout = setting.input_dropout;
+    pass.dropout = setting.dropout;
+    pass.kl_weight = 0.3;
+    pass.kl_estimator = setting.kl_estimator;
+    pass.samples = setting.samples;
+    Network<Model> network(model, task.graph, task.sparse);
+    test::train_pass(network, pass);
+    const Buffer<double> gradient = network.gradient();
+    const auto comparison = model_gradient::compare_gradient(
+        model.parameters(), gradient, [&] { return test::train_pass(network, pass).loss; });
+    INFO(comparison.where);
+    CHECK(comparison.worst <= 1);
+
+    // The same sheaves by noise of one's own: an evaluation and a training pass without dropout.
+    if constexpr (Model::bayesian) continue;
+    const auto outputs = [&](bool training) {
+      network.forward({.training = training});
+      return test::last_outputs(network);
+    };
+    const std::vector<double> trained = outputs(true), evaluated = outputs(false);
+    double worst = 0;
+    for (std::size_t i = 0; i < trained.size(); ++i) {
+      worst = test::worse(worst, std::abs(trained[i] - evaluated[i]) / std::max(1.0, std::abs(trained[i])));
+    }
+    CHECK(worst <= 1e-13);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("polynomial filters, diagonal maps: gradient for every filter") {
+  check_model<Nsd<Diagonal<1>, double>>();
+  check_model<Nsd<Diagonal<2>, double>>();
+  check_model<Nsd<Diagonal<3>, double>>();
+  check_model<Bsnn<Diagonal<1>, double>>();
+  check_model<Bsnn<Diagonal<3>, double>>();
+}
+TEST_CASE("polynomial filters, rotations: gradient for every filter") {
+  check_model<Nsd<SpecialOrthogonal<1>, double>>();
+  check_model<Nsd<SpecialOrthogonal<2>, double>>();
+  check_model<Nsd<SpecialOrthogonal<3>, double>>();
+  check_model<Bsnn<SpecialOrthogonal<2>, double>>();
+  check_model<Bsnn<SpecialOrthogonal<3>, double>>();
+}
+TEST_CASE("polynomial filters, general maps: gradient for every filter") {
+  check_model<Nsd<GeneralLinear<1>, double>>();
+  check_model<Nsd<GeneralLinear<2>, double>>();
+  check_model<Nsd<GeneralLinear<3>, double>>();
+  check_model<Bsnn<GeneralLinear<1>, double>>();
+  check_model<Bsnn<GeneralLinear<3>, double>>();
+}
+TEST_CASE("polynomial filters, identity maps: gradient for every filter") {
+  check_model<Nsd<Identity<2>, double>>();
+  check_model<Nsd<Identity<3>, double>>();
+}
+
+}  // namespace test_polynomial_networks
