@@ -14,28 +14,13 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/limits.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn {
-
-/// Sums over nodes in a partition of its own, so that they do not depend on the number of threads.
-struct NodeChunks {
-  Index nodes = 0;
-  Index count = 1;
-
-  [[nodiscard]] Index begin(Index chunk) const noexcept { return nodes * chunk / count; }
-  [[nodiscard]] Index end(Index chunk) const noexcept { return nodes * (chunk + 1) / count; }
-  /// Calls body(chunk, first node, past the last node).
-  template <class Body>
-  void for_each(Execution execution, const Body& body) const {
-    parallel_for(execution, count, 1, [&](Index from, Index to) {
-      for (Index chunk = from; chunk < to; ++chunk) body(chunk, begin(chunk), end(chunk));
-    });
-  }
-};
 
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
 template <class S>

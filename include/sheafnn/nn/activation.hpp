@@ -1,12 +1,16 @@
 /// \file
-/// Elementwise functions of the model, over T = float, double or Pack: ELU, sigmoid, and their derivatives written
-/// in terms of the function's value, so that backward passes need not keep the argument.
+/// Elementwise functions of the models, over T = float, double or Pack: ELU and sigmoid, with derivatives in terms of
+/// the function's value where backward passes need not keep the argument; GELU; and Activation, a choice of them.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
+#include "sheafnn/nn/error_function.hpp"
 
 namespace sheafnn {
 
@@ -35,6 +39,91 @@ template <class T>
   using std::exp;
   const T small = exp(-abs(x));
   return select(x < T(0), small, T(1)) / (T(1) + small);
+}
+
+/// Φ(x), the distribution function of N(0, 1).
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T normal_cdf(const T& x) {
+  return T(0.5) + T(0.5) * error_function(x * T(0.70710678118654752440));
+}
+
+/// GELU(x) = x Φ(x), Φ the distribution function of N(0, 1).
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T gelu(const T& x) {
+  return x * normal_cdf(x);
+}
+
+/// GELU′(x) = Φ(x) + x φ(x).
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T gelu_derivative(const T& x) {
+  using std::exp;
+  return normal_cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);
+}
+
+/// An elementwise function that an architecture chooses.
+enum class Activation : std::uint8_t { gelu, elu, relu, tanh, sigmoid, identity };
+inline constexpr std::array<std::string_view, 6> activation_names = {"gelu", "elu", "relu", "tanh", "sigmoid", "identity"};
+[[nodiscard]] constexpr std::string_view to_string(Activation activation) {
+  return activation_names[static_cast<std::size_t>(activation)];
+}
+
+/// A(x).
+template <Activation A, class T>
+[[nodiscard]] SHEAFNN_INLINE T activate(const T& x) {
+  using std::tanh;
+  if constexpr (A == Activation::gelu) {
+    return gelu(x);
+  } else if constexpr (A == Activation::elu) {
+    return elu(x);
+  } else if constexpr (A == Activation::relu) {
+    return select(x > T(0), x, T(0));
+  } else if constexpr (A == Activation::tanh) {
+    return tanh(x);
+  } else if constexpr (A == Activation::sigmoid) {
+    return sigmoid(x);
+  } else {
+    return x;
+  }
+}
+
+/// A′(x); that of ReLU at 0 is 0.
+template <Activation A, class T>
+[[nodiscard]] SHEAFNN_INLINE T activation_derivative(const T& x) {
+  using std::tanh;
+  if constexpr (A == Activation::gelu) {
+    return gelu_derivative(x);
+  } else if constexpr (A == Activation::elu) {
+    return elu_derivative(x);
+  } else if constexpr (A == Activation::relu) {
+    return select(x > T(0), T(1), T(0));
+  } else if constexpr (A == Activation::tanh) {
+    const T y = tanh(x);
+    return T(1) - y * y;
+  } else if constexpr (A == Activation::sigmoid) {
+    const T y = sigmoid(x);
+    return y * (T(1) - y);
+  } else {
+    return T(1);
+  }
+}
+
+/// Calls body.template operator()<A>() for a choice made at run time.
+template <class Body>
+void with_activation(Activation activation, const Body& body) {
+  switch (activation) {
+    case Activation::gelu:
+      return body.template operator()<Activation::gelu>();
+    case Activation::elu:
+      return body.template operator()<Activation::elu>();
+    case Activation::relu:
+      return body.template operator()<Activation::relu>();
+    case Activation::tanh:
+      return body.template operator()<Activation::tanh>();
+    case Activation::sigmoid:
+      return body.template operator()<Activation::sigmoid>();
+    case Activation::identity:
+      return body.template operator()<Activation::identity>();
+  }
 }
 
 }  // namespace sheafnn

@@ -1,0 +1,135 @@
+/// \file
+/// DenseLayer: Y = act(X W + 1 bᵀ) on dense features, with its backward pass.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/weights.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/dense.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// bar ∘= act′(z), both rows × columns without gaps.
+template <class S>
+void multiply_by_derivative(Execution execution, Activation activation, Index count, const S* z, S* bar) {
+  if (activation == Activation::identity) return;
+  with_activation(activation, [&]<Activation A>() {
+    parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+      for_tiles<S>(begin, end, [=]<class T>(Index i) {
+        store(bar + i, load<T>(bar + i) * activation_derivative<A>(load<T>(z + i)));
+      });
+    });
+  });
+}
+/// y = act(z).
+template <class S>
+void apply_activation(Execution execution, Activation activation, Index count, const S* z, S* y) {
+  with_activation(activation, [&]<Activation A>() {
+    parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+      for_tiles<S>(begin, end, [=]<class T>(Index i) { store(y + i, activate<A>(load<T>(z + i))); });
+    });
+  });
+}
+
+}  // namespace detail
+
+/// Buffers of a layer on at most `rows` rows.
+template <class S>
+class DenseLayer {
+ public:
+  DenseLayer() = default;
+  /// \param inputs, outputs  widths of X and Y
+  DenseLayer(Index rows, Index inputs, Index outputs, Activation activation = Activation::identity)
+      : inputs_(inputs),
+        outputs_(outputs),
+        activation_(activation),
+        linear_(rows * outputs),
+        output_(activation == Activation::identity ? 0 : rows * outputs),
+        transposed_(inputs * outputs) {}
+
+  [[nodiscard]] Index inputs() const noexcept { return inputs_; }
+  [[nodiscard]] Index outputs() const noexcept { return outputs_; }
+  /// Y of the last forward(), rows × outputs.
+  [[nodiscard]] MatrixView<const S> output() const noexcept {
+    return {activation_ == Activation::identity ? linear_.data() : output_.data(), rows_, outputs_};
+  }
+
+  /// Computes output() from x (at most `rows` rows), which must not change until backward().
+  ///
+  /// \throws std::invalid_argument  x or weights of another shape
+  void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
+
+  /// From the derivative of output() to that of x and to those of W and b (added to).
+  ///
+  /// \param x           of forward()
+  /// \param bar         rows × outputs without gaps, overwritten
+  /// \param x_bar       of the shape of x; empty: not wanted
+  /// \param accumulate  add to x_bar instead of overwriting it
+  /// \throws std::invalid_argument  views of another shape
+  void backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
+                const MatrixView<S>& bar, const MatrixView<S>& x_bar, bool accumulate,
+                const LinearWeights<S>& weights_bar);
+
+ private:
+  template <class T>
+  void check(const LinearWeights<T>& weights) const {
+    require_array(weights.weight, inputs_, outputs_, "weight");
+    require_size(weights.bias, outputs_, "bias");
+  }
+
+  Index inputs_ = 0, outputs_ = 0, rows_ = 0;
+  Activation activation_ = Activation::identity;
+  Buffer<S> linear_;      ///< X W + b
+  Buffer<S> output_;      ///< empty without activation
+  Buffer<S> transposed_;  ///< Wᵀ
+};
+
+template <class S>
+void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x) {
+  check(weights);
+  require_shape(x, outputs_ > 0 ? std::min(x.rows(), linear_.size() / outputs_) : x.rows(), inputs_, "x");
+  rows_ = x.rows();
+  constexpr Index group = 64;  // rows whose outputs stay near
+  with_activation(activation_, [&]<Activation A>() {
+    parallel_for(execution, rows_, group, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; u += group) {
+        const Index count = std::min(group, end - u);
+        S* z = linear_.data() + u * outputs_;
+        for (Index i = 0; i < count; ++i) std::copy_n(weights.bias.data(), outputs_, z + i * outputs_);
+        detail::multiply_block<S>(count, outputs_, inputs_, {x.data() + u * x.stride(), x.stride(), 1},
+                                  weights.weight.data(), outputs_, z, outputs_, true);
+        if constexpr (A != Activation::identity) {
+          S* y = output_.data() + u * outputs_;
+          detail::for_tiles<S>(0, count * outputs_,
+                               [&]<class T>(Index i) { detail::store(y + i, activate<A>(detail::load<T>(z + i))); });
+        }
+      }
+    });
+  });
+}
+
+template <class S>
+void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
+                             const MatrixView<S>& bar, const MatrixView<S>& x_bar, bool accumulate,
+                             const LinearWeights<S>& weights_bar) {
+  check(weights);
+  check(weights_bar);
+  require_shape(x, rows_, inputs_, "x");
+  require_array(bar, rows_, outputs_, "output_bar");
+  detail::multiply_by_derivative(execution, activation_, rows_ * outputs_, linear_.data(), bar.data());
+  detail::multiply_dense<S>(execution, inputs_, outputs_, rows_, {x.data(), 1, x.stride()}, bar.data(), outputs_,
+                            weights_bar.weight.data(), outputs_, true);
+  detail::add_column_sums(rows_, outputs_, bar.data(), outputs_, weights_bar.bias.data());
+  if (x_bar.empty()) return;
+  require_shape(x_bar, rows_, inputs_, "x_bar");
+  detail::transpose_into(inputs_, outputs_, weights.weight.data(), transposed_.data(), inputs_);
+  detail::multiply_dense<S>(execution, rows_, inputs_, outputs_, {bar.data(), outputs_, 1}, transposed_.data(), inputs_,
+                            x_bar.data(), x_bar.stride(), accumulate);
+}
+
+}  // namespace sheafnn

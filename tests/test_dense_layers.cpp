@@ -1,0 +1,183 @@
+// Layers on dense features: activations, DenseLayer, LayerNorm and ReadoutHead, with derivatives by central differences.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "sheafnn/layers/dense_layer.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/random/stream.hpp"
+
+namespace dense_layers_test {
+
+using sheafnn::Activation;
+using sheafnn::Index;
+using sheafnn::LinearWeights;
+using sheafnn::MatrixView;
+using sheafnn::NormWeights;
+using Numbers = std::vector<double>;
+
+Numbers random_numbers(Index count, std::uint32_t layer) {
+  Numbers r(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i) {
+    sheafnn::fill_normals<1>(r.data() + i, sheafnn::Stream{.seed = 5, .layer = layer}, static_cast<std::uint32_t>(i));
+  }
+  return r;
+}
+MatrixView<double> matrix(Numbers& m, Index columns) {
+  return {m.data(), static_cast<Index>(m.size()) / columns, columns};
+}
+MatrixView<const double> matrix(const Numbers& m, Index columns) {
+  return {m.data(), static_cast<Index>(m.size()) / columns, columns};
+}
+double product(const MatrixView<const double>& a, const Numbers& b) {
+  double r = 0;
+  for (Index i = 0; i < a.rows(); ++i) {
+    for (Index j = 0; j < a.columns(); ++j) r += a(i, j) * b[static_cast<std::size_t>(i * a.columns() + j)];
+  }
+  return r;
+}
+/// Compares d value / d numbers with central differences along every coordinate.
+template <class Value>
+void compare(const Numbers& gradient, Numbers& numbers, const Value& value) {
+  REQUIRE(gradient.size() == numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    constexpr double step = 1e-5;
+    const double middle = numbers[i];
+    numbers[i] = middle + step;
+    const double right = value();
+    numbers[i] = middle - step;
+    const double left = value();
+    numbers[i] = middle;
+    CHECK(gradient[i] == doctest::Approx((right - left) / (2 * step)).epsilon(1e-7).scale(1));
+  }
+}
+
+}  // namespace dense_layers_test
+
+using namespace dense_layers_test;
+
+TEST_CASE("GELU is x times the normal distribution function, in packs as in numbers") {
+  CHECK(sheafnn::gelu(0.0) == 0);
+  CHECK(sheafnn::gelu(1.0) == doctest::Approx(0.8413447460685429).epsilon(1e-15));
+  CHECK(sheafnn::gelu(-40.0) == 0);
+  CHECK(sheafnn::gelu(40.0) == 40);
+  for (double x = -7; x < 7; x += 0.0137) {
+    CAPTURE(x);
+    const double exact = 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    CHECK(std::abs(sheafnn::gelu(x) - exact) <= 4e-16 * (1 + std::abs(x)));
+    CHECK(std::abs(sheafnn::gelu(static_cast<float>(x)) - exact) <= 4e-7 * (1 + std::abs(x)));
+    const auto pack = sheafnn::gelu(sheafnn::Pack<double, 8>(x));
+    CHECK(std::abs(pack.lane(3) - exact) <= 4e-16 * (1 + std::abs(x)));
+    const auto floats = sheafnn::gelu(sheafnn::Pack<float, 16>(static_cast<float>(x)));
+    CHECK(std::abs(floats.lane(3) - exact) <= 4e-7 * (1 + std::abs(x)));
+  }
+}
+
+TEST_CASE("derivatives of activations") {
+  for (std::size_t k = 0; k < sheafnn::activation_names.size(); ++k) {
+    sheafnn::with_activation(static_cast<Activation>(k), [&]<Activation A>() {
+      CAPTURE(sheafnn::to_string(A));
+      for (double x = -4.05; x < 4; x += 0.1) {
+        CAPTURE(x);
+        const double step = 1e-5;
+        const double difference = (sheafnn::activate<A>(x + step) - sheafnn::activate<A>(x - step)) / (2 * step);
+        CHECK(sheafnn::activation_derivative<A>(x) == doctest::Approx(difference).epsilon(1e-8).scale(1));
+        const sheafnn::Pack<double, 8> pack(x);
+        CHECK(sheafnn::activate<A>(pack).lane(7) == doctest::Approx(sheafnn::activate<A>(x)).epsilon(1e-14).scale(1));
+        CHECK(sheafnn::activation_derivative<A>(pack).lane(7) ==
+              doctest::Approx(sheafnn::activation_derivative<A>(x)).epsilon(1e-14).scale(1));
+      }
+    });
+  }
+}
+
+TEST_CASE("layer norm: rows have mean 0 and variance 1, and its derivatives are right") {
+  for (const Index width : {1, 3, 21}) {
+    CAPTURE(width);
+    constexpr Index rows = 130;
+    Numbers x = random_numbers(rows * width, 1), scale = random_numbers(width, 2), shift = random_numbers(width, 3);
+    const Numbers bar = random_numbers(rows * width, 4);
+    sheafnn::LayerNorm<double> norm(rows + 5, width);
+    {
+      const Numbers one(scale.size(), 1.0), none(scale.size(), 0.0);
+      norm.forward(1, {one, none}, matrix(std::as_const(x), width));
+      for (Index u = 0; u < rows && width > 1; ++u) {
+        double mean = 0, square = 0, own_mean = 0, own_square = 0;
+        const double share = 1 / static_cast<double>(width);
+        for (const double y : norm.output().row(u)) mean += share * y;
+        for (const double y : norm.output().row(u)) square += share * y * y;
+        for (const double y : matrix(x, width).row(u)) own_mean += share * y;
+        for (const double y : matrix(x, width).row(u)) own_square += share * (y - own_mean) * (y - own_mean);
+        CHECK(std::abs(mean) < 1e-13);
+        CHECK(std::abs(square - own_square / (own_square + 1e-5)) < 1e-13);
+      }
+    }
+    const auto value = [&] {
+      norm.forward(2, {scale, shift}, matrix(std::as_const(x), width));
+      return product(norm.output(), bar);
+    };
+    value();
+    Numbers x_bar = bar, scale_bar(scale.size()), shift_bar(shift.size());
+    norm.backward(3, {scale, shift}, matrix(std::as_const(x), width), matrix(std::as_const(x_bar), width),
+                  matrix(x_bar, width), {scale_bar, shift_bar});
+    compare(x_bar, x, value);
+    compare(scale_bar, scale, value);
+    compare(shift_bar, shift, value);
+    CHECK_THROWS_AS(norm.forward(1, {scale, Numbers(3 + scale.size())}, matrix(std::as_const(x), width)),
+                    std::invalid_argument);
+  }
+}
+
+TEST_CASE("readout heads: derivatives, and the same bits on any number of threads") {
+  constexpr Index rows = 150, width = 6, outputs = 3;
+  for (const Index hidden : {0, 1, 2}) {
+    CAPTURE(hidden);
+    Numbers x = random_numbers(rows * width, 1);
+    const Numbers bar = random_numbers(rows * outputs, 2);
+    std::vector<Numbers> weights, weights_bar;
+    for (Index i = 0; i < hidden; ++i) {
+      weights.push_back(random_numbers(width * width, static_cast<std::uint32_t>(10 + i)));
+      weights.push_back(random_numbers(width, static_cast<std::uint32_t>(20 + i)));
+    }
+    weights.push_back(random_numbers(width * outputs, 30));
+    weights.push_back(random_numbers(outputs, 31));
+    sheafnn::ReadoutHead<double> head(rows, width, outputs, hidden);
+    const auto views = [&]<class T>(std::vector<Numbers>& from, std::vector<LinearWeights<T>>& out) {
+      for (std::size_t i = 0; i < from.size(); i += 2) {
+        out.push_back({MatrixView<T>(matrix(from[i], i + 2 < from.size() ? width : outputs)), from[i + 1]});
+      }
+      return out.back();
+    };
+    const auto forward = [&](int threads) {
+      std::vector<LinearWeights<const double>> all;
+      const auto last = views(weights, all);
+      all.pop_back();
+      head.forward(threads, all, last, matrix(std::as_const(x), width));
+      return product(head.output(), bar);
+    };
+    std::vector<Numbers> first;
+    for (int threads = 1; threads <= 3; ++threads) {
+      forward(threads);
+      weights_bar.clear();
+      for (const Numbers& w : weights) weights_bar.emplace_back(w.size());
+      Numbers x_bar(x.size());
+      std::vector<LinearWeights<const double>> all;
+      std::vector<LinearWeights<double>> all_bar;
+      const auto last = views(weights, all);
+      const auto last_bar = views(weights_bar, all_bar);
+      all.pop_back();
+      all_bar.pop_back();
+      head.backward(threads, all, last, matrix(std::as_const(x), width), matrix(bar, outputs), matrix(x_bar, width),
+                    all_bar, last_bar);
+      weights_bar.push_back(x_bar);
+      if (threads == 1) first = weights_bar;
+      CHECK(weights_bar == first);
+    }
+    const auto value = [&] { return forward(2); };
+    compare(first.back(), x, value);
+    for (std::size_t i = 0; i < weights.size(); ++i) compare(first[i], weights[i], value);
+  }
+}
