@@ -1,5 +1,5 @@
 /// \file
-/// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction.
+/// Bayesian sheaf neural networks, neural sheaf diffusion and cooperative sheaf networks: models, training, prediction.
 ///
 ///     #include <sheafnn/bsnn.hpp>
 ///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/
@@ -7,6 +7,7 @@
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"

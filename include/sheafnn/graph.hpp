@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/from_eigen.hpp"
 #include "sheafnn/graph/graph.hpp"

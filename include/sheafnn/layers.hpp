@@ -5,12 +5,14 @@
 /// SheafDiffusionLayer is complete in itself; the others are what networks (bsnn.hpp) are made of.
 #pragma once
 
+#include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/dense_layer.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/dropout_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
+#include "sheafnn/layers/node_learner.hpp"
 #include "sheafnn/layers/output_layer.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
@@ -18,4 +20,5 @@
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/sheaf_diffusion_layer.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/variational_node_maps.hpp"
 #include "sheafnn/layers/variational_source.hpp"

@@ -7,6 +7,8 @@
 ///   - On small graphs the evaluation may run beside the training pass, on a network of its own, or everything on one
 ///     thread: whichever was fastest in the last epochs.
 ///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
+///
+/// Networks that offer only whole passes have both computed in turn.
 #pragma once
 
 #include <atomic>
@@ -20,8 +22,45 @@
 
 namespace sheafnn::detail {
 
+/// A network whose passes can share their steps.
+template <class N>
+concept SharesPasses = N::shares_passes;
+
+/// The schedule of networks that share nothing between passes: evaluation, then objective.
 template <class Model>
 class EpochSchedule {
+ public:
+  using S = typename Model::Scalar;
+
+  EpochSchedule(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution)
+      : network_(model, graph, features, execution) {}
+
+  [[nodiscard]] Network<Model>& network() noexcept { return network_; }
+  [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
+
+  template <class Objective>
+  void first(const ForwardPass<S>& pass, const Objective& objective) {
+    network_.begin(pass);
+    objective(network_);
+  }
+  void begin_epoch() {}
+  template <class Evaluate, class After, class Objective>
+  bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
+           const After& after, const Objective& objective) {
+    network_.begin(evaluation);
+    evaluate(network_);
+    if (!after() || next == nullptr) return false;
+    first(*next, objective);
+    return true;
+  }
+
+ private:
+  Network<Model> network_;
+};
+
+template <class Model>
+  requires SharesPasses<Network<Model>>
+class EpochSchedule<Model> {
  public:
   using S = typename Model::Scalar;
 

@@ -26,6 +26,8 @@ class Network {
  public:
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
+  /// Training may share the steps of its passes; see EpochSchedule.
+  static constexpr bool shares_passes = true;
 
   /// Allocates all buffers but some that the first pass with dropout needs.
   ///

@@ -11,6 +11,7 @@
 
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -133,39 +134,15 @@ struct NetworkParts {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
   void check(const ForwardPass<S>& pass) const {
-    const auto rate = [](std::string_view name, double value) {
-      require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
-    };
-    rate("input_dropout", pass.input_dropout);
-    rate("dropout", pass.dropout);
-    require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
-    for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
-      const Index u = pass.nodes[i];
-      if (u < 0 || u >= graph.node_count()) {
-        throw_invalid_argument(concat("nodes[", i, "]"), u,
-                               concat("must be between 0 and ", graph.node_count() - 1));
-      }
-      if (i > 0 && pass.nodes[i - 1] >= u) {
-        throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
-      }
-    }
+    check_pass(pass, graph.node_count());
     if constexpr (is_sampled) {
-      for (std::size_t i = 0; i < pass.noise.size(); ++i) {
-        require_size(pass.noise[i], graph.arc_count() * Posterior::noise_size, concat("noise[", i, "]"));
-      }
-      if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (pass.sample + 1) * sheaf_count()) {
-        throw_invalid_argument("noise", pass.noise.size(),
-                               concat("a sample needs one array for each of ", sheaf_count(), " sheaves"));
-      }
+      check_noise(pass, graph.arc_count() * Posterior::noise_size, sheaf_count());
     } else {
       require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
     }
   }
   void check(const BackwardOptions& options) const {
-    require(options.kl_weight >= 0 && std::isfinite(options.kl_weight), "kl_weight", options.kl_weight,
-            "must be finite and at least 0");
-    require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
-            "must be between 1 and 32768");
+    check_backward(options);
   }
 
   const Model& model;
@@ -202,11 +179,7 @@ struct NetworkParts {
     }
   }
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
-    require(graph.node_count() >= 1, "nodes of the graph", graph.node_count(), "a network needs at least one");
-    require(features.rows() == graph.node_count(), "features.rows", features.rows(),
-            concat("must equal the number of nodes, ", graph.node_count()));
-    require(features.columns() == model.options().features, "features.columns", features.columns(),
-            concat("the model was built for ", model.options().features));
+    check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
     return graph;
   }
   static NodeFeatures normalised(NodeFeatures features) {

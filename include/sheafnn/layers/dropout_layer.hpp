@@ -28,6 +28,13 @@ class DropoutLayer {
   ///
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const;
+  /// The derivative of x in the place of that of output().
+  ///
+  /// \throws std::invalid_argument  a view of another shape
+  void backward_in_place(Execution execution, const MatrixView<S>& bar) const {
+    require_array(bar, rows_, columns_, "output_bar");
+    if (dropped_) detail::apply_dropout(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, bar.data());
+  }
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
 
  private:

@@ -1,0 +1,86 @@
+/// \file
+/// CooperativeModel: a cooperative sheaf network's architecture and parameters, independent of any graph. Its maps live
+/// on nodes: every node receives through one conformal map and sends through another.
+///
+///     using Model = sheafnn::Csnn<3>;    // deterministic cooperative sheaf network
+///     using Model = sheafnn::Bcsnn<3>;   // Bayesian: distributions of the node maps
+///
+/// Networks of it: cooperative_network.hpp. Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves";
+/// Cooperative Sheaf Neural Networks (Ribeiro et al.).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "sheafnn/bsnn/cooperative_layout.hpp"
+#include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/layers/point_node_maps.hpp"
+#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/posterior/node_map_posterior.hpp"
+#include "sheafnn/posterior/point_mass.hpp"
+#include "sheafnn/sheaf/families/conformal.hpp"
+
+namespace sheafnn {
+
+/// Architecture and parameters.
+///
+/// \tparam D         stalk dimension
+/// \tparam Bayesian  do the node maps have distributions?
+/// \tparam S         float (default) or double
+template <int D, bool Bayesian, std::floating_point S = float>
+class CooperativeModel {
+ public:
+  using Family = Conformal<D>;
+  using Posterior = std::conditional_t<Bayesian, NodeMapPosterior<D>, PointMass<Family>>;
+  using Options = CooperativeOptions;
+  using Scalar = S;
+  static constexpr int stalk_dimension = D;
+  static constexpr bool bayesian = Bayesian;
+  /// As checkpoints and programs name it.
+  static constexpr std::string_view kind = bayesian ? "bcsnn" : "csnn";
+
+  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
+  /// orthogonal, ε = 0; the log scales of Bayesian models start with a small deviation.
+  ///
+  /// \param seed  selects the initial parameters
+  /// \throws std::invalid_argument  an option out of range (see resolve())
+  explicit CooperativeModel(const CooperativeOptions& options, std::uint64_t seed = 0)
+      : options_(resolve(options, D, bayesian)) {
+    layout_ = detail::lay_out(options_, D, learner_outputs(), bayesian, parameters_);
+    detail::initialise(options_, D, bayesian, layout_, seed, parameters_);
+  }
+
+  [[nodiscard]] const CooperativeOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const CooperativeLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
+  [[nodiscard]] Index coordinates() const noexcept { return D; }
+  /// h = D · channels.
+  [[nodiscard]] Index hidden_width() const noexcept { return D * options_.channels; }
+  /// Number of different sheaves in a forward pass: one per layer.
+  [[nodiscard]] Index sheaf_count() const noexcept { return options_.layers; }
+  /// Numbers that a learner predicts for each node.
+  [[nodiscard]] Index learner_outputs() const noexcept {
+    if constexpr (bayesian) {
+      return Posterior::raw_size(options_.conformal);
+    } else {
+      return point_node_map_size<D>(options_.conformal);
+    }
+  }
+
+ private:
+  CooperativeOptions options_;
+  CooperativeLayout layout_;
+  ParameterSet<S> parameters_;
+};
+
+/// Cooperative sheaf network: the node maps are learned functions of each layer's features.
+template <int D, std::floating_point S = float>
+using Csnn = CooperativeModel<D, false, S>;
+/// Bayesian cooperative sheaf network: the node maps have learned distributions.
+template <int D, std::floating_point S = float>
+using Bcsnn = CooperativeModel<D, true, S>;
+
+}  // namespace sheafnn

@@ -1,0 +1,79 @@
+/// \file
+/// Options of cooperative sheaf networks (architecture).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/limits.hpp"
+#include "sheafnn/layers/node_learner.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn {
+
+/// What normalises the features after each layer.
+enum class FeatureNorm : std::uint8_t { none, layer };
+inline constexpr std::array<std::string_view, 2> feature_norm_names = {"none", "layer"};
+[[nodiscard]] constexpr std::string_view to_string(FeatureNorm norm) {
+  return feature_norm_names[static_cast<std::size_t>(norm)];
+}
+
+/// Architecture of a cooperative sheaf network; the stalk dimension D is a template parameter of the model.
+/// Throughout, h = D · channels is the hidden width.
+struct CooperativeOptions {
+  Index features = 0;   ///< p, number of input features (≥ 1)
+  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
+  Index layers = 4;     ///< L, cooperative layers (1 … 64)
+  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
+
+  /// Scale every row of the features to absolute sum 1.
+  bool normalise_features = true;
+
+  NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
+  Index learner_layers = 1;                        ///< convolutions of the sage learners (1 … 8); mlp: 1
+  Index learner_width = 32;                        ///< g, hidden width of the learners (1 … 1024)
+  double learner_dropout = 0.2;  ///< between the convolutions of sage_projected, in [0, 1); in training
+  bool conformal = true;         ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
+
+  Activation activation = Activation::gelu;  ///< in the encoders and after the two operators
+  FeatureNorm norm = FeatureNorm::none;      ///< after each layer
+  bool left_weights = true;                  ///< A_l, mixing stalk coordinates
+  bool right_weights = true;                 ///< B_l, mixing channels
+  bool residual = true;                      ///< (1 + tanh ε_l) ∘ X
+  /// Feed the learners from an encoder of their own; Bayesian models only.
+  bool separate_encoder = false;
+  Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
+
+  friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
+};
+
+/// Checks every field.
+///
+/// \param stalk_dimension  D
+/// \throws std::invalid_argument  naming the option, its value and its limit
+[[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension, bool bayesian) {
+  const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
+    require(value >= least && value <= most, name, value, detail::concat("must be between ", least, " and ", most));
+  };
+  in_range("features", options.features, 1, 1 << 28);
+  in_range("channels", options.channels, 1, max_channels);
+  in_range("layers", options.layers, 1, 64);
+  in_range("classes", options.classes, 1, 1 << 20);
+  in_range("learner_layers", options.learner_layers, 1, 8);
+  in_range("learner_width", options.learner_width, 1, 1024);
+  in_range("readout_layers", options.readout_layers, 1, 8);
+  require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",
+          options.learner_layers, "the learner mlp has one hidden layer: must be 1");
+  require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,
+          "must be at least 0 and below 1");
+  require(options.conformal || stalk_dimension > 1, "conformal", false,
+          "with stalk dimension 1 there are no rotations to learn");
+  require(!options.separate_encoder || bayesian, "separate_encoder", true,
+          "only Bayesian models have an encoder for their learners");
+  return options;
+}
+
+}  // namespace sheafnn

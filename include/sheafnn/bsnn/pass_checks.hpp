@@ -1,0 +1,54 @@
+/// \file
+/// Checks of what the passes of networks are given, whatever the model.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn::detail {
+
+/// Rates, sample and nodes. \throws std::invalid_argument  out of range
+template <class S>
+void check_pass(const ForwardPass<S>& pass, Index node_count) {
+  const auto rate = [](std::string_view name, double value) {
+    require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
+  };
+  rate("input_dropout", pass.input_dropout);
+  rate("dropout", pass.dropout);
+  require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
+  for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
+    const Index u = pass.nodes[i];
+    if (u < 0 || u >= node_count) {
+      throw_invalid_argument(concat("nodes[", i, "]"), u, concat("must be between 0 and ", node_count - 1));
+    }
+    if (i > 0 && pass.nodes[i - 1] >= u) {
+      throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
+    }
+  }
+}
+/// Explicit noise of sampled models, `size` numbers per sheaf. \throws std::invalid_argument  of another size
+template <class S>
+void check_noise(const ForwardPass<S>& pass, Index size, Index sheaf_count) {
+  for (std::size_t i = 0; i < pass.noise.size(); ++i) require_size(pass.noise[i], size, concat("noise[", i, "]"));
+  if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (pass.sample + 1) * sheaf_count) {
+    throw_invalid_argument("noise", pass.noise.size(),
+                           concat("a sample needs one array for each of ", sheaf_count, " sheaves"));
+  }
+}
+/// \throws std::invalid_argument  out of range
+inline void check_backward(const BackwardOptions& options) {
+  require(options.kl_weight >= 0 && std::isfinite(options.kl_weight), "kl_weight", options.kl_weight,
+          "must be finite and at least 0");
+  require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples, "must be between 1 and 32768");
+}
+/// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
+inline void check_input(Index node_count, Index rows, Index columns, Index model_features) {
+  require(node_count >= 1, "nodes of the graph", node_count, "a network needs at least one");
+  require(rows == node_count, "features.rows", rows, concat("must equal the number of nodes, ", node_count));
+  require(columns == model_features, "features.columns", columns, concat("the model was built for ", model_features));
+}
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,95 @@
+/// \file
+/// ArcLists: of every node the heads of the arcs that leave it and the tails of those that enter it, of an undirected
+/// graph or of DirectedArcs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/graph.hpp"
+
+namespace sheafnn {
+
+/// Lists of nodes, one for each node, in increasing order. A view.
+struct NeighbourLists {
+  const std::int32_t* offset = nullptr;  ///< n + 1
+  const std::int32_t* node = nullptr;
+
+  [[nodiscard]] Index degree(Index u) const noexcept { return offset[u + 1] - offset[u]; }
+  [[nodiscard]] std::span<const std::int32_t> of(Index u) const noexcept {
+    return {node + offset[u], static_cast<std::size_t>(degree(u))};
+  }
+};
+
+/// The arcs of a graph by the nodes they leave, u→v for all v, and by those they enter. A view.
+struct ArcLists {
+  Index nodes = 0;
+  NeighbourLists out, in;
+};
+
+/// Those of an undirected graph: every edge is an arc both ways.
+[[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
+  const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
+  return {graph.node_count(), lists, lists};
+}
+
+/// Arcs of a directed graph with n nodes.
+class DirectedArcs {
+ public:
+  /// Edge{u, v} is the arc u→v. Repeated arcs are merged, loops dropped.
+  ///
+  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or 2³¹ arcs or more
+  DirectedArcs(Index node_count, std::span<const Edge> arcs) : nodes_(node_count) {
+    constexpr Index most = std::numeric_limits<std::int32_t>::max();
+    require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
+    require(arcs.size() <= static_cast<std::size_t>(most), "arcs", arcs.size(), "at most 2^31 - 1 arcs");
+    std::vector<Edge> sorted;
+    sorted.reserve(arcs.size());
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      for (const std::int32_t node : {arcs[i].u, arcs[i].v}) {
+        if (node < 0 || node >= node_count) {
+          throw_invalid_argument(detail::concat("arcs[", i, "]"), node,
+                                 detail::concat("a node number must be between 0 and ", node_count - 1));
+        }
+      }
+      if (arcs[i].u != arcs[i].v) sorted.push_back(arcs[i]);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    fill(sorted, out_);
+    for (Edge& arc : sorted) std::swap(arc.u, arc.v);
+    std::sort(sorted.begin(), sorted.end());
+    fill(sorted, in_);
+  }
+
+  [[nodiscard]] Index node_count() const noexcept { return nodes_; }
+  [[nodiscard]] Index arc_count() const noexcept { return out_.node.size(); }
+  [[nodiscard]] ArcLists lists() const noexcept {
+    return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}};
+  }
+
+ private:
+  struct Lists {
+    Buffer<std::int32_t> offset, node;
+  };
+  void fill(const std::vector<Edge>& sorted, Lists& lists) const {
+    lists.offset.resize(nodes_ + 1);
+    lists.node.resize(static_cast<Index>(sorted.size()));
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      ++lists.offset[sorted[i].u + 1];
+      lists.node[static_cast<Index>(i)] = sorted[i].v;
+    }
+    for (Index u = 0; u < nodes_; ++u) lists.offset[u + 1] += lists.offset[u];
+  }
+
+  Index nodes_;
+  Lists out_, in_;
+};
+
+}  // namespace sheafnn

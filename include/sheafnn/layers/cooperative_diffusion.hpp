@@ -1,0 +1,169 @@
+/// \file
+/// The two operators of a cooperative sheaf, Y ↦ Δ_inᵀ Δ_out Y, as loops over nodes, with their backward passes.
+///
+///     (Δ_out y)_u  = d_u y_u − a_u T_uᵀ Σ_{v: u→v} a_v S_v y_v,     d_u = a_u² deg⁺_u τ_u²
+///     (Δ_inᵀ z)_u  = e_u z_u − b_u T_uᵀ Σ_{v: u→v} b_v S_v z_v,     e_u = b_u² deg⁺_u σ_u²
+///
+/// Each is a product at the nodes, a sum over neighbours without weights, and a product at the nodes. Features are
+/// n × D × f, channels innermost. Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/layers/node_maps.hpp"
+
+namespace sheafnn::detail {
+
+/// K sums over the channels of a node, gathered tile by tile.
+template <int K, class S>
+class ChannelSums {
+ public:
+  using P = Pack<S, lanes<S>>;
+  SHEAFNN_INLINE ChannelSums() {
+    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) wide_[k] = P(S(0));
+    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) narrow_[k] = S(0);
+  }
+  template <class T>
+  SHEAFNN_INLINE void add(int k, const T& value) {
+    if constexpr (std::is_same_v<T, P>) {
+      wide_[k] += value;
+    } else {
+      narrow_[k] += reduce_add(value);
+    }
+  }
+  SHEAFNN_INLINE void store(S* out) const {
+    lane_sums<K>(wide_, out, false);
+    SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k] += narrow_[k];
+  }
+
+ private:
+  P wide_[K];
+  S narrow_[K];
+};
+
+/// factor · M, D × D row by row.
+template <int D, class S>
+SHEAFNN_INLINE void scaled_map(S factor, const S* map, S* out) {
+  SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) out[k] = factor * map[k];
+}
+/// y = M x, or Mᵀ x.
+template <int D, bool Transposed, class T, class S>
+SHEAFNN_INLINE void map_times(const S* map, const T* x, T* y) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+    y[i] = T(map[Transposed ? i : i * D]) * x[0];
+    SHEAFNN_UNROLL for (int j = 1; j < D; ++j) y[i] += T(map[Transposed ? j * D + i : i * D + j]) * x[j];
+  }
+}
+template <int D, class T, class S>
+SHEAFNN_INLINE void load_node(const S* x, Index channels, T* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
+}
+template <int D, class T, class S>
+SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(x + i * channels, in[i]);
+}
+/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0.
+template <int D, class T, class S>
+SHEAFNN_INLINE void sum_neighbours(std::span<const std::int32_t> neighbours, const S* x, Index channels, T* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
+  for (const std::int32_t v : neighbours) {
+    const S* row = x + static_cast<Index>(v) * D * channels;
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += load<T>(row + i * channels);
+  }
+}
+
+/// Sends through S: rows [first, first + nodes) of `sent` are factor(op) S_u x_u, x the rows of these nodes.
+template <int D, class S>
+SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Index nodes, Index channels, const S* x,
+                           S* sent) {
+  const Index row = D * channels;
+  for (Index u = first; u < first + nodes; ++u, x += row) {
+    S map[D * D];
+    scaled_map<D>(maps.factor(op, u), maps.map(MapSide::in, u), map);
+    for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+      T in[D], out[D];
+      load_node<D>(x + c, channels, in);
+      map_times<D, false>(map, in, out);
+      store_node<D>(out, channels, sent + u * row + c);
+    });
+  }
+}
+
+/// Receives through T at node u: for tiles of channels use.template operator()<T>(c, sum, y), y the operator's value
+/// and sum what the neighbours have sent.
+template <int D, class S, class Use>
+SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u, Index channels,
+                            const S* x, const S* sent, const Use& use) {
+  S map[D * D];
+  scaled_map<D>(-maps.factor(op, u), maps.map(MapSide::out, u), map);
+  const S diagonal = maps.diagonal(op, u);
+  const std::span<const std::int32_t> neighbours = lists.of(u);
+  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+    T sum[D], own[D], y[D];
+    sum_neighbours<D>(neighbours, sent + c, channels, sum);
+    load_node<D>(x + u * D * channels + c, channels, own);
+    map_times<D, true>(map, sum, y);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] += T(diagonal) * own[i];
+    use.template operator()<T>(c, sum, y);
+  });
+}
+
+/// Backwards through receive() at node u: ȳ ↦ −factor T ȳ, in `returned`, and the derivatives in factor · T and in the
+/// diagonal. ȳ is bar.template operator()<T>(c, ȳ) for tiles of channels.
+template <int D, class S, class Bar>
+SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u, Index channels, const S* x,
+                                     const S* sums, S* returned, NodeMapsGradient<D, S>& gradient, const Bar& bar) {
+  S map[D * D];
+  scaled_map<D>(-maps.factor(op, u), maps.map(MapSide::out, u), map);
+  const Index at = u * D * channels;
+  ChannelSums<D * D + 1, S> total;
+  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+    T y_bar[D], sum[D], own[D], back[D];
+    bar.template operator()<T>(c, y_bar);
+    load_node<D>(sums + at + c, channels, sum);
+    load_node<D>(x + at + c, channels, own);
+    map_times<D, false>(map, y_bar, back);
+    store_node<D>(back, channels, returned + at + c);
+    T diagonal = own[0] * y_bar[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) diagonal += own[i] * y_bar[i];
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) total.add(k, -sum[k / D] * y_bar[k % D]);
+    total.add(D * D, diagonal);
+  });
+  S out[(D * D + 4) / 4 * 4];
+  total.store(out);
+  std::copy_n(out, D * D, gradient.map[op][0].data() + u * D * D);
+  gradient.diagonal[op][u] = out[D * D];
+}
+
+/// Backwards through send() at node u: x̄ = diagonal ȳ + factor Sᵀ t, t the sum of what was returned over the arcs that
+/// enter u, and the derivative in factor · S. use.template operator()<T>(c, x̄) for tiles of channels.
+template <int D, class S, class Use>
+SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const NeighbourLists& entering, Index u,
+                                  Index channels, const S* x, const S* y_bar, const S* returned,
+                                  NodeMapsGradient<D, S>& gradient, const Use& use) {
+  S map[D * D];
+  scaled_map<D>(maps.factor(op, u), maps.map(MapSide::in, u), map);
+  const S diagonal = maps.diagonal(op, u);
+  const std::span<const std::int32_t> neighbours = entering.of(u);
+  const Index at = u * D * channels;
+  ChannelSums<D * D, S> total;
+  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+    T t[D], own[D], bar[D], x_bar[D];
+    sum_neighbours<D>(neighbours, returned + c, channels, t);
+    load_node<D>(x + at + c, channels, own);
+    load_node<D>(y_bar + at + c, channels, bar);
+    map_times<D, true>(map, t, x_bar);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x_bar[i] += T(diagonal) * bar[i];
+    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) total.add(k, t[k / D] * own[k % D]);
+    use.template operator()<T>(c, x_bar);
+  });
+  S out[(D * D + 3) / 4 * 4];
+  total.store(out);
+  std::copy_n(out, D * D, gradient.map[op][1].data() + u * D * D);
+}
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,168 @@
+/// \file
+/// NodeMaps: the conformal maps of a cooperative sheaf, T_u = τ_u P_u and S_u = σ_u R_u at every node u with rotations
+/// P_u, R_u, and what its two operators scale with,
+///
+///     τ = exp(min(log τ, ln 10)),   a_u = (deg⁺_u τ_u² + 1)^{-1/2},   b_u = (deg⁻_u σ_u² + 1)^{-1/2};
+///
+/// with the derivatives in rotations and logarithms of scales. Source: math: "Cooperative sheaves".
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
+
+namespace sheafnn {
+
+/// The two maps of a node: T, through which it receives, and S, through which it sends.
+enum class MapSide : std::uint8_t { out, in };
+
+/// Degrees of the nodes, padded to whole packs with zeros.
+template <class S>
+struct NodeDegrees {
+  Index nodes = 0;
+  Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
+
+  explicit NodeDegrees(const ArcLists& arcs) : nodes(arcs.nodes) {
+    for (int side = 0; side < 2; ++side) {
+      of[side].resize((nodes + lanes<S> - 1) / lanes<S> * lanes<S>);
+      const NeighbourLists& lists = side == 0 ? arcs.out : arcs.in;
+      for (Index u = 0; u < nodes; ++u) of[side][u] = static_cast<S>(lists.degree(u));
+    }
+  }
+  /// Nodes in packs.
+  [[nodiscard]] Index blocks() const noexcept { return of[0].size() / lanes<S>; }
+  [[nodiscard]] int count(Index block) const noexcept {
+    return static_cast<int>(std::min<Index>(lanes<S>, nodes - block * lanes<S>));
+  }
+};
+
+/// Derivatives in the maps by what the operators multiply with them; see cooperative_diffusion.hpp.
+template <int D, class S>
+struct NodeMapsGradient {
+  /// [operator][side], n × D²: ∂/∂(factor · map), row by row.
+  Buffer<S> map[2][2];
+  Buffer<S> diagonal[2];  ///< [operator], n: ⟨ȳ_u, x_u⟩
+
+  explicit NodeMapsGradient(Index nodes) {
+    const Index padded = (nodes + lanes<S> - 1) / lanes<S> * lanes<S>;
+    for (int op = 0; op < 2; ++op) {
+      for (Buffer<S>& one : map[op]) one.resize(nodes * D * D);
+      diagonal[op].resize(padded);
+    }
+  }
+};
+
+/// Maps of n nodes.
+template <int D, class S>
+class NodeMaps {
+ public:
+  static constexpr int W = lanes<S>;
+  static constexpr int size = D * D;
+  using P = Pack<S, W>;
+  using Matrix = SquareMatrix<P, D>;
+  /// Scales are at most ten.
+  static constexpr double largest_log_scale = 2.302585092994045684;
+
+  /// \param degrees    must outlive the maps
+  /// \param conformal  have they scales? Otherwise τ = σ = 1
+  NodeMaps(const NodeDegrees<S>& degrees, bool conformal) : degrees_(&degrees), conformal_(conformal) {
+    for (int side = 0; side < 2; ++side) {
+      map_[side].resize(degrees.nodes * size);
+      for (Buffer<S>* one : {&scale_[side], &log_scale_[side], &factor_[side], &diagonal_[side]}) {
+        one->resize(degrees.blocks() * W);
+      }
+    }
+  }
+
+  [[nodiscard]] const NodeDegrees<S>& degrees() const noexcept { return *degrees_; }
+  [[nodiscard]] Index node_count() const noexcept { return degrees_->nodes; }
+  [[nodiscard]] bool conformal() const noexcept { return conformal_; }
+  /// T_u or S_u, D × D row by row.
+  [[nodiscard]] const S* map(MapSide side, Index u) const noexcept { return map_[int(side)].data() + u * size; }
+  /// τ_u or σ_u.
+  [[nodiscard]] S scale(MapSide side, Index u) const noexcept { return scale_[int(side)][u]; }
+  /// a_u or b_u: of the first operator and of the second.
+  [[nodiscard]] S factor(int op, Index u) const noexcept { return factor_[op][u]; }
+  /// What the operators multiply x_u with: a² deg⁺ τ² and b² deg⁺ σ².
+  [[nodiscard]] S diagonal(int op, Index u) const noexcept { return diagonal_[op][u]; }
+  /// The logarithm of the scales of a pack of nodes, before it is limited.
+  [[nodiscard]] P log_scale(Index block, int side) const noexcept { return P::load(log_scale_[side].data() + block * W); }
+
+  /// Sets one side of a pack of nodes. \param log_scale  not limited; ignored without scales
+  void store(Index block, int side, const Matrix& rotation, const P& log_scale) {
+    using std::exp;
+    using std::sqrt;
+    const Index first = block * W;
+    const P scale = conformal_ ? exp(min(log_scale, P(largest_log_scale))) : P(S(1));
+    const P squared = scale * scale;
+    const P inverse = P(S(1)) / (P::load(degrees_->of[side].data() + first) * squared + P(S(1)));
+    scale.store(scale_[side].data() + first);
+    log_scale.store(log_scale_[side].data() + first);
+    sqrt(inverse).store(factor_[side].data() + first);
+    (P::load(degrees_->of[0].data() + first) * squared * inverse).store(diagonal_[side].data() + first);
+    P entries[size];
+    for (int k = 0; k < size; ++k) entries[k] = scale * rotation(k / D, k % D);
+    detail::store_rows<size>(entries, degrees_->count(block), map_[side].data() + first * size);
+  }
+
+  /// Of a pack of nodes: rotations, and derivatives in them and in the logarithms of the scales.
+  struct Derivative {
+    Matrix rotation[2], rotation_bar[2];
+    P log_scale_bar[2];
+  };
+  /// With G the derivatives of ⟨·⟩ in the operators' maps: T̄ = a G₁ + b G₂, ā = ⟨G₁_T, T⟩ + ⟨G₁_S, S⟩ and so on.
+  void derivative(Index block, const NodeMapsGradient<D, S>& gradient, Derivative& out) const {
+    const Index first = block * W;
+    const int count = degrees_->count(block);
+    P map[2][size], map_bar[2][size], factor[2], factor_bar[2];
+    for (int side = 0; side < 2; ++side) {
+      detail::load_rows<size>(map_[side].data() + first * size, count, map[side]);
+      factor[side] = P::load(factor_[side].data() + first);
+      factor_bar[side] = P(S(0));
+    }
+    for (int op = 0; op < 2; ++op) {
+      for (int side = 0; side < 2; ++side) {
+        P g[size];
+        detail::load_rows<size>(gradient.map[op][side].data() + first * size, count, g);
+        for (int k = 0; k < size; ++k) {
+          factor_bar[op] += g[k] * map[side][k];
+          map_bar[side][k] = op == 0 ? factor[0] * g[k] : map_bar[side][k] + factor[1] * g[k];
+        }
+      }
+    }
+    const P leaving = P::load(degrees_->of[0].data() + first);
+    for (int side = 0; side < 2; ++side) {
+      const P scale = P::load(scale_[side].data() + first), inverse = P(S(1)) / scale;
+      P product = P(S(0));
+      for (int k = 0; k < size; ++k) {
+        product += map_bar[side][k] * map[side][k];
+        out.rotation[side](k / D, k % D) = inverse * map[side][k];
+        out.rotation_bar[side](k / D, k % D) = scale * map_bar[side][k];
+      }
+      // d a / d log τ = −deg τ² a³, and d (a² deg⁺ τ²) / d log τ = 2 deg⁺ τ² a⁴, a² deg τ² = 1 − a².
+      const P squared = scale * scale, a = factor[side], aa = a * a;
+      const P degree = P::load(degrees_->of[side].data() + first);
+      product += (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * leaving * aa -
+                  factor_bar[side] * degree * a) *
+                 squared * aa;
+      const bool scaled = conformal_;
+      out.log_scale_bar[side] =
+          scaled ? select(log_scale(block, side) > P(largest_log_scale), P(S(0)), product) : P(S(0));
+    }
+  }
+
+ private:
+  const NodeDegrees<S>* degrees_;
+  bool conformal_;
+  Buffer<S> map_[2];       ///< n × D², row by row
+  Buffer<S> scale_[2], log_scale_[2], factor_[2], diagonal_[2];
+};
+
+}  // namespace sheafnn

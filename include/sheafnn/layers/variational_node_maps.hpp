@@ -1,0 +1,211 @@
+/// \file
+/// VariationalNodeMaps: the distributions of all node maps of a Bayesian cooperative sheaf, samples of them, and the
+/// derivatives of both. The samples of all layers are drawn from the same distributions.
+///
+/// Source: math: "Bayesian cooperative sheaves".
+#pragma once
+
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/node_maps.hpp"
+#include "sheafnn/layers/point_node_maps.hpp"
+#include "sheafnn/posterior/node_map_posterior.hpp"
+
+namespace sheafnn {
+
+/// Noise behind the maps of one layer: that of a stream for either side, or explicit.
+template <class S>
+struct NodeNoise {
+  Stream stream[2];           ///< of T and of S
+  const S* values = nullptr;  ///< 2n rows of D² + 1 numbers: of T, then of S; U row by row, ε
+};
+
+template <int D, class S>
+class VariationalNodeMaps {
+ public:
+  using Q = NodeMapPosterior<D>;
+  static constexpr int W = lanes<S>;
+  using P = Pack<S, W>;
+
+  /// \param degrees  must outlive it
+  VariationalNodeMaps(const NodeDegrees<S>& degrees, bool conformal) : degrees_(&degrees), q_{conformal} {
+    parameter_.resize(2 * degrees.blocks() * Q::parameter_size * W);
+    gradient_.resize(2 * degrees.blocks() * Q::gradient_size * W);
+    block_sum_.resize(degrees.blocks());
+  }
+
+  /// The distributions from raw outputs, n × raw_size for either side.
+  void infer(Execution execution, const MatrixView<const S>& out_raw, const MatrixView<const S>& in_raw) {
+    with_raw([&]<int K>() {
+      for_maps(execution, [&](Index block, int side) {
+        P raw[most_raw], parameters[Q::parameter_size];
+        load_raw<K>(side == 0 ? out_raw : in_raw, block, raw);
+        q_.activate(raw, parameters);
+        detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
+      });
+    });
+  }
+
+  /// Draws the maps of a layer.
+  void draw(Execution execution, const NodeNoise<S>& noise, NodeMaps<D, S>& maps) const {
+    for_maps(execution, [&](Index block, int side) {
+      P parameters[Q::parameter_size], draw[Q::noise_size], log_scale;
+      SquareMatrix<P, D> rotation;
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      if (noise.values != nullptr) {
+        P rows[Q::noise_size];
+        detail::load_rows<Q::noise_size>(
+            noise.values + (side * degrees_->nodes + block * W) * Q::noise_size, degrees_->count(block), rows);
+        for (int k = 0; k < D * D; ++k) draw[k] = rows[k % D * D + k / D];
+        draw[D * D] = rows[D * D];
+      } else {
+        std::uint32_t nodes[W];
+        for (int lane = 0; lane < W; ++lane) nodes[lane] = static_cast<std::uint32_t>(block * W + lane);
+        q_.draw_noise(noise.stream[side], Pack<std::uint32_t, W>::load(nodes), draw);
+      }
+      q_.sample(parameters, draw, rotation, log_scale);
+      maps.store(block, side, rotation, log_scale);
+    });
+  }
+
+  /// Starts a backward pass with the derivative of weight · mean_kl() (0 leaves the KL term out).
+  void begin_backward(Execution execution, double weight) {
+    const P share = P(static_cast<S>(per_map(weight)));
+    for_maps(execution, [&](Index block, int side) {
+      P parameters[Q::parameter_size], bar[Q::gradient_size];
+      for (P& one : bar) one = P(S(0));
+      if (weight != 0) {
+        detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+        q_.kl_backward(parameters, share, bar);
+      }
+      detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
+    });
+  }
+  /// Adds the derivatives through a layer's maps, and those of weight · mean_log_ratio() of them.
+  void add_backward(Execution execution, const NodeMaps<D, S>& maps, const NodeMapsGradient<D, S>& maps_gradient,
+                    double weight) {
+    const P share = P(static_cast<S>(per_map(weight)));
+    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) {
+        typename NodeMaps<D, S>::Derivative derivative;
+        maps.derivative(block, maps_gradient, derivative);
+        for (int side = 0; side < 2; ++side) {
+          P parameters[Q::parameter_size], bar[Q::gradient_size];
+          detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+          detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
+          q_.sample_backward(parameters, derivative.rotation[side], maps.log_scale(block, side),
+                             derivative.rotation_bar[side], derivative.log_scale_bar[side], share, bar);
+          detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
+        }
+      }
+    });
+  }
+  /// Ends the backward pass: derivatives of the raw outputs.
+  void end_backward(Execution execution, const MatrixView<const S>& out_raw, const MatrixView<const S>& in_raw,
+                    const MatrixView<S>& out_raw_bar, const MatrixView<S>& in_raw_bar) const {
+    with_raw([&]<int K>() {
+      for_maps(execution, [&](Index block, int side) {
+        P raw[most_raw], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[most_raw];
+        load_raw<K>(side == 0 ? out_raw : in_raw, block, raw);
+        detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+        detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
+        q_.activate_backward(raw, parameters, bar, raw_bar);
+        detail::store_rows<K>(raw_bar, degrees_->count(block),
+                              (side == 0 ? out_raw_bar : in_raw_bar).data() + block * W * K);
+      });
+    });
+  }
+
+  /// KL(Q ‖ prior), the mean over the nodes and the two sides.
+  [[nodiscard]] double mean_kl(Execution execution) {
+    return mean(execution, [&](Index block, int side) {
+      P parameters[Q::parameter_size];
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      return q_.kl(parameters);
+    });
+  }
+  /// log q − log p of a layer's maps, the mean over the nodes and the two sides.
+  [[nodiscard]] double mean_log_ratio(Execution execution, const NodeMaps<D, S>& maps) {
+    return mean(execution, [&](Index block, int side) {
+      P parameters[Q::parameter_size], entries[D * D];
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      const Index first = block * W;
+      const MapSide which = static_cast<MapSide>(side);
+      detail::load_rows<D * D>(maps.map(which, first), degrees_->count(block), entries);
+      S scales[W];
+      for (int lane = 0; lane < W; ++lane) scales[lane] = maps.scale(which, first + lane);
+      const P inverse = P(S(1)) / P::load(scales);
+      SquareMatrix<P, D> rotation;
+      for (int k = 0; k < D * D; ++k) rotation(k / D, k % D) = entries[k] * inverse;
+      return q_.log_ratio(parameters, rotation, maps.log_scale(block, side));
+    });
+  }
+
+  /// Parameter k of NodeMapPosterior of a node's map.
+  [[nodiscard]] S parameter_of(MapSide side, Index u, int k) const noexcept {
+    return parameter(u / W, static_cast<int>(side))[k * W + u % W];
+  }
+
+ private:
+  static constexpr int most_raw = Q::raw_size(true);
+
+  [[nodiscard]] Index position(Index block, int side) const noexcept { return side * degrees_->blocks() + block; }
+  [[nodiscard]] S* parameter(Index block, int side) noexcept {
+    return parameter_.data() + position(block, side) * Q::parameter_size * W;
+  }
+  [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
+    return parameter_.data() + position(block, side) * Q::parameter_size * W;
+  }
+  [[nodiscard]] S* gradient(Index block, int side) noexcept {
+    return gradient_.data() + position(block, side) * Q::gradient_size * W;
+  }
+  [[nodiscard]] const S* gradient(Index block, int side) const noexcept {
+    return gradient_.data() + position(block, side) * Q::gradient_size * W;
+  }
+  [[nodiscard]] double per_map(double weight) const noexcept {
+    return weight / static_cast<double>(2 * degrees_->nodes);
+  }
+  template <class Body>
+  void with_raw(const Body& body) const {
+    detail::with_raw_size<Q::raw_size(true), Q::raw_size(false)>(q_.conformal, body);
+  }
+  template <int K>
+  void load_raw(const MatrixView<const S>& from, Index block, P* raw) const {
+    detail::load_rows<K>(from.data() + block * W * K, degrees_->count(block), raw);
+  }
+  template <class Body>
+  void for_maps(Execution execution, const Body& body) const {
+    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) {
+        body(block, 0);
+        body(block, 1);
+      }
+    });
+  }
+  template <class Body>
+  [[nodiscard]] double mean(Execution execution, const Body& body) {
+    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) {
+        double sum = 0;
+        for (int side = 0; side < 2; ++side) {
+          S value[W];
+          body(block, side).store(value);
+          for (int lane = 0; lane < degrees_->count(block); ++lane) sum += static_cast<double>(value[lane]);
+        }
+        block_sum_[block] = sum;
+      }
+    });
+    double sum = 0;
+    for (const double part : block_sum_) sum += part;
+    return per_map(sum);
+  }
+
+  const NodeDegrees<S>* degrees_;
+  Q q_;
+  Buffer<S> parameter_, gradient_;  ///< by side, block and number, a pack each
+  Buffer<double> block_sum_;
+};
+
+}  // namespace sheafnn
