@@ -134,6 +134,9 @@ void check_model() {
     CAPTURE(threads);
     CHECK(allocations_of_epochs<Model>({}, {}, threads) == 0);
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    everything.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    everything.filter = {};
   }
 }
 

@@ -91,13 +91,14 @@ void check_threads(ModelOptions options, sheafnn::KlEstimator estimator) {
 
 /// Loss and gradient of a training pass of sixteen channels.
 template <class Model>
-std::pair<double, Doubles> pass_of(bool only_nodes, int threads) {
+std::pair<double, Doubles> pass_of(const sheafnn::PolynomialOptions& filter, bool only_nodes, int threads) {
   const sheafnn::Dataset& data = larger_task();
   ModelOptions options;
   options.features = data.feature_count();
   options.classes = 3;
   options.channels = 16;
   options.layers = 2;
+  options.filter = filter;
   const Model model(options, 3);
   Network<Model> network(model, data.graph, data.features, threads);
   test::TrainingPass<typename Model::Scalar> pass;
@@ -113,9 +114,9 @@ std::pair<double, Doubles> pass_of(bool only_nodes, int threads) {
 
 /// The kernels of packs of sixteen floats against those of double precision, and for training nodes alone.
 template <class Family>
-void check_sixteen_channels() {
+void check_sixteen_channels(const sheafnn::PolynomialOptions& filter = {}) {
   CAPTURE(Family::name);
-  const auto exact = pass_of<Bsnn<Family, double>>(false, 1);
+  const auto exact = pass_of<Bsnn<Family, double>>(filter, false, 1);
   double largest = 0;
   for (const double g : exact.second) largest = std::max(largest, std::abs(g));
   const auto check = [&](const std::pair<double, Doubles>& result, double bound) {
@@ -130,8 +131,8 @@ void check_sixteen_channels() {
     CAPTURE(threads);
     for (const bool only_nodes : {false, true}) {
       CAPTURE(only_nodes);
-      check(pass_of<Bsnn<Family, double>>(only_nodes, threads), 1e-13);  // sums in another order
-      check(pass_of<Bsnn<Family, float>>(only_nodes, threads), 1e-5);    // a hundred roundings of 1e-7
+      check(pass_of<Bsnn<Family, double>>(filter, only_nodes, threads), 1e-13);  // sums in another order
+      check(pass_of<Bsnn<Family, float>>(filter, only_nodes, threads), 1e-5);    // a hundred roundings of 1e-7
     }
   }
 }
@@ -143,17 +144,26 @@ TEST_CASE("sixteen channels: single against double precision, all nodes against 
   check_sixteen_channels<SpecialOrthogonal<3>>();
   check_sixteen_channels<GeneralLinear<2>>();
 }
+TEST_CASE("sixteen channels with polynomial filters: single against double precision, all nodes against some") {
+  const sheafnn::PolynomialOptions filter{.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
+  check_sixteen_channels<Diagonal<3>>(filter);
+  check_sixteen_channels<SpecialOrthogonal<3>>(filter);
+  check_sixteen_channels<GeneralLinear<2>>(filter);
+}
 
 TEST_CASE("results are the same bits for any number of threads: Bayesian") {
   ModelOptions options;
   options.channels = 5;
   options.layers = 2;
   check_threads<Bsnn<GeneralLinear<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.filter = {.basis = sheafnn::PolynomialBasis::jacobi, .degree = 3};
+  check_threads<Bsnn<GeneralLinear<2>>>(options, sheafnn::KlEstimator::closed_form);
   options.add_lp = options.add_hp = true;
   options.second_linear = true;
   options.degree_input = true;
   options.learner_layers = 2;
   options.learner_width = 6;
+  options.filter = {};
   check_threads<Bsnn<SpecialOrthogonal<3>>>(options, sheafnn::KlEstimator::monte_carlo);
 }
 
@@ -163,6 +173,11 @@ TEST_CASE("results are the same bits for any number of threads: deterministic") 
   options.layers = 2;
   options.second_linear = true;
   check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.filter = {.basis = sheafnn::PolynomialBasis::chebyshev, .degree = 5};
+  options.add_hp = true;
+  check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.filter = {};
+  options.add_hp = false;
   options.learner_layers = 1;
   options.edge_weights = true;
   check_threads<Nsd<SpecialOrthogonal<2>>>(options, sheafnn::KlEstimator::closed_form);

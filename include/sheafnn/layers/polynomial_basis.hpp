@@ -86,8 +86,9 @@ inline void validate(const PolynomialOptions& options) {
   const auto above = [](std::string_view name, double value, double least, std::string_view limit) {
     require(value > least && std::isfinite(value), name, value, limit);
   };
+  static_assert(max_polynomial_degree == 64);
   require(options.degree >= 0 && options.degree <= max_polynomial_degree, "filter.degree", options.degree,
-          detail::concat("must be between 0 and ", max_polynomial_degree));
+          "must be between 0 and 64");
   above("filter.jacobi_alpha", options.jacobi_alpha, -1, "must be above -1");
   above("filter.jacobi_beta", options.jacobi_beta, -1, "must be above -1");
   above("filter.gegenbauer_lambda", options.gegenbauer_lambda, 0, "must be above 0");
@@ -179,8 +180,9 @@ class Polynomial {
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
     validate(options);
-    require(static_cast<Index>(theta.size()) == degree() + 1, "theta", theta.size(),
-            detail::concat("must have ", degree() + 1, " numbers"));
+    if (static_cast<Index>(theta.size()) != degree() + 1) {
+      throw_invalid_argument("theta", theta.size(), detail::concat("there must be ", degree() + 1, " numbers"));
+    }
     for (Index k = 0; k < degree(); ++k) step_[index(k)] = recurrence_step(options, k);
     std::copy(theta.begin(), theta.end(), coefficient_.begin());
     if (options.basis == PolynomialBasis::chebyshev_interpolation) {
