@@ -187,6 +187,8 @@ refuse 'device: cuda:' "${quick[@]}" --device cuda:
 refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
 refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
+refuse 'filter: odd' "${quick[@]}" --filter odd
+refuse 'filter\.degree: 65 ' "${quick[@]}" --filter legendre --degree 65
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)
 refuse 'epoch [0-9]+: .* is ' "${diverging[@]}"

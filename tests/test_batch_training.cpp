@@ -302,6 +302,14 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, Model>(executor, data, {})),
                        doctest::Contains("trainings"), std::invalid_argument);
+  Model filtered({.features = data.features.columns(),
+                  .channels = 4,
+                  .layers = 2,
+                  .classes = data.class_count,
+                  .filter = {PolynomialBasis::legendre, 2}});
+  const batch::Training<Model> with_filter[] = {{&filtered, &data.splits[0], {.epochs = 2}}};
+  CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, Model>(executor, data, with_filter)),
+                       doctest::Contains("filter.basis: legendre"), std::invalid_argument);
 
   // One training that overflows; the other goes on.
   const auto before = b.parameters().values();

@@ -34,6 +34,7 @@ struct TrainSettings {
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
+  std::string filter = "none", coefficients = "convex", skip = "input";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf;
@@ -108,6 +109,33 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->add_option("--parametrisation", s.parametrisation,
                    "mean rotations: " + joined(sheafnn::rotation_parametrisation_names) +
                        " (euler: stalk dimension 2, 3)")
+      ->capture_default_str();
+
+  auto& filter = s.options.filter;
+  model
+      ->add_option("--filter", s.filter,
+                   "diffuse with a polynomial of the Laplacian in this basis: " +
+                       joined(sheafnn::polynomial_basis_names))
+      ->capture_default_str();
+  model->add_option("--degree", filter.degree, "degree of the filter, 0 to 64")->capture_default_str();
+  model
+      ->add_option("--coefficients", s.coefficients,
+                   "coefficients of the filter: " + joined(sheafnn::polynomial_coefficients_names))
+      ->capture_default_str();
+  model
+      ->add_option("--skip", s.skip,
+                   "the filter's high-pass term, of the layer's input or of the mixed features: " +
+                       joined(sheafnn::high_pass_skip_names))
+      ->capture_default_str();
+  model->add_flag("--published-filter", filter.published,
+                  "jacobi and chebyshev-interpolation as in the published code (default: off)");
+  model->add_option("--jacobi-alpha", filter.jacobi_alpha, "of --filter jacobi, above -1")->capture_default_str();
+  model->add_option("--jacobi-beta", filter.jacobi_beta, "of --filter jacobi, above -1")->capture_default_str();
+  model->add_option("--gegenbauer-lambda", filter.gegenbauer_lambda, "of --filter gegenbauer, above 0")
+      ->capture_default_str();
+  model
+      ->add_option("--largest-eigenvalue", filter.largest_eigenvalue,
+                   "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented")
       ->capture_default_str();
 
   auto* train = app.add_option_group("Training");
@@ -211,6 +239,12 @@ inline void resolve_options(TrainSettings& s) {
   s.options.separate_encoder = on_off(s.separate_encoder);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
   s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
+  s.options.filter.basis =
+      sheafnn::parse_name<sheafnn::PolynomialBasis>("--filter", s.filter, sheafnn::polynomial_basis_names);
+  s.options.filter.coefficients = sheafnn::parse_name<sheafnn::PolynomialCoefficients>(
+      "--coefficients", s.coefficients, sheafnn::polynomial_coefficients_names);
+  s.options.filter.skip =
+      sheafnn::parse_name<sheafnn::HighPassSkip>("--skip", s.skip, sheafnn::high_pass_skip_names);
   s.train.kl_schedule =
       sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
   s.train.kl_estimator =
@@ -272,6 +306,15 @@ inline void resolve_options(TrainSettings& s) {
           {"normalise_features", m.normalise_features},
           {"normalisation", s.normalisation},
           {"parametrisation", s.parametrisation},
+          {"filter", s.filter},
+          {"filter_degree", m.filter.degree},
+          {"filter_coefficients", s.coefficients},
+          {"filter_skip", s.skip},
+          {"filter_published", m.filter.published},
+          {"filter_jacobi_alpha", m.filter.jacobi_alpha},
+          {"filter_jacobi_beta", m.filter.jacobi_beta},
+          {"filter_gegenbauer_lambda", m.filter.gegenbauer_lambda},
+          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue},
           {"epochs", t.epochs},
           {"patience", t.patience},
           {"stop_on", s.stop_on},
@@ -302,6 +345,12 @@ inline void resolve_options(TrainSettings& s) {
   json["model"] = s.model;
   json["maps"] = s.maps;
   json["data"] = data;
+  if (!model.filter.active()) {  // as in folders of versions without filters, which say nothing
+    for (const auto& item : nlohmann::ordered_json(json).items()) {
+      if (item.key().starts_with("filter")) json.erase(item.key());
+    }
+    json["filter"] = "nothing";
+  }
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
   // Options that came later: at their default they are left out, so that older trainings can go on.
   const nlohmann::json later = {{"sheaf_lr", 0.0}};
