@@ -1,0 +1,192 @@
+// The gradient of cooperative networks against central differences along every coordinate, for every option alone and
+// for all of them together, and that of the layer alone in higher dimensions.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model_gradient.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
+
+namespace cooperative_gradients_test {
+
+using sheafnn::Index;
+
+/// Architecture and pass of one check.
+struct Setting {
+  std::string name;
+  sheafnn::CooperativeOptions model;
+  double input_dropout = 0, dropout = 0;
+  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::closed_form;
+  Index samples = 1;
+  bool only_nodes = false, directed = false;
+};
+
+std::vector<Setting> settings(int dimension, bool bayesian) {
+  using Change = std::function<void(Setting&)>;
+  Setting plain;
+  plain.name = "plain";
+  plain.model.features = tiny::Task::features;
+  plain.model.classes = tiny::Task::classes;
+  plain.model.channels = 2;
+  plain.model.layers = 2;
+  plain.model.learner_width = 3;
+  std::vector<Setting> r = {plain};
+  const auto add = [&](const std::string& name, const Change& change) {
+    r.push_back(plain);
+    r.back().name = name;
+    change(r.back());
+  };
+  add("no normalise_features", [](Setting& s) { s.model.normalise_features = false; });
+  add("no left_weights", [](Setting& s) { s.model.left_weights = false; });
+  add("no right_weights", [](Setting& s) { s.model.right_weights = false; });
+  add("neither", [](Setting& s) { s.model.left_weights = s.model.right_weights = false; });
+  add("no residual", [](Setting& s) { s.model.residual = false; });
+  add("norm", [](Setting& s) { s.model.norm = sheafnn::FeatureNorm::layer; });
+  add("3 readout layers", [](Setting& s) { s.model.readout_layers = 3; });
+  add("17 channels", [](Setting& s) { s.model.channels = 17; s.model.layers = 1; });
+  add("dropout", [](Setting& s) { s.input_dropout = 0.3; s.dropout = 0.4; });
+  add("directed", [](Setting& s) { s.directed = true; });
+  if (dimension > 1) add("no scales", [](Setting& s) { s.model.conformal = false; });
+  for (const auto activation : {sheafnn::Activation::elu, sheafnn::Activation::relu, sheafnn::Activation::tanh,
+                                sheafnn::Activation::sigmoid, sheafnn::Activation::identity}) {
+    if (dimension == 2) add(std::string(to_string(activation)), [=](Setting& s) { s.model.activation = activation; });
+  }
+  for (const auto learner : {sheafnn::NodeLearnerKind::sage, sheafnn::NodeLearnerKind::sage_projected}) {
+    for (Index layers = 1; layers <= 3; ++layers) {
+      add(sheafnn::detail::concat(to_string(learner), " ", layers), [=](Setting& s) {
+        s.model.learner = learner;
+        s.model.learner_layers = layers;
+        s.directed = layers == 2;
+      });
+    }
+  }
+  if (bayesian) {
+    add("separate_encoder", [](Setting& s) { s.model.separate_encoder = true; });
+    add("Monte Carlo KL", [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::monte_carlo; });
+    add("3 samples", [](Setting& s) { s.samples = 3; });
+  }
+  add("everything", [=](Setting& s) {
+    s.model.learner = sheafnn::NodeLearnerKind::sage;
+    s.model.learner_layers = 2;
+    s.model.norm = sheafnn::FeatureNorm::layer;
+    s.model.readout_layers = 2;
+    s.model.separate_encoder = bayesian;
+    s.input_dropout = s.dropout = 0.2;
+    s.samples = bayesian ? 2 : 1;
+    s.only_nodes = true;
+    if (bayesian) s.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  });
+  return r;
+}
+
+const sheafnn::DirectedArcs& arcs() {
+  static const std::vector<sheafnn::Edge> list = {{0, 1}, {2, 0}, {1, 2}, {2, 1}, {3, 1}, {3, 2}, {3, 4}, {4, 2}, {5, 4}};
+  static const sheafnn::DirectedArcs r(tiny::Task::nodes, list);
+  return r;
+}
+
+template <class Model>
+void check_model() {
+  const tiny::Task task;
+  for (const Setting& setting : settings(Model::stalk_dimension, Model::bayesian)) {
+    CAPTURE(Model::kind);
+    CAPTURE(Model::stalk_dimension);
+    CAPTURE(setting.name);
+    Model model(setting.model, 7);
+    sheafnn::ParameterSet<double>& parameters = model.parameters();
+    tiny::disturb(parameters, 8, 0.3);
+    test::TrainingPass<double> pass;
+    pass.labels = task.labels;
+    pass.nodes = task.train;
+    pass.seed = 9;
+    pass.epoch = 10;
+    pass.input_dropout = setting.input_dropout;
+    pass.dropout = setting.dropout;
+    pass.kl_weight = 0.3;
+    pass.kl_estimator = setting.kl_estimator;
+    pass.samples = setting.samples;
+    pass.only_nodes = setting.only_nodes;
+    using Network = sheafnn::Network<Model>;
+    Network network = setting.directed ? Network(model, task.graph, arcs(), task.sparse)
+                                       : Network(model, task.graph, task.sparse);
+    test::train_pass(network, pass);
+    const sheafnn::Buffer<double> gradient = network.gradient();
+    const model_gradient::Comparison comparison = model_gradient::compare_gradient(
+        parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
+    INFO(comparison.where);
+    CHECK(comparison.worst <= 1);
+  }
+}
+
+/// The layer alone: derivatives of ⟨output, bar⟩ in features, weights, rotation parameters and log scales.
+template <int D>
+void check_layer() {
+  CAPTURE(D);
+  const tiny::Task task;
+  constexpr Index n = tiny::Task::nodes, f = 3, q = sheafnn::rotation_parameters<D>, o = q + 1;
+  const sheafnn::ArcLists lists = sheafnn::arc_lists(task.graph);
+  const sheafnn::NodeDegrees<double> degrees(lists);
+  sheafnn::NodeMaps<D, double> maps(degrees, true);
+  sheafnn::NodeMapsGradient<D, double> maps_gradient(n);
+  sheafnn::CooperativeLayer<D, double> layer(lists, f, {});
+  sheafnn::ParameterSet<double> values;
+  const auto group = sheafnn::ParameterGroup::network;
+  const int x = values.add("x", {n, D * f}, group), left = values.add("left", {D, D}, group),
+            right = values.add("right", {f, f}, group), epsilon = values.add("epsilon", {D}, group),
+            out = values.add("out", {n, o}, group), in = values.add("in", {n, o}, group);
+  values.finish();
+  tiny::disturb(values, 3, 1.0);
+  sheafnn::Buffer<double> gradient(values.size()), bar(n * D * f), scratch[5];
+  for (Index i = 0; i < bar.size(); ++i) bar[i] = tiny::number(4, i);
+  for (auto& one : scratch) one.resize(n * D * f);
+  const auto features = [](auto* data) { return sheafnn::FeatureView(data, n, D, f); };
+  const auto raw = [](auto* data) { return sheafnn::MatrixView(data, n, o); };
+  const auto at = [&](int id) { return gradient.data() + values.info(id).offset; };
+  const auto weights = [&](auto* data, const auto& offset) {
+    return sheafnn::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{
+        {data + offset(left), D, D}, {data + offset(right), f, f}, {data + offset(epsilon), D}};
+  };
+  const auto offset = [&](int id) { return values.info(id).offset; };
+  const auto value = [&] {
+    const double* data = values.values().data();
+    sheafnn::predict_node_maps<D, double>(1, raw(data + offset(out)), sheafnn::MapSide::out, maps);
+    sheafnn::predict_node_maps<D, double>(1, raw(data + offset(in)), sheafnn::MapSide::in, maps);
+    layer.forward(1, weights(data, offset), maps, features(data + offset(x)), {}, sheafnn::NodeSelection(n),
+                  {features(scratch[0].data()), features(scratch[1].data())});
+    double r = 0;
+    for (Index i = 0; i < bar.size(); ++i) r += layer.output().data()[i] * bar[i];
+    return r;
+  };
+  value();
+  const double* data = values.values().data();
+  layer.backward(1, weights(data, offset), maps, maps_gradient, features(static_cast<const double*>(bar.data())),
+                 features(at(x)), {features(scratch[2].data()), features(scratch[3].data()), features(scratch[4].data())},
+                 weights(gradient.data(), offset));
+  sheafnn::predict_node_maps_backward<D, double>(1, raw(data + offset(out)), raw(data + offset(in)), maps, maps_gradient,
+                                                 raw(at(out)), raw(at(in)));
+  const auto comparison = model_gradient::compare_gradient(values, gradient, value);
+  INFO(comparison.where);
+  CHECK(comparison.worst <= 1);
+}
+
+}  // namespace cooperative_gradients_test
+
+TEST_CASE("gradients of cooperative networks") {
+  using namespace cooperative_gradients_test;
+  check_model<sheafnn::Csnn<1, double>>();
+  check_model<sheafnn::Csnn<2, double>>();
+  check_model<sheafnn::Csnn<3, double>>();
+}
+TEST_CASE("gradients of Bayesian cooperative networks") {
+  using namespace cooperative_gradients_test;
+  check_model<sheafnn::Bcsnn<1, double>>();
+  check_model<sheafnn::Bcsnn<2, double>>();
+  check_model<sheafnn::Bcsnn<3, double>>();
+}
+TEST_CASE("gradients of cooperative layers in higher dimensions") {
+  using namespace cooperative_gradients_test;
+  check_layer<4>();
+  check_layer<5>();
+}
