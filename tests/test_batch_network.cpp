@@ -93,6 +93,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
     o.add_lp = o.add_hp = true;
     o.channels = 17;
   }
+  SUBCASE("ELU of the sheaf learner") { o.sheaf_activation = SheafActivation::elu; }
   SUBCASE("one sheaf for all layers, several samples") {
     o.linear = true;
     o.layers = 3;
@@ -150,6 +151,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
     o.second_linear = true;
     o.left_weights = o.right_weights = false;
   }
+  SUBCASE("attention maps") { o.sheaf_activation = SheafActivation::attention; }
   compare<Model>(o, {}, bound);
 }
 

@@ -37,10 +37,15 @@ sheafnn::PolynomialOptions filter_of(const golden::Case& given) {
 sheafnn::ModelOptions options_of(const golden::Case& given) {
   const std::vector<double>& config = given.file.at("config").values;
   REQUIRE(config.size() == 18);
-  REQUIRE(config[14] == 0);  // learner: concatenation
-  REQUIRE(config[15] == 0);  // its activation: tanh
-  REQUIRE(config[17] == 0);  // edge features
   sheafnn::ModelOptions r = given.options;
+  using sheafnn::LearnerInput, sheafnn::SheafActivation;
+  constexpr LearnerInput learners[] = {LearnerInput::concatenation, LearnerInput::summed,
+                                       LearnerInput::summed_published, LearnerInput::concatenation};
+  constexpr SheafActivation activations[] = {SheafActivation::tanh, SheafActivation::identity, SheafActivation::elu};
+  const bool attention = config[14] == 3;
+  r.learner = learners[static_cast<std::size_t>(config[14])];
+  r.sheaf_activation = attention ? SheafActivation::attention : activations[static_cast<std::size_t>(config[15])];
+  r.edge_features = static_cast<Index>(config[17]);
   r.channels = static_cast<Index>(config[1]);
   r.layers = static_cast<Index>(config[2]);
   r.add_lp = config[3] != 0;
@@ -63,6 +68,7 @@ golden::Case read(const std::string& name, test::MapKind kind, int dimension, bo
   REQUIRE(config.at(0) == dimension);
   REQUIRE((config.at(5) != 0) == bayesian);
   r.options = options_of(r);
+  if (r.options.edge_features > 0) r.graph.set_arc_features(r.file.at("edge_features").values, r.options.edge_features);
   for (auto& [key, array] : r.file) {
     if (key.ends_with("poly.skip")) array.shape = {1};  // a scalar in the file
   }

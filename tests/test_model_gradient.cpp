@@ -62,6 +62,30 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
         s.model.learner_width = 3;
       };
     };
+    const auto activation = [&](const std::string& name, sheafnn::SheafActivation a) {
+      choice(
+          name, [=](Setting& s) { s.model.sheaf_activation = a; },
+          [](Setting& s) { s.model.sheaf_activation = sheafnn::SheafActivation::tanh; });
+    };
+    activation("identity of the sheaf learner", sheafnn::SheafActivation::identity);
+    activation("ELU of the sheaf learner", sheafnn::SheafActivation::elu);
+    const auto input = [&](const std::string& name, sheafnn::LearnerInput i) {
+      choice(
+          name, [=](Setting& s) { s.model.learner = i; },
+          [](Setting& s) { s.model.learner = sheafnn::LearnerInput::concatenation; });
+    };
+    input("learner of sums as published", sheafnn::LearnerInput::summed_published);
+    input("learner of sums", sheafnn::LearnerInput::summed);
+    choice(
+        "edge features", [](Setting& s) { s.model.edge_features = tiny::Task::arc_features; },
+        [](Setting& s) { s.model.edge_features = 0; });
+    if (kind == MapKind::dense && !bayesian && dimension > 1) {
+      const auto attend = [](Setting& s) {
+        s.model.sheaf_activation = sheafnn::SheafActivation::attention;
+        s.model.normalisation = Normalisation::augmented;
+      };
+      choice("no activation but attention", attend, attend);
+    }
     choice("1 hidden learner layer", layers(1), layers(0));
     choice("2 hidden learner layers", layers(2), layers(1));
   }

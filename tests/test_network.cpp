@@ -541,8 +541,41 @@ TEST_CASE("options that are refused, by name, value and limit") {
   check_refused<Bsnn<SpecialOrthogonal<4>>>(
       "parametrisation: euler is not allowed; Euler angles exist for stalk dimensions 2 and 3",
       with(&ModelOptions::parametrisation, sheafnn::RotationParametrisation::euler));
+  using sheafnn::GeneralLinear;
+  using sheafnn::SheafActivation;
+  const ModelOptions attention = with(&ModelOptions::sheaf_activation, SheafActivation::attention);
+  check_refused<Nsd<Diagonal<2>>>(
+      "sheaf_activation: attention is not allowed; needs general linear maps of dimension 2 or more, not diagonal",
+      attention);
+  check_refused<Nsd<GeneralLinear<1>>>("sheaf_activation: attention is not allowed; needs general linear maps of "
+                                       "dimension 2 or more, not general-linear of 1",
+                                       attention);
+  check_refused<Bsnn<GeneralLinear<2>>>(
+      "sheaf_activation: attention is not allowed; only deterministic models have such maps", attention);
+  ModelOptions unaugmented = attention;
+  unaugmented.normalisation = sheafnn::Normalisation::block;
+  check_refused<Nsd<GeneralLinear<2>>>(
+      "sheaf_activation: attention is not allowed; F 1 = 0: needs the normalisation augmented, not block", unaugmented);
+  check_refused<Nsd<Identity<2>>>("sheaf_activation: elu is not allowed; identity maps are not learned",
+                                  with(&ModelOptions::sheaf_activation, SheafActivation::elu));
+  check_refused<Nsd<Identity<2>>>("learner: summed is not allowed; identity maps are not learned",
+                                  with(&ModelOptions::learner, sheafnn::LearnerInput::summed));
+  check_refused<Nsd<Identity<2>>>("edge_features: 2 is not allowed; identity maps are not learned",
+                                  with(&ModelOptions::edge_features, 2));
+  check_refused<Nsd<Diagonal<2>>>("edge_features: -1 is not allowed; must be between 0 and 1024",
+                                  with(&ModelOptions::edge_features, -1));
 
-  const tiny::Task task;
+  tiny::Task task;
+  {
+    const Nsd<Diagonal<2>> three(with(&ModelOptions::edge_features, 3));
+    CHECK_THROWS_WITH_AS(Network<Nsd<Diagonal<2>>>(three, task.graph, task.sparse),
+                         "arc features of the graph: 2 is not allowed; the sheaf learner reads 3",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(task.graph.set_arc_features(std::vector<double>(17), 1),
+                         "arc features: 17 is not allowed; expected arcs * count = 18 * 1", std::invalid_argument);
+    CHECK_THROWS_WITH_AS(task.graph.set_arc_features(std::vector<double>(18, std::nan("")), 1),
+                         "arc features[0]: nan is not allowed; must be finite", std::invalid_argument);
+  }
   using Model = Nsd<Diagonal<2>, double>;
   const Model model(tiny::options());
   CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, task.sparse, 0),

@@ -16,4 +16,11 @@ TEST_CASE("golden values: polynomial filters") {
   golden2::check<Bsnn<GeneralLinear<2>, double>>("poly_bsnn_gen2_interpolation");
 }
 
+TEST_CASE("golden values: options of the sheaf learner") {
+  using namespace sheafnn;
+  golden2::check<Nsd<Diagonal<3>, double>>("poly_nsd_diag3_options");
+  golden2::check<Nsd<GeneralLinear<2>, double>>("poly_nsd_gen2_attention");
+  golden2::check<Nsd<SpecialOrthogonal<2>, double>>("poly_nsd_so2_summed_published");
+}
+
 }  // namespace test_polynomial_golden

@@ -170,6 +170,24 @@ class Forward {
     for (Index a = 0; a < graph.arc_count(); ++a) {
       Vector pair(2 * h_);
       pair << z.row(graph.source(a)).transpose(), z.row(graph.target(a)).transpose();
+      const auto learner_input = [&](Index arc) {
+        using sheafnn::LearnerInput;
+        const Index count = o_.edge_features, width = o_.learner == LearnerInput::concatenation ? 2 * h_ : 2 * f_;
+        Vector r = Vector::Zero(width + count);
+        if (o_.learner == LearnerInput::concatenation) r.head(width) = pair;
+        for (Index i = 0; i < d_; ++i) {
+          if (o_.learner == LearnerInput::summed) {
+            r.head(f_) += pair.segment(i * f_, f_);
+            r.segment(f_, f_) += pair.segment(h_ + i * f_, f_);
+          } else if (o_.learner == LearnerInput::summed_published) {
+            r.head(width) += pair.segment(i * width, width);
+          }
+        }
+        for (Index j = 0; j < count; ++j) {
+          r(width + j) = graph.arc_features()[static_cast<std::size_t>(arc * count + j)];
+        }
+        return r;
+      };
       Vector reversed(2 * h_);
       reversed << pair.tail(h_), pair.head(h_);
       if (*o_.edge_weights) {
@@ -178,7 +196,7 @@ class Forward {
       }
       const bool learns = p_.parameters.count(sheaf + (p_.bayesian ? ".mean.weight" : ".weight")) > 0 ||
                           p_.parameters.count(sheaf + ".var.weight") > 0;
-      Vector hidden = pair;
+      Vector hidden = learner_input(a);
       for (Index k = 0; learns && k < o_.learner_layers; ++k) {
         hidden = times(parameter(sheaf + ".hidden." + std::to_string(k) + ".weight"), hidden).unaryExpr(&elu);
       }
@@ -191,11 +209,27 @@ class Forward {
     }
   }
 
-  /// μ as a D × D matrix: diag(tanh), tanh row by row, or a rotation.
+  /// Raw means after the sheaf activation.
+  Vector mean_of(std::size_t a) const {
+    using sheafnn::SheafActivation;
+    const Vector& raw = mean_[a];
+    if (o_.sheaf_activation == SheafActivation::identity) return raw;
+    if (o_.sheaf_activation == SheafActivation::elu) return raw.unaryExpr(&elu);
+    if (o_.sheaf_activation == SheafActivation::tanh) return raw.array().tanh();
+    const int d = p_.stalk_dimension;
+    Vector r(d * d);
+    for (int i = 0; i < d; ++i) {
+      Real sum = 0;
+      for (int j = 0; j < d; ++j) sum += std::exp(raw(i * d + j));
+      for (int j = 0; j < d; ++j) r(i * d + j) = (i == j ? 1 : 0) - std::exp(raw(i * d + j)) / sum;
+    }
+    return r;
+  }
+  /// μ as a D × D matrix: on the diagonal, row by row, or a rotation.
   Matrix mean_map(std::size_t a) const {
     const int d = p_.stalk_dimension;
     if (p_.kind == MapKind::fixed) return identity(d);
-    const Vector t = mean_[a].array().tanh();
+    const Vector t = mean_of(a);
     if (p_.kind == MapKind::diagonal) return t.asDiagonal();
     if (p_.kind == MapKind::rotation) return rotation(t);
     return t.reshaped<Eigen::RowMajor>(d, d);
@@ -271,7 +305,7 @@ class Forward {
         sum += d * (d - 1) / 2 * (std::log(1 + k) - std::log(1 - k)) -
                (d - 1) * (2 * half * std::log(1 + k) + series);
       } else {
-        const Vector mu = mean_[a].array().tanh(), s = sigma(a);
+        const Vector mu = mean_of(a), s = sigma(a);
         sum -= 0.5 * (1 + 2 * s.array().log() - mu.array().square() - s.array().square()).sum();
       }
     }
@@ -302,7 +336,7 @@ class Forward {
           solve(times(map, mean.transpose()) - c * one, one, &determinant);
           monte_carlo_kl_ += d * (d - 1) / 2 * std::log(1 - c * c) + (1 - d) * std::log(determinant);
         } else {
-          const Vector shift = sigma(a).cwiseProduct(noise), mu = mean_[a].array().tanh(), z = mu + shift;
+          const Vector shift = sigma(a).cwiseProduct(noise), mu = mean_of(a), z = mu + shift;
           map = p_.kind == MapKind::diagonal ? Matrix(z.asDiagonal()) : Matrix(z.reshaped<Eigen::RowMajor>(d, d));
           monte_carlo_kl_ +=
               0.5 * (z.squaredNorm() - noise.squaredNorm()) - sigma(a).array().log().sum();  // log q(z) − log p(z)

@@ -26,7 +26,7 @@ inline double number(std::uint64_t seed, Index i) {
 /// Seven nodes, the last without edges; nine edges, more than a pack has lanes, two or more at every other node,
 /// so that D_u of dense maps is regular. Node 4 has no features.
 struct Task {
-  static constexpr Index nodes = 7, features = 4, classes = 3;
+  static constexpr Index nodes = 7, features = 4, classes = 3, arc_features = 2;
 
   sheafnn::Graph graph;
   std::vector<double> dense;  ///< nodes × features
@@ -37,6 +37,9 @@ struct Task {
   explicit Task(std::uint64_t seed = 1) {
     const sheafnn::Edge edges[] = {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {3, 4}, {2, 4}, {4, 5}, {0, 5}};
     graph = sheafnn::Graph(nodes, edges);
+    std::vector<double> of_arcs;
+    for (Index i = 0; i < graph.arc_count() * arc_features; ++i) of_arcs.push_back(number(seed + 100, i));
+    graph.set_arc_features(of_arcs, arc_features);
     dense.assign(static_cast<std::size_t>(nodes * features), 0.0);
     for (Index i = 0; i < nodes * features; ++i) {
       const double value = number(seed, i);

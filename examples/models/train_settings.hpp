@@ -35,6 +35,7 @@ struct TrainSettings {
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string filter = "none", coefficients = "convex", skip = "input";
+  std::string learner = "concatenation", sheaf_activation = "tanh";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf;
@@ -95,6 +96,11 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   model->add_option("--learner-layers", s.options.learner_layers, "hidden layers of the sheaf learner, 0 to 8")
       ->capture_default_str();
   model->add_option("--learner-width", s.options.learner_width, "their width, 0 (as channels) to 1024")
+      ->capture_default_str();
+  model->add_option("--learner", s.learner, "what it reads of two nodes: " + joined(sheafnn::learner_input_names))
+      ->capture_default_str();
+  model->add_option("--sheaf-activation", s.sheaf_activation,
+                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) + " (nsd, general-linear)")
       ->capture_default_str();
   model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
   model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
@@ -245,6 +251,9 @@ inline void resolve_options(TrainSettings& s) {
       "--coefficients", s.coefficients, sheafnn::polynomial_coefficients_names);
   s.options.filter.skip =
       sheafnn::parse_name<sheafnn::HighPassSkip>("--skip", s.skip, sheafnn::high_pass_skip_names);
+  s.options.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
+  s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.sheaf_activation,
+                                                                             sheafnn::sheaf_activation_names);
   s.train.kl_schedule =
       sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
   s.train.kl_estimator =
@@ -298,6 +307,8 @@ inline void resolve_options(TrainSettings& s) {
           {"degree_input", m.degree_input},
           {"learner_layers", m.learner_layers},
           {"learner_width", m.learner_width},
+          {"learner", s.learner},
+          {"sheaf_activation", s.sheaf_activation},
           {"second_linear", m.second_linear},
           {"linear", m.linear},
           {"left_weights", m.left_weights},
@@ -353,7 +364,7 @@ inline void resolve_options(TrainSettings& s) {
   }
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::json later = {{"sheaf_lr", 0.0}};
+  const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"}};
   for (const auto& [key, value] : later.items()) {
     if (json[key] == value) json.erase(key);
   }

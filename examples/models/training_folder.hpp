@@ -34,6 +34,7 @@ namespace programs {
   add(data.features.offsets());
   add(data.features.column_of());
   add(data.features.values());
+  add(data.graph.arc_features());
   add(data.labels);
   for (const sheafnn::Split& split : data.splits) {
     std::int32_t mark = 0;  // of an empty set: the same nodes for validation and for testing are two splits

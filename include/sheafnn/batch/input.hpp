@@ -29,6 +29,10 @@ template <class Model>
           sheafnn::detail::concat("the model was built for ", model.options().features));
   require(!model.options().filter.active(), "filter.basis", to_string(model.options().filter.basis),
           "the batch engine has no polynomial filters; train such models one by one");
+  require(model.options().learner == LearnerInput::concatenation, "learner", to_string(model.options().learner),
+          "the batch engine has no such sheaf learner; train such models one by one");
+  require(model.options().edge_features == 0, "edge_features", model.options().edge_features,
+          "the batch engine has no edge features; train such models one by one");
   NodeFeatures r = features;
   if (model.options().normalise_features) r.normalise_rows();
   return r;

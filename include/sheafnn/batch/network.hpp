@@ -198,7 +198,7 @@ class BatchNetwork {
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, parts_.view);
     parts_.sheaf.build(executor_, pass, range(static_cast<Index>(l), 1),
-                       MeanMaps<Family, S>{learner.raw(), {parts_.options.parametrisation}},
+                       MeanMaps<Family, S>{learner.raw(), {parts_.options.parametrisation, parts_.options.sheaf_activation}},
                        learner.edge_weight());
   }
 
@@ -249,7 +249,7 @@ class BatchNetwork {
                                                   parts_.sheaf.gradient(),
                                                   learner.raw(),
                                                   learner.raw_bar(),
-                                                  {parts_.options.parametrisation},
+                                                  {parts_.options.parametrisation, parts_.options.sheaf_activation},
                                                   learner.edge_weight(),
                                                   learner.edge_factor(),
                                                   learner.edge_logit_bar()});

@@ -48,11 +48,18 @@ class SheafModel {
   /// orthogonal, ε = 0.
   ///
   /// \param seed       selects the initial parameters
-  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation is the options'
+  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation and
+  ///                   sheaf activation are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
+    if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
+      posterior_.sheaf_activation = options_.sheaf_activation;
+    } else {
+      require(options_.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
+              to_string(options_.sheaf_activation), detail::concat("the posterior ", Posterior::name, " has its own"));
+    }
     layout_ = detail::lay_out(options_, shape(), parameters_);
     detail::initialise(options_, shape(), layout_, seed, parameters_);
   }

@@ -23,9 +23,9 @@ struct EncoderLayout : EncoderOptions {
 
 /// Of a sheaf learner.
 struct SheafLearnerLayout : SheafLearnerOptions {
-  std::vector<ParameterId> hidden;  ///< width × 2h, then width × width
-  ParameterId mean_weight = -1;     ///< mean × (2h or width)
-  ParameterId spread_weight = -1;   ///< spread × (2h or width)
+  std::vector<ParameterId> hidden;  ///< width × first_inputs(), then width × width
+  ParameterId mean_weight = -1;     ///< mean × (first_inputs() or width)
+  ParameterId spread_weight = -1;   ///< spread × (first_inputs() or width)
   ParameterId edge_weight = -1;     ///< 1 × 2h
 };
 

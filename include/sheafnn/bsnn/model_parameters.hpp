@@ -37,11 +37,14 @@ SheafLearnerLayout lay_out_learner(const ModelOptions& options, const ParameterS
   const std::string sheaf = shape.bayesian ? "sheaf" : concat("sheaf.", index);
   SheafLearnerLayout layout;
   layout.inputs = h;
+  layout.input = options.learner;
+  layout.channels = options.channels;
+  layout.edge_features = options.edge_features;
   layout.mean = shape.mean;
   layout.spread = shape.spread;
   layout.edge_weights = *options.edge_weights;
   if (layout.outputs() > 0) {
-    Index inputs = 2 * h;
+    Index inputs = layout.first_inputs();
     layout.width = options.learner_width;
     layout.hidden_layers = options.learner_layers;
     for (Index k = 0; k < options.learner_layers; ++k) {
@@ -150,7 +153,7 @@ void initialise(const ModelOptions& options, const ParameterShape& shape, const 
   uniform(layout.sheaf_encoder.weight, sheaf_inputs);
   uniform(layout.sheaf_encoder.bias, sheaf_inputs);
   for (const SheafLearnerLayout& learner : layout.learners) {
-    Index inputs = 2 * h;
+    Index inputs = learner.first_inputs();
     for (const ParameterId id : learner.hidden) {
       uniform(id, inputs);
       inputs = learner.width;

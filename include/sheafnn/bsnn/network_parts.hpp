@@ -190,7 +190,7 @@ struct NetworkParts {
     if constexpr (is_sampled) {
       return model.posterior();
     } else {
-      return PointMap<Family>{model.options().parametrisation};
+      return PointMap<Family>{model.options().parametrisation, model.options().sheaf_activation};
     }
   }
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }

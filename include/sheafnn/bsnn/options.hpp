@@ -11,6 +11,8 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
+#include "sheafnn/posterior/sheaf_activation.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -41,6 +43,12 @@ struct ModelOptions {
   /// Hidden layers (ELU) of the sheaf learner (0 … 8), and their width (0: as wide as `channels`).
   Index learner_layers = 0;
   Index learner_width = 0;
+  LearnerInput learner = LearnerInput::concatenation;  ///< what the sheaf learner reads of two nodes
+  /// Numbers of every arc that it reads as well, the graph's arc features (0 … 1024).
+  Index edge_features = 0;
+  /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
+  /// models with general linear maps, augmented.
+  SheafActivation sheaf_activation = SheafActivation::tanh;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
   bool linear = false;         ///< keep the first layer's sheaf for all layers
@@ -84,6 +92,23 @@ template <RestrictionMapFamily Family>
   require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
+  in_range("edge_features", options.edge_features, 0, 1024);
+  require(options.learner == LearnerInput::concatenation || is_learned<Family>, "learner",
+          to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
+  require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,
+          detail::concat(Family::name, " maps are not learned"));
+  require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
+          to_string(options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
+  if (options.sheaf_activation == SheafActivation::attention) {
+    const auto refuse = [](const std::string& why) { throw_invalid_argument("sheaf_activation", "attention", why); };
+    if (!may_attend<Family>) {
+      refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
+                            Family::stalk_dimension > 1 ? "" : " of 1"));
+    }
+    if (bayesian) refuse("only deterministic models have such maps");
+    if (options.normalisation != Normalisation::augmented)
+      refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
+  }
   validate(options.filter);
   require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -89,6 +90,26 @@ class Graph {
   /// The arc u→v of edge e = {u, v}, u < v; its reverse is reverse(forward_arc(e)).
   [[nodiscard]] Index forward_arc(Index e) const noexcept { return forward_arc_[e]; }
 
+  /// Gives the arcs features that a sheaf learner may read (ModelOptions::edge_features), e.g. both arcs those of their
+  /// edge; `count` 0 takes them away.
+  ///
+  /// \param values  2m × count, row-major
+  /// \throws std::invalid_argument  another number of values, or one that is not finite
+  void set_arc_features(std::span<const double> values, Index count) {
+    require(count >= 0 && static_cast<Index>(values.size()) == arc_count() * count, "arc features", values.size(),
+            detail::concat("expected arcs * count = ", arc_count(), " * ", count));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i])) {
+        throw_invalid_argument(detail::concat("arc features[", i, "]"), values[i], "must be finite");
+      }
+    }
+    arc_feature_count_ = count;
+    arc_features_.assign(values.begin(), values.end());
+  }
+  /// Features of each arc, and all of them, 2m × arc_feature_count().
+  [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }
+  [[nodiscard]] std::span<const double> arc_features() const noexcept { return arc_features_; }
+
   /// n + 1 CSR offsets.
   [[nodiscard]] std::span<const std::int32_t> offsets() const noexcept { return offset_.view(); }
   /// 2m sources, non-decreasing.
@@ -136,7 +157,8 @@ class Graph {
     }
   }
 
-  Index node_count_ = 0;
+  Index node_count_ = 0, arc_feature_count_ = 0;
+  std::vector<double> arc_features_;
   Index dropped_self_loops_ = 0;
   Index merged_duplicates_ = 0;
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);

@@ -45,6 +45,9 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("activation", options.activation);
   visit("normalisation", options.normalisation);
   visit("parametrisation", options.parametrisation);
+  visit("sheaf_activation", options.sheaf_activation);
+  visit("learner", options.learner);
+  visit("edge_features", options.edge_features);
   visit("filter", options.filter.basis);
   visit("filter_degree", options.filter.degree);
   visit("filter_coefficients", options.filter.coefficients);
@@ -62,6 +65,8 @@ inline std::string option_text(const std::optional<bool>& value) { return option
 inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
 inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
 
+inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
+inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
 inline std::string option_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -71,7 +76,9 @@ inline std::string option_text(PolynomialCoefficients value) { return std::strin
 inline std::string option_text(HighPassSkip value) { return std::string(to_string(value)); }
 
 /// Options that files of older versions do not have: they keep their defaults.
-[[nodiscard]] inline bool is_newer_option(std::string_view key) { return key.starts_with("filter"); }
+[[nodiscard]] inline bool is_newer_option(std::string_view key) {
+  return key.starts_with("filter") || key == "sheaf_activation" || key == "learner" || key == "edge_features";
+}
 
 inline void parse_option(const std::string& key, const std::string& text, Index& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -86,6 +93,12 @@ inline void parse_option(const std::string& key, const std::string& text, Polyno
 }
 inline void parse_option(const std::string& key, const std::string& text, PolynomialCoefficients& value) {
   value = parse_name<PolynomialCoefficients>(key, text, polynomial_coefficients_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, LearnerInput& value) {
+  value = parse_name<LearnerInput>(key, text, learner_input_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, SheafActivation& value) {
+  value = parse_name<SheafActivation>(key, text, sheaf_activation_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, HighPassSkip& value) {
   value = parse_name<HighPassSkip>(key, text, high_pass_skip_names);

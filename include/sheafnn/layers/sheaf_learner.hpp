@@ -2,7 +2,8 @@
 /// SheafLearner: from node embeddings to raw parameters of every restriction map and to edge weights, with
 /// backward.
 ///
-///     raw_a = W [Z_u ‖ Z_v] for every arc a = (u→v), optionally through hidden layers with ELU
+///     raw_a = W [Z_u ‖ Z_v] for every arc a = (u→v), optionally through hidden layers with ELU; sums of Z's coordinates
+///             instead, and features of the arc as well, if the options say so (LearnerInput)
 ///     w_e = sigmoid(ω·[Z_u‖Z_v]) · sigmoid(ω·[Z_v‖Z_u])
 ///
 /// The first layer is W_a Z_u + W_b Z_v: a projection per node, then one addition per arc (math: "First
@@ -16,6 +17,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner_input.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -80,25 +82,6 @@ class SheafLearner {
     return static_cast<std::size_t>(shape_.hidden_layers);
   }
 
-  /// Calls body(matrix, first column) for the matrices that read [Z_u ‖ Z_v].
-  template <class T, class Body>
-  void for_first_weights(const SheafLearnerWeights<T>& weights, const Body& body) const {
-    Index column = 0;
-    const auto visit = [&](const MatrixView<T>& matrix, Index rows, const char* name) {
-      if (rows == 0) return;
-      require_array(matrix, rows, 2 * shape_.inputs, name);
-      body(matrix, column);
-      column += rows;
-    };
-    if (shape_.hidden_layers == 0) {
-      visit(weights.mean, shape_.mean, "mean weights");
-      visit(weights.spread, shape_.spread, "spread weights");
-    } else {
-      visit(weights.hidden[0], shape_.width, "hidden weights");
-    }
-    visit(weights.edge, shape_.edge_weights ? 1 : 0, "edge weights");
-  }
-
   /// Checks the weights behind the first layer.
   template <class T>
   void require_deep(const SheafLearnerWeights<T>& weights) const {
@@ -107,36 +90,6 @@ class SheafLearner {
       require_array(weights.hidden[k], width, width, "hidden weights");
     if (hidden_layers() > 0 && mean > 0) require_array(weights.mean, mean, width, "mean weights");
     if (hidden_layers() > 0 && spread > 0) require_array(weights.spread, spread, width, "spread weights");
-  }
-
-  /// weight_ (h × stride: source columns, then target columns, each filled up to groups of four) and its transpose
-  /// without what fills up, weight_back_ (2 columns × h).
-  void assemble(const SheafLearnerWeights<const S>& weights) {
-    const Index h = shape_.inputs;
-    weight_.fill(S(0));
-    for_first_weights(weights, [&](const MatrixView<const S>& matrix, Index column) {
-      for (Index r = 0; r < matrix.rows(); ++r) {
-        for (Index half = 0; half < 2; ++half) {
-          const S* in = matrix.data() + r * 2 * h + half * h;
-          S* out = weight_.data() + half * half_ + column + r;
-          for (Index i = 0; i < h; ++i) out[i * stride_] = in[i];
-          std::copy_n(in, h, weight_back_.data() + (half * columns_ + column + r) * h);
-        }
-      }
-    });
-  }
-  void distribute(const SheafLearnerWeights<S>& weights_bar) const {
-    const Index h = shape_.inputs;
-    for_first_weights(weights_bar, [&](const MatrixView<S>& matrix, Index column) {
-      S* out = matrix.data();
-      for (Index r = 0; r < matrix.rows(); ++r) {
-        for (Index half = 0; half < 2; ++half) {
-          for (Index i = 0; i < h; ++i) {
-            out[r * 2 * h + half * h + i] += weight_[i * stride_ + half * columns_ + column + r];
-          }
-        }
-      }
-    });
   }
 
   /// Four columns of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column …].
@@ -162,8 +115,9 @@ class SheafLearner {
       P sum[4];
       projected(from, to, column, sum);
       for (Index k = column; k < std::min(column + 4, columns_); ++k) {
-        const P value = sum[k - column];
+        P value = sum[k - column];
         if (k < first) {
+          if (input_.has_edge_features()) value += input_.edge_term(k, block, side);
           (deep ? elu(value) : value).store(out_of_first + k * W);
         } else {
           sigmoid(value).store(edge_factor_.data() + (block * 2 + side) * W);
@@ -204,6 +158,7 @@ class SheafLearner {
     S* scratch = scratch_.data() + chunk * 4 * room;
     S* partial = partial_.data() + chunk * (shape_.hidden_layers == 0 ? 0 : deep_weights());
     if (shape_.hidden_layers > 0) std::fill_n(partial, deep_weights(), S(0));
+    input_.begin_backward(chunk);
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) {
         const S* first_bar = raw_bar(block, side);
@@ -220,6 +175,7 @@ class SheafLearner {
             bar[k] = P(S(0));
             if (at < first) {
               bar[k] = P::load(first_bar + at * W);
+              if (input_.has_edge_features()) input_.add_edge_bar(chunk, at, block, side, bar[k]);
             } else if (at < columns_) {
               bar[k] = edge_factor_logit_bar(block, side);
             }
@@ -314,11 +270,12 @@ class SheafLearner {
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
   SheafLearnerOptions shape_;
+  Index chunks_ = 1;
+  SheafLearnerInput<S> input_;
   Index columns_ = 0;            ///< outputs of the first layer
   Index half_ = 0, stride_ = 0;  ///< those filled up to groups of four; two such halves
-  Buffer<S> weight_, weight_back_, projection_;
+  Buffer<S> projection_;
   Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
-  Index chunks_ = 1;
   Buffer<S> partial_, scratch_;
 };
 
@@ -327,11 +284,11 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
     : graph_(&graph),
       blocks_(&blocks),
       shape_(shape),
-      columns_(shape_.first_outputs()),
-      half_((columns_ + 3) / 4 * 4),
-      stride_(2 * half_),
-      weight_(shape_.inputs * stride_),
-      weight_back_(stride_ * shape_.inputs),
+      chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
+      input_(graph, blocks, shape, chunks_),
+      columns_(input_.columns()),
+      half_(input_.half()),
+      stride_(input_.stride()),
       projection_(graph.node_count() * stride_),
       raw_(blocks.block_count() * 2 * shape_.outputs() * W),
       raw_bar_(raw_.size()),
@@ -340,7 +297,6 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
       edge_weight_bar_(edge_weight_.size()),
       arc_bar_(graph.arc_count() * half_),
-      chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
       scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
 
@@ -350,9 +306,9 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   if (columns_ == 0) return;
   require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
   require_deep(weights);
-  assemble(weights);
+  input_.assemble(weights);
   detail::multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
-                    weight_.data(), stride_, projection_.data(), stride_, false);
+                            input_.weight().data(), stride_, projection_.data(), stride_, false);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -383,10 +339,10 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
   detail::multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
-                    projection_.data(), stride_, weight_.data(), stride_, false);
-  distribute(weights_bar);
+                            projection_.data(), stride_, input_.weight().data(), stride_, false);
+  input_.distribute(weights_bar);
   detail::multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
-                    weight_back_.data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
+                            input_.weight_back().data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
 }
 
 }  // namespace sheafnn

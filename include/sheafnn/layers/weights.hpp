@@ -20,13 +20,13 @@ struct LinearWeights {
   std::span<T> bias;     ///< b, out
 };
 
-/// Of a sheaf learner; all matrices out × in.
+/// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
   static constexpr int max_hidden_layers = 8;
-  std::array<MatrixView<T>, max_hidden_layers> hidden{};  ///< width × 2h, then width × width
-  MatrixView<T> mean;                                     ///< mean outputs × (2h or width)
-  MatrixView<T> spread;                                   ///< spread outputs × (2h or width)
+  std::array<MatrixView<T>, max_hidden_layers> hidden{};  ///< width × inputs, then width × width
+  MatrixView<T> mean;                                     ///< mean outputs × (inputs or width)
+  MatrixView<T> spread;                                   ///< spread outputs × (inputs or width)
   MatrixView<T> edge;                                     ///< 1 × 2h
 };
 

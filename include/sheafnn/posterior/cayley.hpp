@@ -71,6 +71,7 @@ struct CayleyPosterior {
 
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
+  SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
 
   /// A row of explicit noise is U row by row.
   [[nodiscard]] SHEAFNN_HD static constexpr int noise_index(int k) { return (k % D) * D + k / D; }
@@ -139,7 +140,7 @@ struct CayleyPosterior {
 
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PointMap<SpecialOrthogonal<D>> location_map() const {
-    return {parametrisation};
+    return {parametrisation, sheaf_activation};
   }
 };
 

@@ -2,7 +2,7 @@
 /// ConformalPosterior: F = c R with R ~ C(M, κ) and log c ~ N(μ, σ²), independent. Prior: uniform × N(0, 1).
 ///
 ///     raw outputs: D(D − 1)/2 numbers for M, μ_raw  |  κ_raw, σ_raw
-///     μ = tanh(μ_raw),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
+///     μ = tanh(μ_raw) (or another SheafActivation),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
 ///
 /// Source: math: "Conformal maps".
 #pragma once
@@ -36,6 +36,7 @@ struct ConformalPosterior {
   using Map = typename Family::template Map<T>;
 
   RotationParametrisation parametrisation = RotationParametrisation::householder;
+  SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the means
 
   /// A row of explicit noise is U row by row, then ε.
   [[nodiscard]] SHEAFNN_HD static constexpr int noise_index(int k) {
@@ -45,11 +46,10 @@ struct ConformalPosterior {
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
-    using std::tanh;
     T rotation_raw[mean_size];
     split_raw(raw, rotation_raw);
     rotations().activate(rotation_raw, parameters);
-    parameters[mu] = tanh(raw[mean_size - 1]);
+    detail::activate_raw<1>(sheaf_activation, raw + mean_size - 1, parameters + mu);
     parameters[log_sigma] = -elu(-raw[mean_size + 1]);
     parameters[sigma] = exp(parameters[log_sigma]);
   }
@@ -59,7 +59,7 @@ struct ConformalPosterior {
     split_raw(raw, rotation_raw);
     rotations().activate_backward(rotation_raw, parameters, gradient, rotation_bar);
     for (int k = 0; k + 1 < mean_size; ++k) raw_bar[k] = rotation_bar[k];
-    raw_bar[mean_size - 1] = gradient[mu] * (T(1) - parameters[mu] * parameters[mu]);
+    raw_bar[mean_size - 1] = gradient[mu] * detail::raw_slope(sheaf_activation, parameters[mu]);
     raw_bar[mean_size] = rotation_bar[mean_size - 1];
     raw_bar[mean_size + 1] = gradient[sigma] * elu_slope(-parameters[log_sigma]);
   }
@@ -133,7 +133,7 @@ struct ConformalPosterior {
     }
   };
 
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Rotations rotations() const { return {parametrisation, {}}; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Rotations rotations() const { return {parametrisation, {}, sheaf_activation}; }
   /// The raw outputs of the rotation: those of M, then that of κ.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void split_raw(const T* raw, T* rotation) {

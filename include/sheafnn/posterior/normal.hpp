@@ -1,7 +1,7 @@
 /// \file
 /// NormalPosterior: independent normal distributions of a map's coordinates, z = μ + σ ∘ ε, ε ~ N(0, I).
 ///
-///     μ = tanh(raw_μ),  log σ = −ELU(−raw_σ)
+///     μ = tanh(raw_μ) (or another SheafActivation),  log σ = −ELU(−raw_σ)
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
 /// The default posterior of diagonal and general linear maps; any family whose chart is linear in z can have it
@@ -43,14 +43,14 @@ struct NormalPosterior {
   using Map = typename Family::template Map<T>;
 
   [[no_unique_address]] Prior prior{};
+  SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the means
 
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
-    using std::tanh;
+    detail::activate_raw<size>(sheaf_activation, raw, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T log_sigma = -elu(-raw[size + k]);
-      parameters[k] = tanh(raw[k]);
       parameters[size + k] = exp(log_sigma);
       parameters[2 * size + k] = log_sigma;
     }
@@ -59,7 +59,7 @@ struct NormalPosterior {
   SHEAFNN_HD void activate_backward(const T*, const T* parameters, const T* gradient, T* raw_bar) const {
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T mean = parameters[k];
-      raw_bar[k] = gradient[k] * (T(1) - mean * mean);
+      raw_bar[k] = gradient[k] * detail::raw_slope(sheaf_activation, mean);
       raw_bar[size + k] = gradient[size + k] * elu_slope(-parameters[2 * size + k]);
     }
   }

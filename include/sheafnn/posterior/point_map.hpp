@@ -1,6 +1,6 @@
 /// \file
-/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · tanh(raw)), with
-/// its backward pass. Deterministic models use it as it is; the rotation posteriors place their mean there.
+/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · act(raw)), with
+/// its backward pass; act is tanh unless the model says otherwise. Deterministic models use it as it is; the rotation posteriors place their mean there.
 ///
 /// Source: math: "The model".
 #pragma once
@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/posterior/sheaf_activation.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
@@ -31,6 +32,7 @@ struct PointMap {
   using Map = typename Family::template Map<T>;
 
   RotationParametrisation parametrisation = RotationParametrisation::householder;  ///< of families with rotations
+  SheafActivation sheaf_activation = SheafActivation::tanh;
 
   /// \param raw  size numbers
   template <class T>
@@ -54,10 +56,16 @@ struct PointMap {
     } else {
       Family::from_coordinates_backward(z, map_bar, z_bar);
     }
+    if constexpr (may_attend<Family>) {
+      if (sheaf_activation == SheafActivation::attention) {
+        detail::attention_backward<Family::stalk_dimension>(z, z_bar, raw_bar);
+        return;
+      }
+    }
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T r = T(static_cast<scalar_of_t<T>>(range(k)));
       const T unit = z[k] / r;
-      raw_bar[k] = z_bar[k] * r * (T(1) - unit * unit);
+      raw_bar[k] = z_bar[k] * r * detail::raw_slope(sheaf_activation, unit);
     }
   }
 
@@ -71,10 +79,14 @@ struct PointMap {
   }
   template <class T>
   SHEAFNN_HD SHEAFNN_INLINE void squash(const T* raw, T* z) const {
-    using std::tanh;
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * tanh(raw[k]);
+    if constexpr (may_attend<Family>) {
+      if (sheaf_activation == SheafActivation::attention) {
+        detail::attention<Family::stalk_dimension>(raw, z);
+        return;
+      }
     }
+    detail::activate_raw<size>(sheaf_activation, raw, z);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * z[k];
   }
 };
 

@@ -53,6 +53,7 @@ struct TangentNormalPosterior {
 
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
+  SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
 
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
@@ -110,7 +111,7 @@ struct TangentNormalPosterior {
 
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PointMap<SpecialOrthogonal<D>> location_map() const {
-    return {parametrisation};
+    return {parametrisation, sheaf_activation};
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE T highest_log_sigma() {

@@ -71,6 +71,7 @@ concept NamesToCoordinates = !requires { &WithOptionalMembers<F>::to_coordinates
 
 /// Compile-time form of a restriction map; see the file comment. A family may also have
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
+///   - `attention` = true: its coordinates are the D² entries of F row by row, so that F may be I − softmax;
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
 ///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
@@ -94,6 +95,15 @@ inline constexpr bool is_orthogonal = [] {
 /// Does a family have parameters that can be learned?
 template <class F>
 inline constexpr bool is_learned = F::map_size > 0;
+/// May the maps be I − rowwise softmax of the coordinates?
+template <class F>
+inline constexpr bool may_attend = [] {
+  if constexpr (requires { F::attention; }) {
+    return F::attention && F::stalk_dimension > 1 && F::coordinate_count == F::stalk_dimension * F::stalk_dimension;
+  } else {
+    return false;
+  }
+}();
 /// May the model learn an edge weight w_e beside the maps?
 template <class F>
 inline constexpr bool may_have_edge_weights = [] {

@@ -12,6 +12,7 @@ template <int D>
 struct GeneralLinear : DenseMaps<D> {
   static constexpr std::string_view name = "general-linear";
   static constexpr int coordinate_count = D * D;
+  static constexpr bool attention = true;
 
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map) {
