@@ -59,6 +59,24 @@ void compare(const Numbers& gradient, Numbers& numbers, const Value& value) {
 
 using namespace dense_layers_test;
 
+TEST_CASE("error function: within 2 epsilon, in packs as in numbers") {
+  for (double x = -8; x < 8; x += 0.00731) {
+    CAPTURE(x);
+    const float narrow = static_cast<float>(x);
+    CHECK(std::abs(sheafnn::error_function(x) - std::erf(x)) <= 4.5e-16);
+    CHECK(std::abs(sheafnn::error_function(sheafnn::Pack<double, 8>(x)).lane(5) - std::erf(x)) <= 4.5e-16);
+    CHECK(std::abs(sheafnn::error_function(narrow) - std::erf(narrow)) <= 2.4e-7f);
+    CHECK(std::abs(sheafnn::error_function(sheafnn::Pack<float, 16>(narrow)).lane(9) - std::erf(narrow)) <= 2.4e-7f);
+  }
+  for (const double x : {100.0, 1e20, 1e300, HUGE_VAL}) {
+    CHECK(sheafnn::error_function(x) == 1);
+    CHECK(sheafnn::error_function(-x) == -1);
+    CHECK(sheafnn::error_function(sheafnn::Pack<double, 8>(-x)).lane(0) == -1);
+  }
+  CHECK(sheafnn::error_function(1e-300) == doctest::Approx(2e-300 / std::sqrt(std::numbers::pi)).epsilon(1e-15));
+  CHECK(std::isnan(sheafnn::error_function(std::nan(""))));
+}
+
 TEST_CASE("GELU is x times the normal distribution function, in packs as in numbers") {
   CHECK(sheafnn::gelu(0.0) == 0);
   CHECK(sheafnn::gelu(1.0) == doctest::Approx(0.8413447460685429).epsilon(1e-15));

@@ -56,8 +56,8 @@ template <class T>
 /// GELU′(x) = Φ(x) + x φ(x).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T gelu_derivative(const T& x) {
-  using std::exp;
-  return normal_cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);
+  const ErrorFunction<T> erf = error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
+  return T(0.5) + T(0.5) * erf.value + x * T(0.39894228040143267794) * erf.exponential;
 }
 
 /// An elementwise function that an architecture chooses.
