@@ -1,0 +1,140 @@
+/// \file
+/// DiffusionField: the right-hand side of continuous-time sheaf diffusion,
+///
+///     dX/dt = f(X) = −ELU(Δ (I ⊗ A) X Bᵀ),
+///
+/// and the product of its transposed Jacobian with a vector (math: "Continuous-time diffusion"). Made of the steps of
+/// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn {
+
+/// Which parts the right-hand side has.
+struct DiffusionFieldOptions {
+  bool left = true;        ///< A, mixing stalk coordinates
+  bool right = true;       ///< B, mixing channels
+  bool activation = true;  ///< ELU
+  /// ELU(−Δ …), as published code has it, instead of −ELU(Δ …): which of the two signs ELU bounds.
+  bool negate_inside = false;
+};
+
+/// Buffers of one evaluation on one graph. Features are n × d' × f, channels innermost.
+template <RestrictionMapFamily Family, class S>
+class DiffusionField {
+ public:
+  /// `graph` and `shape` must outlive the field.
+  DiffusionField(const Graph& graph, const DiffusionShape<S>& shape, const DiffusionFieldOptions& options = {})
+      : graph_(&graph),
+        shape_(&shape),
+        options_(options),
+        mixing_(graph.node_count(), shape.coordinates, shape.channels, options.left, options.right),
+        scaled_(graph.node_count() * shape.row()) {}
+
+  /// slope = f(x).
+  ///
+  /// \param weights  A and B; ε is ignored
+  /// \param x        n × d' × f; with `keep` it must not change until backward()
+  /// \param keep     keep what backward() reads
+  /// \param slope    n × d' × f, overwritten
+  void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                const S* x, bool keep, S* slope) {
+    const Index f = shape_->channels, row = shape_->row();
+    S* w = scaled_.data();
+    mixing_.forward(execution, weights, x, Dropout{}, keep, [&](Index first, Index nodes, const S* y) {
+      detail::scale_rows<Family>(*shape_, sheaf, first, nodes, y, w + first * row);
+    });
+    if (keep && diffused_.empty()) diffused_.resize(scaled_.size());
+    S* diffused = keep ? diffused_.data() : nullptr;
+    const bool activation = options_.activation;
+    const S sign = this->sign();
+    detail::apply_laplacian<Family>(execution, *graph_, *shape_, sheaf, NodeSelection(graph_->node_count()), w,
+                            [=]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
+                              const Index at = u * row + i * f + c;
+                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+                                T value = z[k];
+                                if (activation) value = T(sign) * elu(T(sign) * z[k]);
+                                detail::store(slope + at + k * f, -value);
+                              }
+                              if (diffused != nullptr) {
+                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
+                              }
+                            });
+  }
+
+  /// x_bar += (∂f/∂x)ᵀ slope_bar at the point of the last evaluate() with `keep`, and the gradients of A and B (added
+  /// to) and of the sheaf's blocks.
+  ///
+  /// \param accumulate  add to sheaf_gradient instead of overwriting it
+  /// \param slope_bar   n × d' × f, overwritten
+  /// \param y_bar       n × d' × f, overwritten
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* slope_bar, S* x_bar, S* y_bar,
+                const DiffusionWeights<S>& weights_bar) {
+    backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar);
+    detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf,
+                                     {mixing_.output(), scaled_.data(), slope_bar}, y_bar, sheaf_gradient, accumulate);
+    S one[max_coordinates];
+    std::fill_n(one, max_coordinates, S(1));
+    mixing_.backward(execution, weights, one, y_bar, x_bar, weights_bar);
+  }
+
+ private:
+  /// q of f = −q ELU(q z), z = Δ (I ⊗ A) X Bᵀ.
+  [[nodiscard]] S sign() const noexcept { return options_.negate_inside ? S(-1) : S(1); }
+
+  /// From k̄ to r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r, in place; S̄_u = z̄_u r_uᵀ.
+  void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf,
+                           SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* bar) {
+    constexpr int D = Family::stalk_dimension;
+    constexpr int gram = BlockSizes<Family>::gram;
+    const Index f = shape_->channels, d = shape_->coordinates, row = d * f;
+    const bool activation = options_.activation;
+    const S sign = this->sign();
+    const S* diffused = diffused_.data();
+    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+        for (Index u = begin; u < end; ++u) {
+          const Index at = u * row + c;
+          T r[D], z[D], z_bar[D], r_bar[D];
+          detail::load_coordinates<D>(diffused + at, f, r);
+          detail::load_coordinates<D>(bar + at, f, z_bar);
+          detail::scale_block<Family>(sheaf.scale(u), r, z);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+            z_bar[i] = -z_bar[i];
+            if (activation) z_bar[i] *= elu_derivative(T(sign) * z[i]);
+          }
+          if constexpr (is_learned<Family>) {
+            detail::channel_products<D, gram>(z_bar, r, sheaf_gradient.scale_bar.data() + u * gram,
+                                              accumulate || c > 0);
+          }
+          detail::scale_block<Family>(sheaf.scale(u), z_bar, r_bar);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(bar + at + i * f, r_bar[i]);
+          for (Index i = D; i < d; ++i) {
+            const T root = T(shape_->inverse_root[u]);
+            T one = -detail::load<T>(bar + at + i * f);
+            if (activation) one *= elu_derivative(T(sign) * root * detail::load<T>(diffused + at + i * f));
+            detail::store(bar + at + i * f, root * one);
+          }
+        }
+      });
+    });
+  }
+
+  const Graph* graph_;
+  const DiffusionShape<S>* shape_;
+  DiffusionFieldOptions options_;
+  FeatureMixing<S> mixing_;
+  Buffer<S> scaled_;    ///< W = S Y
+  Buffer<S> diffused_;  ///< R = L W, allocated when first kept
+};
+
+}  // namespace sheafnn

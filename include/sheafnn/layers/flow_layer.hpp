@@ -1,0 +1,288 @@
+/// \file
+/// FlowLayer: continuous-time sheaf diffusion X(0) ↦ X(T),
+///
+///     dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ),   0 ≤ t ≤ T,
+///
+/// with one sheaf for all t, and its backward pass, the adjoint of the steps that were taken (math: "Continuous-time
+/// diffusion"). The Dormand–Prince steps are those of Boost.Odeint.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/diffusion_field.hpp"
+#include "sheafnn/layers/flow_odeint.hpp"
+#include "sheafnn/layers/flow_options.hpp"
+#include "sheafnn/layers/runge_kutta.hpp"
+
+namespace sheafnn {
+
+/// Buffers of a flow on one graph; the gradient's memory grows with the number of steps, one array of features each.
+/// Nothing is allocated by a pass that needs no more steps than one before it.
+template <RestrictionMapFamily Family, class S>
+class FlowLayer {
+ public:
+  /// `graph` and `shape` must outlive the layer.
+  ///
+  /// \throws std::invalid_argument  an option of the integration out of range
+  FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
+            const DiffusionFieldOptions& field = {});
+  FlowLayer(const FlowLayer&) = delete;
+  FlowLayer& operator=(const FlowLayer&) = delete;
+
+  /// X(T) of the last pass, n × d' × f.
+  [[nodiscard]] FeatureView<const S> output() const noexcept {
+    return {end_, graph_->node_count(), shape_->coordinates, shape_->channels};
+  }
+  /// Sizes of the steps of the last pass, in order; their sum is T.
+  [[nodiscard]] const std::vector<S>& steps() const noexcept { return steps_; }
+  /// Steps of the last pass that were tried and not accepted.
+  [[nodiscard]] Index rejected_steps() const noexcept { return rejected_; }
+
+  /// Computes output() from x = X(0), n × d' × f.
+  ///
+  /// \param weights  A and B; ε is ignored
+  /// \param keep     keep what backward() reads
+  /// \param replay   sizes of the steps to take instead of those that the options ask for; empty: none
+  /// \throws std::invalid_argument  features or weights of another shape, a step to replay that is not positive
+  /// \throws std::runtime_error     the tolerances ask for more than max_steps steps, or x is not finite
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+               const FeatureView<const S>& x, bool keep, std::span<const S> replay = {});
+
+  /// From the derivative of output() to that of x, in place, and to the gradients of A and B (added to) and of the
+  /// sheaf's blocks. Step sizes count as constants.
+  ///
+  /// \param accumulate  add to sheaf_gradient instead of overwriting it
+  /// \param bar         n × d' × f, replaced
+  /// \param work, more_work  two buffers of the same shape, overwritten
+  /// \throws std::invalid_argument  views of another shape
+  /// \throws std::logic_error       no forward pass with `keep` came before
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, const FeatureView<S>& bar,
+                const FeatureView<S>& work, const FeatureView<S>& more_work, const DiffusionWeights<S>& weights_bar);
+
+ private:
+  using State = detail::FlowState<S>;
+  /// X_i, and K_i or, backwards, the derivative of X_i.
+  struct Stage {
+    DiffusionField<Family, S> field;
+    Buffer<S> x, slope;
+  };
+
+  [[nodiscard]] Index size() const noexcept { return graph_->node_count() * shape_->row(); }
+  template <class T>
+  void check(const DiffusionWeights<T>& weights) const {
+    const Index d = shape_->coordinates, f = shape_->channels;
+    if (field_.left) require_array(weights.left, d, d, "left weights");
+    if (field_.right) require_array(weights.right, f, f, "right weights");
+  }
+  void check(const FeatureView<const S>& x, const char* name) const {
+    require_shape(x, graph_->node_count(), shape_->coordinates, shape_->channels, name);
+  }
+
+  /// State k of the pass: with `keep` an array of its own, otherwise one of two in turn.
+  [[nodiscard]] State& state(Index k) {
+    const std::size_t i = static_cast<std::size_t>(keep_ ? k : k % 2);
+    while (states_.size() <= i) states_.emplace_back(size());
+    return states_[i];
+  }
+  [[nodiscard]] Stage& stage(int i) {
+    while (static_cast<int>(stages_.size()) <= i) {
+      stages_.push_back({{*graph_, *shape_, field_}, Buffer<S>(size()), Buffer<S>(size())});
+    }
+    return stages_[static_cast<std::size_t>(i)];
+  }
+  void finish_step(S h) {
+    steps_.push_back(h);
+    end_ = state(static_cast<Index>(steps_.size())).data();
+  }
+
+  /// K_1 … K_s of a step h from x; with `keep`, and what backward() reads.
+  void compute_stages(Execution execution, const DiffusionWeights<const S>& weights,
+                      const SheafBlocks<Family, S>& sheaf, const S* x, S h, bool keep) {
+    const RungeKuttaTableau& method = tableau(integration_.method);
+    for (int i = 0; i < method.stages; ++i) {
+      detail::ArraySum<S> sum;
+      for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stage(j).slope.data());
+      Stage& here = stage(i);
+      sum.write(execution, size(), x, here.x.data());
+      stage(keep ? i : 0).field.evaluate(execution, weights, sheaf, here.x.data(), keep, here.slope.data());
+    }
+  }
+  [[nodiscard]] double a(int i, int j) const {
+    return tableau(integration_.method).a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+  }
+  [[nodiscard]] double b(int i) const { return tableau(integration_.method).b[static_cast<std::size_t>(i)]; }
+
+  /// One step of a method with a tableau.
+  void step(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf, S h) {
+    const Index k = static_cast<Index>(steps_.size());
+    static_cast<void>(state(k + 1));
+    const S* x = state(k).data();
+    compute_stages(execution, weights, sheaf, x, h, false);
+    detail::ArraySum<S> sum;
+    for (int i = 0; i < tableau(integration_.method).stages; ++i) {
+      sum.add(static_cast<double>(h) * b(i), stage(i).slope.data());
+    }
+    sum.write(execution, size(), x, state(k + 1).data());
+    finish_step(h);
+  }
+  /// Equal steps, or those to replay.
+  void integrate_by_tableau(Execution execution, const DiffusionWeights<const S>& weights,
+                            const SheafBlocks<Family, S>& sheaf, std::span<const S> replay) {
+    const S equal = static_cast<S>(integration_.time / static_cast<double>(integration_.fixed_steps));
+    if (replay.empty()) {
+      for (Index k = 0; k < integration_.fixed_steps; ++k) step(execution, weights, sheaf, equal);
+    }
+    for (const S h : replay) step(execution, weights, sheaf, h);
+  }
+  /// Dormand–Prince steps, with error control or those to replay. \param system  computes slope = f(x)
+  template <class System>
+  void integrate(const System& system, std::span<const S> replay);
+  [[noreturn]] void throw_too_many(double t, S h) const;
+
+  const Graph* graph_;
+  const DiffusionShape<S>* shape_;
+  FlowIntegration integration_;
+  DiffusionFieldOptions field_;
+  detail::ControlledDormandPrince<S> stepper_;
+  State slope_, next_slope_;    ///< f at both ends of a Dormand–Prince step
+  std::vector<State> states_;   ///< X at the beginning of each step, and X(T)
+  std::vector<Stage> stages_;   ///< of one step; of Dormand–Prince, what backward() computes anew
+  std::vector<S> steps_;
+  Index rejected_ = 0;
+  bool keep_ = false;  ///< do states_ hold all states of the pass?
+  bool kept_ = false;  ///< has a pass ended that kept them?
+  const S* end_ = nullptr;
+};
+
+template <RestrictionMapFamily Family, class S>
+FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
+                                const DiffusionFieldOptions& field)
+    : graph_(&graph),
+      shape_(&shape),
+      integration_((validate(integration), integration)),
+      field_(field),
+      stepper_(detail::FlowErrorChecker<S>(static_cast<S>(integration.absolute_tolerance),
+                                           static_cast<S>(integration.relative_tolerance))),
+      slope_(size()),
+      next_slope_(size()) {
+  stages_.reserve(RungeKuttaTableau::max_stages);
+  steps_.reserve(64);
+}
+
+template <RestrictionMapFamily Family, class S>
+void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
+                                   const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, bool keep,
+                                   std::span<const S> replay) {
+  check(x, "x");
+  check(weights);
+  for (const S h : replay) require(h > 0 && std::isfinite(h), "replay", h, "a step must be positive and finite");
+  keep_ = keep;
+  kept_ = false;
+  steps_.clear();
+  rejected_ = 0;
+  State& start = state(0);
+  std::copy_n(x.data(), size(), start.data());
+  end_ = start.data();
+  detail::FlowAlgebra<S>& algebra = stepper_.stepper().algebra();
+  algebra.execution = execution;
+  if (!(algebra.norm_inf(start) <= std::numeric_limits<S>::max())) {
+    throw std::runtime_error("the flow starts from features that are not finite");
+  }
+  if (integration_.method != FlowMethod::dormand_prince) {
+    integrate_by_tableau(execution, weights, sheaf, replay);
+  } else {
+    integrate(
+        [&](const State& at, State& slope, S) {
+          stage(0).field.evaluate(execution, weights, sheaf, at.data(), false, slope.data());
+        },
+        replay);
+  }
+  kept_ = keep;
+}
+
+template <RestrictionMapFamily Family, class S>
+template <class System>
+void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> replay) {
+  // Of the time Odeint sees nothing: f does not depend on it, and a sum of rounded steps would miss T.
+  S no_time = S(0);
+  system(state(0), slope_, no_time);
+  const auto accept = [&](S h) {
+    std::swap(slope_, next_slope_);
+    finish_step(h);
+  };
+  for (const S h : replay) {
+    const Index k = static_cast<Index>(steps_.size());
+    State& next = state(k + 1);
+    stepper_.stepper().do_step(system, state(k), slope_, no_time, next, next_slope_, h);
+    accept(h);
+  }
+  if (!replay.empty()) return;
+  double t = 0;
+  S h = static_cast<S>(integration_.first_step);
+  for (Index tried = 0; t < integration_.time; ++tried) {
+    if (tried == integration_.max_steps) throw_too_many(t, h);
+    // A step that ends just before T would be followed by one of no use.
+    const bool last = static_cast<double>(h) >= 0.999 * (integration_.time - t);
+    if (last) h = static_cast<S>(integration_.time - t);
+    const S taken = h;
+    const Index k = static_cast<Index>(steps_.size());
+    State& next = state(k + 1);
+    if (stepper_.try_step(system, state(k), slope_, no_time, next, next_slope_, h) == boost::numeric::odeint::fail) {
+      ++rejected_;
+      continue;
+    }
+    t = last ? integration_.time : t + static_cast<double>(taken);
+    accept(taken);
+  }
+}
+
+template <RestrictionMapFamily Family, class S>
+void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
+  throw std::runtime_error(detail::concat(
+      "the flow to time ", integration_.time, " needs more than max_steps = ", integration_.max_steps,
+      " steps: it is at ", t, " after ", steps_.size(), " accepted and ", rejected_, " rejected ones, the next would be ",
+      h, ", for absolute_tolerance = ", integration_.absolute_tolerance,
+      " and relative_tolerance = ", integration_.relative_tolerance));
+}
+
+template <RestrictionMapFamily Family, class S>
+void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
+                                    const SheafBlocks<Family, S>& sheaf,
+                                    SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                                    const FeatureView<S>& bar, const FeatureView<S>& work,
+                                    const FeatureView<S>& more_work, const DiffusionWeights<S>& weights_bar) {
+  if (!kept_) throw std::logic_error("backward: a forward pass that keeps its states has to come before it");
+  check(bar, "bar");
+  check(work, "work");
+  check(more_work, "more_work");
+  check(weights_bar);
+  const int stages = tableau(integration_.method).stages;
+  for (std::size_t k = steps_.size(); k-- > 0;) {
+    const double h = static_cast<double>(steps_[k]);
+    compute_stages(execution, weights, sheaf, states_[k].data(), steps_[k], true);
+    for (int i = stages; i-- > 0;) {
+      detail::ArraySum<S> sum;  // K̄_i = h b_i x̄⁺ + h Σ_{l>i} a_li X̄_l
+      sum.add(h * b(i), bar.data());
+      for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stage(l).slope.data());
+      sum.write(execution, size(), nullptr, work.data());
+      Stage& here = stage(i);  // X̄_i
+      here.slope.fill(S(0));
+      here.field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), here.slope.data(),
+                          more_work.data(), weights_bar);
+      accumulate = true;
+    }
+    detail::ArraySum<S> sum;  // x̄ = x̄⁺ + Σ X̄_i
+    for (int i = 0; i < stages; ++i) sum.add(1, stage(i).slope.data());
+    sum.write(execution, size(), bar.data(), bar.data());
+  }
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,123 @@
+/// \file
+/// Arrays of features as states of Boost.Odeint, whose Dormand–Prince steps with error control FlowLayer takes. The
+/// arithmetic runs on packs and on threads; results do not depend on their number.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <boost/numeric/odeint/algebra/default_operations.hpp>
+#include <boost/numeric/odeint/stepper/controlled_runge_kutta.hpp>
+#include <boost/numeric/odeint/stepper/runge_kutta_dopri5.hpp>
+#include <boost/numeric/odeint/util/is_resizeable.hpp>
+#include <boost/numeric/odeint/util/resize.hpp>
+#include <boost/numeric/odeint/util/same_size.hpp>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+
+namespace sheafnn::detail {
+
+/// A state, or its derivative: an array of its own type, for which Odeint's traits can be given.
+template <class S>
+struct FlowState : Buffer<S> {
+  using Buffer<S>::Buffer;
+};
+
+/// What Odeint calls an algebra: operations on all numbers of states. Operations are called with packs.
+template <class S>
+struct FlowAlgebra {
+  Execution execution = {};
+
+  template <class Operation, class... In>
+  void apply(FlowState<S>& out, Operation operation, const In&... in) const {
+    S* to = out.data();
+    parallel_for(execution, out.size(), 2048, [&, to](Index begin, Index end) {
+      for_tiles<S>(begin, end, [&]<class T>(Index i) {
+        T value = load<T>(to + i);
+        operation(value, load<T>(in.data() + i)...);
+        store(to + i, value);
+      });
+    });
+  }
+  // Of Odeint's for_each…, those that the method calls.
+  template <class A, class B, class C, class Operation>
+  void for_each3(A& a, B& b, C& c, Operation operation) {
+    apply(a, operation, b, c);
+  }
+  template <class A, class B, class C, class D, class Operation>
+  void for_each4(A& a, B& b, C& c, D& d, Operation operation) {
+    apply(a, operation, b, c, d);
+  }
+  template <class A, class B, class C, class D, class E, class Operation>
+  void for_each5(A& a, B& b, C& c, D& d, E& e, Operation operation) {
+    apply(a, operation, b, c, d, e);
+  }
+  template <class A, class B, class C, class D, class E, class F, class Operation>
+  void for_each6(A& a, B& b, C& c, D& d, E& e, F& f, Operation operation) {
+    apply(a, operation, b, c, d, e, f);
+  }
+  template <class A, class B, class C, class D, class E, class F, class G, class Operation>
+  void for_each7(A& a, B& b, C& c, D& d, E& e, F& f, G& g, Operation operation) {
+    apply(a, operation, b, c, d, e, f, g);
+  }
+  /// The largest absolute value; infinity if a number is not finite.
+  [[nodiscard]] S norm_inf(const FlowState<S>& x) const {
+    constexpr Index grain = 4096, most = 64;
+    const Index chunks = std::clamp<Index>(x.size() / grain, 1, most);
+    std::array<S, most> largest{};
+    parallel_for(execution, chunks, 1, [&](Index from, Index to) {
+      for (Index chunk = from; chunk < to; ++chunk) {
+        S found = S(0);
+        for (Index i = x.size() * chunk / chunks; i < x.size() * (chunk + 1) / chunks; ++i) {
+          found = larger(std::abs(x[i]), found);
+        }
+        largest[static_cast<std::size_t>(chunk)] = found;
+      }
+    });
+    S r = S(0);
+    for (const S found : largest) r = larger(found, r);
+    return r;
+  }
+
+ private:
+  [[nodiscard]] static S larger(S value, S found) {
+    return value <= found ? found : value > found ? value : std::numeric_limits<S>::infinity();
+  }
+};
+
+/// Odeint's step with error control.
+template <class S>
+using DormandPrince =
+    boost::numeric::odeint::runge_kutta_dopri5<FlowState<S>, S, FlowState<S>, S, FlowAlgebra<S>,
+                                               boost::numeric::odeint::default_operations>;
+template <class S>
+using ControlledDormandPrince = boost::numeric::odeint::controlled_runge_kutta<DormandPrince<S>>;
+template <class S>
+using FlowErrorChecker =
+    boost::numeric::odeint::default_error_checker<S, FlowAlgebra<S>, boost::numeric::odeint::default_operations>;
+
+}  // namespace sheafnn::detail
+
+namespace boost::numeric::odeint {
+
+template <class S>
+struct is_resizeable<sheafnn::detail::FlowState<S>> {
+  using type = boost::true_type;
+  static const bool value = true;
+};
+template <class S>
+struct same_size_impl<sheafnn::detail::FlowState<S>, sheafnn::detail::FlowState<S>> {
+  static bool same_size(const sheafnn::detail::FlowState<S>& a, const sheafnn::detail::FlowState<S>& b) {
+    return a.size() == b.size();
+  }
+};
+template <class S>
+struct resize_impl<sheafnn::detail::FlowState<S>, sheafnn::detail::FlowState<S>> {
+  static void resize(sheafnn::detail::FlowState<S>& a, const sheafnn::detail::FlowState<S>& b) { a.resize(b.size()); }
+};
+
+}  // namespace boost::numeric::odeint

@@ -1,0 +1,57 @@
+/// \file
+/// How the flow of a continuous-time sheaf network is integrated from t = 0 to T.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+enum class FlowMethod {
+  dormand_prince,  ///< order 5, with steps chosen by the error estimate of order 4 (Boost.Odeint)
+  runge_kutta,     ///< the classical method of order 4, equal steps
+  euler            ///< order 1, equal steps
+};
+inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-prince", "runge-kutta", "euler"};
+[[nodiscard]] constexpr std::string_view to_string(FlowMethod method) {
+  return flow_method_names[static_cast<std::size_t>(method)];
+}
+
+/// A Dormand–Prince step of size h is accepted if the estimated error of every number x of the features is at most
+/// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
+struct FlowIntegration {
+  FlowMethod method = FlowMethod::dormand_prince;
+  double time = 1;                   ///< T > 0
+  double absolute_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0, not both 0
+  double relative_tolerance = 1e-3;
+  double first_step = 0.25;  ///< Dormand–Prince: size of the first step to be tried, > 0; T if that is smaller
+  Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not, ≥ 1
+  Index fixed_steps = 8;     ///< of the other methods, ≥ 1
+
+  friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
+};
+
+/// \throws std::invalid_argument  naming the option, its value and its limit
+inline void validate(const FlowIntegration& options) {
+  const auto positive = [](std::string_view name, double value) {
+    require(value > 0 && std::isfinite(value), name, value, "must be positive and finite");
+  };
+  const auto tolerance = [](std::string_view name, double value) {
+    require(value >= 0 && std::isfinite(value), name, value, "must be at least 0 and finite");
+  };
+  positive("time", options.time);
+  tolerance("absolute_tolerance", options.absolute_tolerance);
+  tolerance("relative_tolerance", options.relative_tolerance);
+  require(options.absolute_tolerance > 0 || options.relative_tolerance > 0, "absolute_tolerance",
+          options.absolute_tolerance, "must be positive where relative_tolerance is 0");
+  positive("first_step", options.first_step);
+  require(options.max_steps >= 1, "max_steps", options.max_steps, "must be at least 1");
+  require(options.fixed_steps >= 1, "fixed_steps", options.fixed_steps, "must be at least 1");
+}
+
+}  // namespace sheafnn
