@@ -356,12 +356,6 @@ inline void resolve_options(TrainSettings& s) {
   json["model"] = s.model;
   json["maps"] = s.maps;
   json["data"] = data;
-  if (!model.filter.active()) {  // as in folders of versions without filters, which say nothing
-    for (const auto& item : nlohmann::ordered_json(json).items()) {
-      if (item.key().starts_with("filter")) json.erase(item.key());
-    }
-    json["filter"] = "nothing";
-  }
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
   // Options that came later: at their default they are left out, so that older trainings can go on.
   const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"}};
@@ -371,6 +365,10 @@ inline void resolve_options(TrainSettings& s) {
   std::map<std::string, std::string> r;
   for (const auto& [key, value] : json.items())
     r[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  if (!model.filter.active()) {  // as in folders of versions without filters, which say nothing
+    std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("filter"); });
+    r["filter"] = "nothing";
+  }
   return r;
 }
 
