@@ -165,6 +165,8 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   options.parametrisation = sheafnn::RotationParametrisation::euler;
   options.learner = sheafnn::LearnerInput::summed_published;
   options.edge_features = 3;
+  options.layer_norm = true;
+  options.readout_layers = 2;
   options.sheaf_activation = sheafnn::SheafActivation::elu;
   check_round_trip<Bsnn<SpecialOrthogonal<3>>>(options);
 }
@@ -204,7 +206,7 @@ TEST_CASE("checkpoints: another kind of model, family, dimension or option is re
   sheafnn::io::TensorFile earlier = sheafnn::io::read_safetensors(path);
   CHECK(earlier.metadata.erase("posterior") == 1);
   // They do not know the options of the sheaf learner either, which are at their defaults.
-  for (const char* later : {"learner", "sheaf_activation", "edge_features"}) {
+  for (const char* later : {"learner", "sheaf_activation", "edge_features", "layer_norm", "readout_layers"}) {
     CHECK(earlier.metadata.erase(later) == 1);
   }
   CHECK(same_parameters(model, sheafnn::io::from_tensors<Model>(path, earlier)));

@@ -37,6 +37,10 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
   flag("no left_weights", &sheafnn::ModelOptions::left_weights, false);
   flag("no right_weights", &sheafnn::ModelOptions::right_weights, false);
   flag("no activation", &sheafnn::ModelOptions::activation, false);
+  flag("layer_norm", &sheafnn::ModelOptions::layer_norm, true);
+  choice(
+      "3 readout layers", [](Setting& s) { s.model.readout_layers = 3; },
+      [](Setting& s) { s.model.readout_layers = 1; });
   if (rotations) {
     choice(
         "edge_weights", [](Setting& s) { s.model.edge_weights = true; },

@@ -87,6 +87,11 @@ class Forward {
         }
         x = layer(x, delta, l, k);
       }
+      for (Index i = 0; i + 1 < o_.readout_layers; ++i) {
+        x = linear(x, "head." + std::to_string(i)).unaryExpr([](Real v) {
+          return v * std::erfc(-v / std::sqrt(Real(2))) / 2;
+        });
+      }
       Matrix logits = linear(x, "lin2");
       for (Index u = 0; u < n_; ++u) {
         const Real largest = logits.row(u).maxCoeff();
@@ -381,7 +386,16 @@ class Forward {
     for (Index row = 0; row < n_ * d_; ++row) {
       r.row(row) = (1 + std::tanh(epsilon(row % d_, 0))) * r.row(row) - z.row(row);
     }
-    return r.reshaped<Eigen::RowMajor>(n_, h_);
+    Matrix rows = r.reshaped<Eigen::RowMajor>(n_, h_);
+    if (!o_.layer_norm) return rows;
+    for (Index u = 0; u < n_; ++u) {
+      Vector v = rows.row(u).transpose();
+      v.array() -= v.mean();
+      v /= std::sqrt(v.squaredNorm() / static_cast<Real>(h_) + 1e-5L);
+      rows.row(u) = (parameter("norm." + number + ".weight").col(0).cwiseProduct(v) +
+                     parameter("norm." + number + ".bias").col(0)).transpose();
+    }
+    return rows;
   }
 
   const Problem& p_;

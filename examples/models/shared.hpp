@@ -6,15 +6,19 @@
 #include <sheafnn/bsnn/losses.hpp>
 #include <sheafnn/bsnn/model_layout.hpp>
 #include <sheafnn/bsnn/model_parameters.hpp>
+#include <sheafnn/layers/dense_layer.hpp>
 #include <sheafnn/layers/diffusion.hpp>
 #include <sheafnn/layers/dropout_layer.hpp>
 #include <sheafnn/layers/edge_blocks.hpp>
 #include <sheafnn/layers/encoder.hpp>
 #include <sheafnn/layers/feature_mixing.hpp>
+#include <sheafnn/layers/layer_norm.hpp>
 #include <sheafnn/layers/node_embedding.hpp>
 #include <sheafnn/layers/output_layer.hpp>
 #include <sheafnn/layers/polynomial_activation.hpp>
+#include <sheafnn/layers/readout_head.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
+#include <sheafnn/layers/sheaf_learner_input.hpp>
 #include <sheafnn/nn/adam.hpp>
 #include <sheafnn/nn/dense.hpp>
 #include <sheafnn/nn/parameters.hpp>
@@ -36,12 +40,16 @@
   declare_or_define class sheafnn::Encoder<S>;                                                                    \
   declare_or_define class sheafnn::NodeEmbedding<S>;                                                              \
   declare_or_define class sheafnn::EdgeBlocks<S>;                                                                 \
+  declare_or_define class sheafnn::SheafLearnerInput<S>;                                                          \
   declare_or_define class sheafnn::SheafLearner<S>;                                                               \
   declare_or_define class sheafnn::DropoutLayer<S>;                                                               \
   declare_or_define class sheafnn::FeatureMixing<S>;                                                              \
   declare_or_define class sheafnn::FilterActivation<S>;                                                           \
   declare_or_define struct sheafnn::DiffusionShape<S>;                                                            \
   declare_or_define class sheafnn::OutputLayer<S>;                                                                \
+  declare_or_define class sheafnn::ReadoutHead<S>;                                                                \
+  declare_or_define class sheafnn::DenseLayer<S>;                                                                 \
+  declare_or_define class sheafnn::LayerNorm<S>;                                                                  \
   declare_or_define void sheafnn::detail::multiply_block(Index, Index, Index, const StridedMatrix<S>&, const S*,  \
                                                          Index, S*, Index, bool);                                 \
   declare_or_define void sheafnn::detail::multiply_dense(Execution, Index, Index, Index, const StridedMatrix<S>&, \

@@ -104,6 +104,10 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
   model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
+  model->add_flag("--layer-norm", s.options.layer_norm, "layer norm after each layer (default: off)");
+  model->add_option("--readout-layers", s.options.readout_layers,
+                    "layers of the readout, those before the last with GELU, 1 to 8")
+      ->capture_default_str();
   model->add_flag("!--no-left-weights", s.options.left_weights, "do not mix stalk coordinates");
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
@@ -314,6 +318,8 @@ inline void resolve_options(TrainSettings& s) {
           {"left_weights", m.left_weights},
           {"right_weights", m.right_weights},
           {"activation", m.activation},
+          {"layer_norm", m.layer_norm},
+          {"readout_layers", m.readout_layers},
           {"normalise_features", m.normalise_features},
           {"normalisation", s.normalisation},
           {"parametrisation", s.parametrisation},
@@ -358,7 +364,8 @@ inline void resolve_options(TrainSettings& s) {
   json["data"] = data;
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"}};
+  const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
+                                {"layer_norm", false}, {"readout_layers", 1}};
   for (const auto& [key, value] : later.items()) {
     if (json[key] == value) json.erase(key);
   }

@@ -33,6 +33,10 @@ template <class Model>
           "the batch engine has no such sheaf learner; train such models one by one");
   require(model.options().edge_features == 0, "edge_features", model.options().edge_features,
           "the batch engine has no edge features; train such models one by one");
+  require(!model.options().layer_norm, "layer_norm", true,
+          "the batch engine has no layer norm; train such models one by one");
+  require(model.options().readout_layers == 1, "readout_layers", model.options().readout_layers,
+          "the batch engine has no hidden readout layers; train such models one by one");
   NodeFeatures r = features;
   if (model.options().normalise_features) r.normalise_rows();
   return r;

@@ -8,6 +8,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
@@ -34,6 +35,7 @@ struct DiffusionLayout {
   ParameterId left = -1;     ///< A, d' × d'
   ParameterId right = -1;    ///< B, f × f
   ParameterId epsilon = -1;  ///< ε, d'
+  ParameterId norm_scale = -1, norm_shift = -1;  ///< of the layer norm, h
   bool activation = true;
 };
 
@@ -44,6 +46,7 @@ struct ModelLayout {
   EncoderLayout sheaf_encoder;                       ///< weight −1 where the model has none
   std::vector<SheafLearnerLayout> learners;          ///< one (BSNN) or one per layer (NSD; `linear`: one)
   std::vector<DiffusionLayout> layers;
+  std::vector<ParameterId> readout_weight, readout_bias;  ///< of hidden layers, h × h (stored transposed) and h
   ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
   ParameterId filter_theta = -1, filter_skip = -1;   ///< of a polynomial filter, K + 1 numbers and α; −1 without
 };
@@ -55,6 +58,8 @@ struct NetworkWeights {
   LinearWeights<T> encoder, second, sheaf_encoder, output;
   std::vector<SheafLearnerWeights<T>> learners;
   std::vector<DiffusionWeights<T>> layers;
+  std::vector<NormWeights<T>> norms;      ///< one per layer, or none
+  std::vector<LinearWeights<T>> readout;  ///< of the hidden layers
   FilterWeights<T> filter;
 
   /// Views of `array`, which is laid out like the parameters.
@@ -91,6 +96,13 @@ void NetworkWeights<T>::bind(const ModelLayout& layout, const ParameterSet<S>& p
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const DiffusionLayout& from = layout.layers[l];
     layers[l] = {matrix(from.left), matrix(from.right), vector(from.epsilon)};
+    if (from.norm_scale < 0) continue;
+    norms.resize(layers.size());
+    norms[l] = {vector(from.norm_scale), vector(from.norm_shift)};
+  }
+  readout.resize(layout.readout_weight.size());
+  for (std::size_t i = 0; i < readout.size(); ++i) {
+    readout[i] = {matrix(layout.readout_weight[i]), vector(layout.readout_bias[i])};
   }
 }
 

@@ -2,6 +2,7 @@
 /// The parameters of a model: which there are, and their initial values.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -92,8 +93,16 @@ template <class S>
     if (options.left_weights) layer.left = add(concat("left.", l), {d, d});
     if (options.right_weights) layer.right = add(concat("right.", l), {f, f});
     layer.epsilon = add(concat("eps.", l), {d, 1});
+    if (options.layer_norm) {
+      layer.norm_scale = add(concat("norm.", l, ".weight"), {h});
+      layer.norm_shift = add(concat("norm.", l, ".bias"), {h});
+    }
     layer.activation = options.activation;
     layout.layers.push_back(layer);
+  }
+  for (Index i = 0; i + 1 < options.readout_layers; ++i) {
+    layout.readout_weight.push_back(add(concat("head.", i, ".weight"), {h, h}, true));
+    layout.readout_bias.push_back(add(concat("head.", i, ".bias"), {h}));
   }
   layout.output_weight = add("lin2.weight", {options.classes, h}, true);
   layout.output_bias = add("lin2.bias", {options.classes});
@@ -126,7 +135,7 @@ void random_orthogonal(const Stream& stream, Index n, S* out) {
   }
 }
 
-/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0; filters with equal coefficients, α = 0.
+/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0; norms 1 and 0; filters with equal coefficients, α = 0.
 template <class S>
 void initialise(const ModelOptions& options, const ParameterShape& shape, const ModelLayout& layout,
                 std::uint64_t seed, ParameterSet<S>& parameters) {
@@ -163,11 +172,14 @@ void initialise(const ModelOptions& options, const ParameterShape& shape, const 
     uniform(learner.edge_weight, 2 * h);
   }
   for (const DiffusionLayout& layer : layout.layers) {
+    if (layer.norm_scale >= 0) std::fill_n(parameters.data(layer.norm_scale), h, S(1));
     if (layer.left >= 0) {
       for (Index i = 0; i < shape.coordinates; ++i) parameters.data(layer.left)[i * shape.coordinates + i] = S(1);
     }
     if (layer.right >= 0) random_orthogonal(stream(layer.right), options.channels, parameters.data(layer.right));
   }
+  for (const ParameterId id : layout.readout_weight) uniform(id, h);
+  for (const ParameterId id : layout.readout_bias) uniform(id, h);
   uniform(layout.output_weight, h);
   uniform(layout.output_bias, h);
   if (layout.filter_theta >= 0) {

@@ -102,7 +102,7 @@ class Network {
       if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l
       x = steps_.diffuse(l, x);                                // X_{l+1}
     }
-    steps_.output.forward(execution(), steps_.weights.output, x.rows());  // Y
+    steps_.output.forward(execution(), steps_.weights.readout, steps_.weights.output, x.rows());  // Y
     steps_.kept = steps_.pass.training;
     return steps_.output.output();
   }
@@ -134,8 +134,9 @@ class Network {
   void accumulate(const MatrixView<const S>& outputs_bar) {
     steps_.require_kept();
     FeatureView<S> bar = steps_.scratch(0).first(nodes().count());
-    steps_.output.backward(execution(), steps_.weights.output, steps_.layer_output(steps_.layer_count() - 1).rows(),
-                           outputs_bar, bar.rows(), steps_.weights_bar.output);
+    steps_.output.backward(execution(), steps_.weights.readout, steps_.weights.output,
+                           steps_.layer_output(steps_.layer_count() - 1).rows(), outputs_bar, bar.rows(),
+                           steps_.weights_bar.readout, steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);

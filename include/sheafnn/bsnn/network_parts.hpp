@@ -17,9 +17,10 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
-#include "sheafnn/layers/output_layer.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
+#include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/variational_source.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
@@ -58,7 +59,7 @@ struct NetworkParts {
         shape(on, Family::stalk_dimension, of.options().add_lp, of.options().add_hp, of.options().channels),
         embedding(input, on, of.layout().encoder, of.layout().second_weight >= 0),
         source(on, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
-        output(on.node_count(), shape.row(), of.options().classes) {
+        output(on.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
       if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, on, of.layout().sheaf_encoder);
     }
@@ -73,8 +74,11 @@ struct NetworkParts {
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
   [[nodiscard]] bool has_filter() const noexcept { return !filter_layers.empty(); }
-  /// X_{l+1} of the last pass, and the mask of the dropout of X_l.
+  /// X_{l+1} of the last pass, the same before its norm, and the mask of the dropout of X_l.
   [[nodiscard]] FeatureView<const S> layer_output(Index l) const noexcept {
+    return norms.empty() ? diffused(l) : features_of(norms[static_cast<std::size_t>(l)].output());
+  }
+  [[nodiscard]] FeatureView<const S> diffused(Index l) const noexcept {
     const std::size_t i = static_cast<std::size_t>(l);
     return has_filter() ? filter_layers[i].output() : layers[i].output();
   }
@@ -154,7 +158,8 @@ struct NetworkParts {
   Source source;
   std::vector<DiffusionLayer<Family, S>> layers;                   ///< empty with a polynomial filter
   std::vector<PolynomialDiffusionLayer<Family, S>> filter_layers;  ///< empty without
-  OutputLayer<S> output;
+  std::vector<LayerNorm<S>> norms;                                 ///< empty without
+  ReadoutHead<S> output;
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
   Buffer<S> gradient;
@@ -170,6 +175,7 @@ struct NetworkParts {
     layers.reserve(filter.active() ? 0 : of.layout().layers.size());
     filter_layers.reserve(filter.active() ? of.layout().layers.size() : 0);
     for (const DiffusionLayout& layer : of.layout().layers) {
+      if (layer.norm_scale >= 0) norms.emplace_back(on.node_count(), shape.row());
       const DiffusionOptions options{layer.left >= 0, layer.right >= 0, layer.activation};
       if (filter.active()) {
         filter_layers.emplace_back(on, shape, options, filter, terms, workspace);

@@ -56,12 +56,20 @@ struct NetworkSteps : NetworkParts<Model> {
     } else {
       this->layers[i].evaluate(execution, layer_weights, this->sheaf_of(l), x, here, mixing, this->scratch(0));
     }
+    if (!this->norms.empty()) {
+      this->norms[i].forward(execution, this->weights.norms[i], this->diffused(l).rows());
+    }
     return this->layer_output(l);
   }
 
-  /// From the derivative of X_{l+1} to that of X_l, in x_bar, of the layer's weights and of its sheaf's blocks.
-  void diffuse_backward(Index l, const FeatureView<const S>& bar) {
+  /// From the derivative of X_{l+1} (overwritten) to that of X_l, in x_bar, of the layer's weights and of its sheaf's
+  /// blocks.
+  void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const std::size_t i = static_cast<std::size_t>(l);
+    if (!this->norms.empty()) {
+      this->norms[i].backward(execution, this->weights.norms[i], this->diffused(l).rows(), bar.rows(), bar.rows(),
+                              this->weights_bar.norms[i]);
+    }
     const bool shares_sheaf =
         l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
     if (this->has_filter()) {

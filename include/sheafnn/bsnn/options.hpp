@@ -55,6 +55,8 @@ struct ModelOptions {
   bool left_weights = true;    ///< A_l, mixing stalk coordinates
   bool right_weights = true;   ///< B_l, mixing channels
   bool activation = true;      ///< ELU in the encoder and after each diffusion
+  bool layer_norm = false;     ///< of a node's h features after each layer, with a scale and a shift
+  Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU (1 … 8)
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
@@ -83,6 +85,7 @@ template <RestrictionMapFamily Family>
   in_range("layers", options.layers, 1, 64);
   in_range("classes", options.classes, 1, 1 << 20);
   in_range("learner_layers", options.learner_layers, 0, 8);
+  in_range("readout_layers", options.readout_layers, 1, 8);
   in_range("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;

@@ -46,6 +46,8 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("normalisation", options.normalisation);
   visit("parametrisation", options.parametrisation);
   visit("sheaf_activation", options.sheaf_activation);
+  visit("layer_norm", options.layer_norm);
+  visit("readout_layers", options.readout_layers);
   visit("learner", options.learner);
   visit("edge_features", options.edge_features);
   visit("filter", options.filter.basis);
@@ -77,7 +79,11 @@ inline std::string option_text(HighPassSkip value) { return std::string(to_strin
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  return key.starts_with("filter") || key == "sheaf_activation" || key == "learner" || key == "edge_features";
+  for (const std::string_view newer :
+       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers"}) {
+    if (key == newer) return true;
+  }
+  return key.starts_with("filter");
 }
 
 inline void parse_option(const std::string& key, const std::string& text, Index& value) {
