@@ -31,6 +31,7 @@ void count_allocation() { ++allocations; }
 
 #include "map_kind.hpp"
 #include "shared_networks.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
@@ -86,8 +87,8 @@ const sheafnn::Dataset& task() {
 }
 
 /// Trains for a few epochs; the number of allocations between the end of the first and the end of the last.
-template <class Model>
-std::size_t allocations_of_epochs(ModelOptions options, const sheafnn::TrainOptions& how, int threads) {
+template <class Model, class Options>
+std::size_t allocations_of_epochs(Options options, const sheafnn::TrainOptions& how, int threads) {
   constexpr Index epochs = 6;
   options.features = task().feature_count();
   options.classes = task().class_count;
@@ -132,7 +133,36 @@ void check_model() {
 #endif
   for (int threads = 1; threads <= most_threads; ++threads) {
     CAPTURE(threads);
-    CHECK(allocations_of_epochs<Model>({}, {}, threads) == 0);
+    CHECK(allocations_of_epochs<Model>(ModelOptions{}, {}, threads) == 0);
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+  }
+}
+
+/// The same for a cooperative model.
+template <class Model>
+void check_cooperative_model() {
+  CAPTURE(Model::kind);
+  sheafnn::CooperativeOptions everything;
+  everything.learner = sheafnn::NodeLearnerKind::sage_projected;
+  everything.learner_layers = 2;
+  everything.norm = sheafnn::FeatureNorm::layer;
+  everything.readout_layers = 2;
+  everything.separate_encoder = Model::bayesian;
+  sheafnn::CooperativeOptions sage;
+  sage.learner = sheafnn::NodeLearnerKind::sage;
+  sage.learner_layers = 2;
+  sheafnn::TrainOptions sampling;
+  sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  sampling.training_samples = 2;
+#if defined(_OPENMP)
+  constexpr int most_threads = 2;
+#else
+  constexpr int most_threads = 1;
+#endif
+  for (int threads = 1; threads <= most_threads; ++threads) {
+    CAPTURE(threads);
+    CHECK(allocations_of_epochs<Model>(sheafnn::CooperativeOptions{}, {}, threads) == 0);
+    CHECK(allocations_of_epochs<Model>(sage, sampling, threads) == 0);
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
     everything.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
@@ -172,4 +202,8 @@ TEST_CASE("epochs do not allocate: special orthogonal") {
 TEST_CASE("epochs do not allocate: general linear") {
   check_model<Bsnn<sheafnn::GeneralLinear<3>>>();
   check_model<Nsd<sheafnn::GeneralLinear<3>>>();
+}
+TEST_CASE("epochs do not allocate: cooperative") {
+  check_cooperative_model<sheafnn::Csnn<3>>();
+  check_cooperative_model<sheafnn::Bcsnn<3>>();
 }

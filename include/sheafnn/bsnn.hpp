@@ -10,6 +10,7 @@
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
+#include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"

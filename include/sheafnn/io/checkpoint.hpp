@@ -51,7 +51,7 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   std::map<std::string, std::string> expected, found;
   detail::for_each_option(model.options(),
                           [&](const char* key, const auto& field) { expected[key] = detail::option_text(field); });
-  detail::for_each_option(info.options,
+  detail::for_each_option(detail::options_of<Model>(info),
                           [&](const char* key, const auto& field) { found[key] = detail::option_text(field); });
   for (const auto& [key, value] : expected) {
     if (found[key] != value) {

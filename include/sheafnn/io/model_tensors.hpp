@@ -1,19 +1,24 @@
 /// \file
 /// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
 ///
-/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model":
-/// bsnn or nsd), the family ("maps"), the stalk dimension ("stalk_dimension") and every ModelOptions field as
+/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
+/// nsd, bcsnn or csnn), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the options as
 /// text.
 #pragma once
 
+#include <array>
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
+#include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/io/tensor_file.hpp"
@@ -61,18 +66,48 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("filter_largest_eigenvalue", options.filter.largest_eigenvalue);
 }
 
+template <class Options, class Visit>
+  requires std::same_as<std::remove_const_t<Options>, CooperativeOptions>
+void for_each_option(Options& options, const Visit& visit) {
+  visit("features", options.features);
+  visit("channels", options.channels);
+  visit("layers", options.layers);
+  visit("classes", options.classes);
+  visit("normalise_features", options.normalise_features);
+  visit("learner", options.learner);
+  visit("learner_layers", options.learner_layers);
+  visit("learner_width", options.learner_width);
+  visit("learner_dropout", options.learner_dropout);
+  visit("conformal", options.conformal);
+  visit("activation", options.activation);
+  visit("norm", options.norm);
+  visit("left_weights", options.left_weights);
+  visit("right_weights", options.right_weights);
+  visit("residual", options.residual);
+  visit("separate_encoder", options.separate_encoder);
+  visit("readout_layers", options.readout_layers);
+}
+
+/// A model with cooperative options.
+template <class Model>
+concept Cooperative = std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, CooperativeOptions>;
+
 inline std::string option_text(Index value) { return std::to_string(value); }
 inline std::string option_text(bool value) { return value ? "true" : "false"; }
 inline std::string option_text(const std::optional<bool>& value) { return option_text(value.value_or(false)); }
 inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
 inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
+inline std::string option_text(Activation value) { return std::string(to_string(value)); }
+inline std::string option_text(NodeLearnerKind value) { return std::string(to_string(value)); }
+inline std::string option_text(FeatureNorm value) { return std::string(to_string(value)); }
+/// With as many digits as it takes to read the same number back.
+inline std::string option_text(double value) {
+  std::array<char, 64> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
 
 inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
 inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
-inline std::string option_text(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialCoefficients value) { return std::string(to_string(value)); }
 inline std::string option_text(HighPassSkip value) { return std::string(to_string(value)); }
@@ -124,16 +159,26 @@ inline void parse_option(const std::string&, const std::string& text, Normalisat
 inline void parse_option(const std::string&, const std::string& text, RotationParametrisation& value) {
   value = parse_rotation_parametrisation(text);
 }
+inline void parse_option(const std::string& key, const std::string& text, Activation& value) {
+  value = parse_name<Activation>(key, text, activation_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, NodeLearnerKind& value) {
+  value = parse_name<NodeLearnerKind>(key, text, node_learner_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, FeatureNorm& value) {
+  value = parse_name<FeatureNorm>(key, text, feature_norm_names);
+}
 
 }  // namespace detail
 
 /// What a checkpoint says about itself, before a model type is chosen.
 struct CheckpointInfo {
-  std::string model;        ///< "bsnn" or "nsd"
+  std::string model;        ///< "bsnn", "nsd", "bcsnn" or "csnn"
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
-  ModelOptions options;
+  ModelOptions options;            ///< of sheaf models
+  CooperativeOptions cooperative;  ///< of cooperative models
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 };
 
@@ -169,10 +214,16 @@ namespace detail {
     require(dimension >= 1 && dimension <= max_stalk_dimension, "stalk_dimension", dimension,
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
-    detail::for_each_option(info.options, [&](const char* key, auto& field) {
-      if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
+    const auto read = [&](const char* key, auto& field) {
       detail::parse_option(key, detail::metadata_value(path, file, key), field);
-    });
+    };
+    if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
+      detail::for_each_option(info.cooperative, read);
+    } else {
+      detail::for_each_option(info.options, [&](const char* key, auto& field) {
+        if (!detail::is_newer_option(key) || file.metadata.contains(key)) read(key, field);
+      });
+    }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }
@@ -234,6 +285,16 @@ template <class Model>
   return std::string(Model::bayesian ? DefaultPosterior<Family>::name : PointMass<Family>::name);
 }
 
+/// Its options of the kind that the model has.
+template <class Model>
+[[nodiscard]] const auto& options_of(const CheckpointInfo& info) {
+  if constexpr (Cooperative<Model>) {
+    return info.cooperative;
+  } else {
+    return info.options;
+  }
+}
+
 template <class Model>
 void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
@@ -287,19 +348,29 @@ template <class Model>
 ///         dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file,
-                                 const typename Model::Posterior& posterior = {}) {
+                                 [[maybe_unused]] const typename Model::Posterior& posterior = {}) {
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
   try {
     // First the largest tensors: wrong metadata must not ask for more memory than the file would fill.
-    const ModelOptions options = resolve<typename Model::Family>(info.options, Model::bayesian);
-    const Index h =
-        (Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0)) * options.channels;
-    static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
-    static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
-    Model model(options, 0, posterior);
-    detail::load_parameters(path, file, model);
-    return model;
+    if constexpr (detail::Cooperative<Model>) {
+      const CooperativeOptions options = resolve(info.cooperative, Model::stalk_dimension, Model::bayesian);
+      const Index h = Model::stalk_dimension * options.channels;
+      static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
+      static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
+      Model model(options);
+      detail::load_parameters(path, file, model);
+      return model;
+    } else {
+      const ModelOptions options = resolve<typename Model::Family>(info.options, Model::bayesian);
+      const Index h =
+          (Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0)) * options.channels;
+      static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
+      static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
+      Model model(options, 0, posterior);
+      detail::load_parameters(path, file, model);
+      return model;
+    }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", error.what()));
   }

@@ -1,0 +1,94 @@
+/// \file
+/// The node maps that a cooperative model has learned: how every node receives, T_u = τ_u P_u, and sends, S_u = σ_u R_u.
+///
+///     const auto maps = sheafnn::learned_node_maps(model, data, {.layer = 2});
+///     maps.out.scale[u];    // τ_u: near 0, node u does not listen
+///     maps.in.scale[u];     // σ_u: near 0, node u does not speak
+///
+/// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "sheafnn/bsnn/cooperative_network.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn {
+
+struct LearnedNodeMapsOptions {
+  Index layer = 0;  ///< 0 … layers − 1; Bayesian models have one distribution for all layers
+  int threads = 0;  ///< 0: as many as the graph is worth; results do not depend on it
+};
+
+/// One map of each of n nodes.
+struct NodeMapTable {
+  std::vector<double> rotation;  ///< n × D × D, row by row; Bayesian: M, the mode
+  std::vector<double> scale;     ///< n, at most 10; Bayesian: exp(min(μ, ln 10)), the median
+  // Of Bayesian models, n each; empty otherwise.
+  std::vector<double> concentration;   ///< κ of the rotation, in [0, 1)
+  std::vector<double> log_scale_mean;  ///< μ
+  std::vector<double> log_scale_deviation;  ///< s; 0 where maps have no scales
+};
+
+struct LearnedNodeMaps {
+  Index nodes = 0, dimension = 0;  ///< n, D
+  NodeMapTable out, in;            ///< T and S
+};
+
+namespace detail {
+
+template <int D, bool Bayesian, class S>
+[[nodiscard]] NodeMapTable node_map_table(const Network<CooperativeModel<D, Bayesian, S>>& network, MapSide side,
+                                          [[maybe_unused]] Index layer) {
+  NodeMapTable r;
+  const Index n = network.graph().node_count();
+  if constexpr (Bayesian) {
+    using Q = NodeMapPosterior<D>;
+    const bool conformal = network.model().options().conformal;
+    const auto number = [&](Index u, int k) { return static_cast<double>(network.posterior().parameter_of(side, u, k)); };
+    for (Index u = 0; u < n; ++u) {
+      for (int k = 0; k < D * D; ++k) r.rotation.push_back(number(u, k % D * D + k / D));
+      r.concentration.push_back(number(u, D * D));
+      r.log_scale_mean.push_back(number(u, Q::mu));
+      r.log_scale_deviation.push_back(conformal ? number(u, Q::sigma) : 0.0);
+      r.scale.push_back(std::exp(std::min(number(u, Q::mu), NodeMaps<D, S>::largest_log_scale)));
+    }
+  } else {
+    const NodeMaps<D, S>& maps = network.node_maps(layer);
+    for (Index u = 0; u < n; ++u) {
+      const double scale = static_cast<double>(maps.scale(side, u));
+      for (int k = 0; k < D * D; ++k) r.rotation.push_back(static_cast<double>(maps.map(side, u)[k]) / scale);
+      r.scale.push_back(scale);
+    }
+  }
+  return r;
+}
+
+}  // namespace detail
+
+/// The maps of every node, without dropout.
+///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \throws std::invalid_argument  an option out of range, or features that do not fit
+template <int D, bool Bayesian, class S>
+[[nodiscard]] LearnedNodeMaps learned_node_maps(const CooperativeModel<D, Bayesian, S>& model, const Graph& graph,
+                                                const NodeFeatures& features,
+                                                const LearnedNodeMapsOptions& options = {}) {
+  require(options.layer >= 0 && options.layer < model.options().layers, "layer", options.layer,
+          detail::concat("must be between 0 and ", model.options().layers - 1));
+  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
+  Network<CooperativeModel<D, Bayesian, S>> network(
+      model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  network.begin({});
+  if constexpr (!Bayesian) network.draw(0);
+  return {graph.node_count(), D, detail::node_map_table(network, MapSide::out, options.layer),
+          detail::node_map_table(network, MapSide::in, options.layer)};
+}
+template <int D, bool Bayesian, class S>
+[[nodiscard]] LearnedNodeMaps learned_node_maps(const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
+                                                const LearnedNodeMapsOptions& options = {}) {
+  return learned_node_maps(model, data.graph, data.features, options);
+}
+
+}  // namespace sheafnn

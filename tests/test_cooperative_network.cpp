@@ -1,0 +1,326 @@
+// Cooperative networks as a whole: operators against the sheaf Laplacian, threads, precision, nodes, noise, learned
+// maps, checkpoints, and what is refused.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "network_passes.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
+#include "sheafnn/bsnn/learned_node_maps.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/io/checkpoint.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+#include "sheafnn/sheaf/laplacian.hpp"
+#include "temporary_folder.hpp"
+#include "tiny_task.hpp"
+#include "worst.hpp"
+
+namespace cooperative_network_test {
+
+using sheafnn::CooperativeOptions;
+using sheafnn::Index;
+using sheafnn::Network;
+using Doubles = std::vector<double>;
+
+/// A graph large enough for every parallel loop to be divided.
+const sheafnn::Dataset& task() {
+  static const sheafnn::Dataset data =
+      sheafnn::synthetic({.nodes = 701, .classes = 3, .features = 60, .degree = 5, .splits = 1});
+  return data;
+}
+CooperativeOptions options() {
+  CooperativeOptions r;
+  r.features = task().feature_count();
+  r.classes = 3;
+  r.channels = 6;
+  r.layers = 2;
+  r.learner_width = 8;
+  return r;
+}
+template <class Model>
+test::TrainingPass<typename Model::Scalar> training_pass() {
+  test::TrainingPass<typename Model::Scalar> pass;
+  pass.labels = task().labels;
+  pass.nodes = task().splits[0].train;
+  pass.seed = 4;
+  pass.epoch = 6;
+  pass.input_dropout = pass.dropout = 0.2;
+  pass.kl_weight = 0.2;
+  return pass;
+}
+
+/// Loss, outputs and gradient of a training pass, then the outputs of an evaluation.
+template <class Model>
+Doubles everything(const CooperativeOptions& of, int threads, const test::TrainingPass<typename Model::Scalar>& pass) {
+  const Model model(of, 3);
+  Network<Model> network(model, task().graph, task().features, threads);
+  Doubles r = {test::train_pass(network, pass).loss};
+  const auto add = [&](const auto& values) { r.insert(r.end(), values.begin(), values.end()); };
+  add(test::last_outputs(network));
+  add(network.gradient());
+  test::evaluate(network, 4, 6, 2, [&](Index) { add(test::last_outputs(network)); });
+  return r;
+}
+
+template <class Model>
+void check_threads(const CooperativeOptions& of) {
+  auto pass = training_pass<Model>();
+  pass.only_nodes = true;
+  const Doubles one = everything<Model>(of, 1, pass);
+  for (const double value : one) REQUIRE(std::isfinite(value));
+  CHECK(everything<Model>(of, 2, pass) == one);
+  CHECK(everything<Model>(of, 3, pass) == one);
+}
+
+template <template <int, class> class Kind>
+void check_precision() {
+  const auto check = [](const Doubles& wide, const Doubles& narrow) {
+    REQUIRE(wide.size() == narrow.size());
+    double worst = 0, largest = 1;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      worst = test::worse(worst, std::abs(wide[i] - narrow[i]));
+      largest = std::max(largest, std::abs(wide[i]));
+    }
+    CHECK(worst <= 2e-4 * largest);
+  };
+  check(everything<Kind<3, double>>(options(), 1, training_pass<Kind<3, double>>()),
+        everything<Kind<3, float>>(options(), 1, training_pass<Kind<3, float>>()));
+}
+
+}  // namespace cooperative_network_test
+
+using namespace cooperative_network_test;
+
+TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented Laplacian of a bundle") {
+  constexpr int D = 3;
+  constexpr Index f = 5;
+  const tiny::Task tiny;
+  const Index n = tiny::Task::nodes;
+  const sheafnn::ArcLists lists = sheafnn::arc_lists(tiny.graph);
+  const sheafnn::NodeDegrees<double> degrees(lists);
+  sheafnn::NodeMaps<D, double> maps(degrees, true);
+  Doubles raw(static_cast<std::size_t>(n * 4));
+  for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = 2 * tiny::number(8, static_cast<Index>(i));
+  for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
+    sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 4), side, maps);
+  }
+  sheafnn::CellularSheaf<sheafnn::Conformal<D>> sheaf(tiny.graph);
+  for (Index a = 0; a < tiny.graph.arc_count(); ++a) {
+    Eigen::Matrix3d map;
+    for (int k = 0; k < D * D; ++k) map(k / D, k % D) = maps.map(sheafnn::MapSide::out, tiny.graph.source(a))[k];
+    sheaf.set_map(a, map);
+  }
+  const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::augmented);
+  sheafnn::Cochain<double> x(n * D, f);
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(9, i);
+  // ε = 0, no mixing, act = identity: X' = X − Δ Δ X.
+  sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity});
+  const Doubles epsilon(D, 0.0);
+  sheafnn::Cochain<double> work[2] = {x, x};
+  layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
+                sheafnn::NodeSelection(n),
+                {sheafnn::FeatureView<double>(work[0].data(), n, D, f), sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
+  const sheafnn::Cochain<double> expected = x - laplacian.apply(laplacian.apply(x));
+  for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
+}
+
+TEST_CASE("cooperative networks give the same bits on any number of threads") {
+  CooperativeOptions most = options();
+  most.learner = sheafnn::NodeLearnerKind::sage;
+  most.learner_layers = 2;
+  most.norm = sheafnn::FeatureNorm::layer;
+  most.readout_layers = 2;
+  check_threads<sheafnn::Csnn<3, float>>(most);
+  most.learner = sheafnn::NodeLearnerKind::sage_projected;
+  check_threads<sheafnn::Csnn<3, float>>(most);
+  most.separate_encoder = true;
+  check_threads<sheafnn::Bcsnn<3, float>>(most);
+  check_threads<sheafnn::Bcsnn<3, float>>(options());
+}
+
+TEST_CASE("cooperative networks in single precision are those in double precision up to rounding") {
+  check_precision<sheafnn::Csnn>();
+  check_precision<sheafnn::Bcsnn>();
+}
+
+TEST_CASE("outputs of some nodes are those of all") {
+  using Model = sheafnn::Bcsnn<3, double>;
+  CooperativeOptions of = options();
+  of.norm = sheafnn::FeatureNorm::layer;
+  const Model model(of, 3);
+  Network<Model> network(model, task().graph, task().features);
+  network.forward({.seed = 2, .sample = 5});
+  const Doubles all = test::last_outputs(network);
+  const std::vector<std::int32_t> nodes = {0, 3, 77, 700};
+  network.forward({.seed = 2, .sample = 5, .nodes = nodes});
+  const Doubles some = test::last_outputs(network);
+  REQUIRE(some.size() == 12);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    CHECK(some[i] == doctest::Approx(all[static_cast<std::size_t>(3 * nodes[i / 3]) + i % 3]).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("Bayesian cooperative networks draw by seed, epoch, sample, layer and side") {
+  using Model = sheafnn::Bcsnn<2, double>;
+  const Model model(options(), 3);
+  Network<Model> network(model, task().graph, task().features);
+  std::set<double> seen;
+  const auto first_entry = [&](const sheafnn::ForwardPass<double>& pass) {
+    network.forward(pass);
+    for (Index l = 0; l < 2; ++l) {
+      for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
+        CHECK(seen.insert(network.node_maps(l).map(side, 10)[0]).second);
+        CHECK(seen.insert(network.node_maps(l).scale(side, 10)).second);
+      }
+    }
+    return network.outputs()(10, 0);
+  };
+  const double value = first_entry({.seed = 1, .epoch = 2, .sample = 3});
+  first_entry({.seed = 2, .epoch = 2, .sample = 3});
+  first_entry({.seed = 1, .epoch = 3, .sample = 3});
+  first_entry({.seed = 1, .epoch = 2, .sample = 4});
+  first_entry({.seed = 1, .epoch = 2, .sample = 3, .training = true});
+  network.forward({.seed = 1, .epoch = 2, .sample = 3});
+  CHECK(network.outputs()(10, 0) == value);
+  // The KL term is that of the distributions: a Monte Carlo estimate of it comes near.
+  test::TrainingPass<double> pass = training_pass<Model>();
+  pass.input_dropout = pass.dropout = 0;
+  const double exact = test::train_pass(network, pass).kl;
+  pass.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  pass.samples = 20;
+  CHECK(exact > 0);
+  CHECK(test::train_pass(network, pass).kl == doctest::Approx(exact).epsilon(0.05));
+}
+
+TEST_CASE("scales are at most ten") {
+  using Model = sheafnn::Csnn<2, double>;
+  Model model(options(), 3);
+  auto& parameters = model.parameters();
+  parameters.data(parameters.find("out.0.output.bias"))[1] = 50;
+  const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(model, task());
+  for (const double scale : maps.out.scale) CHECK(scale == doctest::Approx(10).epsilon(1e-14));
+  for (const double scale : maps.in.scale) CHECK(scale < 5);
+}
+
+TEST_CASE("learned node maps are rotations and scales") {
+  const auto check = [](const sheafnn::LearnedNodeMaps& maps, bool bayesian) {
+    CHECK(maps.nodes == 701);
+    CHECK(maps.dimension == 3);
+    for (const sheafnn::NodeMapTable* table : {&maps.out, &maps.in}) {
+      REQUIRE(table->rotation.size() == 701 * 9);
+      REQUIRE(table->scale.size() == 701);
+      CHECK(table->concentration.size() == (bayesian ? 701 : 0));
+      CHECK(table->log_scale_mean.size() == table->concentration.size());
+      CHECK(table->log_scale_deviation.size() == table->concentration.size());
+      for (std::size_t u = 0; u < 701; u += 50) {
+        const Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>> rotation(table->rotation.data() + 9 * u);
+        CHECK((rotation.transpose() * rotation - Eigen::Matrix3d::Identity()).cwiseAbs().maxCoeff() < 1e-13);
+        CHECK(rotation.determinant() == doctest::Approx(1));
+        CHECK(table->scale[u] > 0);
+        if (bayesian) {
+          CHECK(table->scale[u] == doctest::Approx(std::exp(table->log_scale_mean[u])));
+          CHECK(table->log_scale_deviation[u] > 0);
+          CHECK(table->log_scale_deviation[u] < 0.5);
+          CHECK(table->concentration[u] > 0);
+          CHECK(table->concentration[u] < 1);
+        }
+      }
+    }
+  };
+  check(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 1}), false);
+  check(sheafnn::learned_node_maps(sheafnn::Bcsnn<3, double>(options()), task()), true);
+  CHECK_THROWS_WITH_AS(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 2}),
+                       "layer: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
+}
+
+TEST_CASE("checkpoints of cooperative models") {
+  const test::TemporaryFolder folder;
+  const auto path = folder.path() / "model.safetensors";
+  using Model = sheafnn::Csnn<3, float>;
+  CooperativeOptions of = options();
+  of.learner = sheafnn::NodeLearnerKind::sage_projected;
+  of.learner_layers = 3;
+  of.learner_dropout = 0.1 + 0.2;
+  of.activation = sheafnn::Activation::tanh;
+  of.norm = sheafnn::FeatureNorm::layer;
+  of.conformal = of.left_weights = of.residual = of.normalise_features = false;
+  of.readout_layers = 2;
+  Model model(of, 1);
+  tiny::disturb(model.parameters(), 2, 0.1);
+  sheafnn::io::save_checkpoint(path, model, {{"note", "mine"}});
+  const sheafnn::io::CheckpointInfo info = sheafnn::io::read_checkpoint_info(path);
+  CHECK(info.model == "csnn");
+  CHECK(info.maps == "conformal");
+  CHECK(info.stalk_dimension == 3);
+  CHECK(info.cooperative == of);
+  CHECK(info.metadata.at("note") == "mine");
+  const Model loaded = sheafnn::io::load_checkpoint<Model>(path);
+  CHECK(loaded.options() == of);
+  CHECK(std::equal(model.parameters().values().begin(), model.parameters().values().end(),
+                   loaded.parameters().values().begin()));
+  Model other(of, 5);
+  sheafnn::io::load_checkpoint_into(path, other);
+  CHECK(std::equal(model.parameters().values().begin(), model.parameters().values().end(),
+                   other.parameters().values().begin()));
+  using Bayesian = sheafnn::Bcsnn<3, float>;
+  CHECK_THROWS_WITH(static_cast<void>(sheafnn::io::load_checkpoint<Bayesian>(path)),
+                    (path.string() + ": model is csnn in the file, but bcsnn in the program").c_str());
+  Model different(options(), 5);
+  CHECK_THROWS_AS(sheafnn::io::load_checkpoint_into(path, different), std::runtime_error);
+  Bayesian sampled(options(), 2);
+  sheafnn::io::save_checkpoint(path, sampled);
+  CHECK(sheafnn::io::read_checkpoint_info(path).model == "bcsnn");
+  CHECK(sheafnn::io::load_checkpoint<Bayesian>(path).options() == options());
+}
+
+TEST_CASE("options of cooperative models that are refused") {
+  const auto refuse = [](const std::string& message, auto change) {
+    CooperativeOptions of = options();
+    change(of);
+    CHECK_THROWS_WITH_AS((sheafnn::Csnn<1, double>(of)), message.c_str(), std::invalid_argument);
+  };
+  refuse("features: 0 is not allowed; must be between 1 and 268435456", [](auto& o) { o.features = 0; });
+  refuse("channels: 1025 is not allowed; must be between 1 and 1024", [](auto& o) { o.channels = 1025; });
+  refuse("layers: 65 is not allowed; must be between 1 and 64", [](auto& o) { o.layers = 65; });
+  refuse("classes: 0 is not allowed; must be between 1 and 1048576", [](auto& o) { o.classes = 0; });
+  refuse("learner_width: 0 is not allowed; must be between 1 and 1024", [](auto& o) { o.learner_width = 0; });
+  refuse("readout_layers: 9 is not allowed; must be between 1 and 8", [](auto& o) { o.readout_layers = 9; });
+  refuse("learner_layers: 2 is not allowed; the learner mlp has one hidden layer: must be 1",
+         [](auto& o) { o.learner_layers = 2; });
+  refuse("learner_dropout: 1 is not allowed; must be at least 0 and below 1", [](auto& o) { o.learner_dropout = 1; });
+  refuse("conformal: 0 is not allowed; with stalk dimension 1 there are no rotations to learn",
+         [](auto& o) { o.conformal = false; });
+  refuse("separate_encoder: 1 is not allowed; only Bayesian models have an encoder for their learners",
+         [](auto& o) { o.separate_encoder = true; });
+  using Model = sheafnn::Csnn<2, double>;
+  const Model model(options());
+  Network<Model> network(model, task().graph, task().features);
+  CHECK_THROWS_AS(network.begin({.dropout = 1}), std::invalid_argument);
+  CHECK_THROWS_AS(network.begin({.sample = -1}), std::invalid_argument);
+  const Doubles noise(5);
+  CHECK_THROWS_AS(network.begin({.noise = {noise}}), std::invalid_argument);
+  network.forward({});
+  CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
+  const std::vector<sheafnn::Edge> arcs = {{0, 1}};
+  CHECK_THROWS_AS(Network<Model>(model, task().graph, sheafnn::DirectedArcs(2, arcs), task().features),
+                  std::invalid_argument);
+  const std::vector<sheafnn::Edge> outside = {{0, 1}, {1, 2}};
+  CHECK_THROWS_WITH_AS(sheafnn::DirectedArcs(2, outside),
+                       "arcs[1]: 2 is not allowed; a node number must be between 0 and 1", std::invalid_argument);
+}
+
+TEST_CASE("directed arcs by what they leave and enter") {
+  const std::vector<sheafnn::Edge> list = {{2, 0}, {0, 1}, {0, 1}, {1, 1}, {0, 2}};
+  const sheafnn::DirectedArcs arcs(3, list);
+  CHECK(arcs.arc_count() == 3);
+  const auto nodes = [](std::span<const std::int32_t> of) { return std::vector<std::int32_t>(of.begin(), of.end()); };
+  CHECK(nodes(arcs.lists().out.of(0)) == std::vector<std::int32_t>{1, 2});
+  CHECK(nodes(arcs.lists().out.of(1)).empty());
+  CHECK(nodes(arcs.lists().out.of(2)) == std::vector<std::int32_t>{0});
+  CHECK(nodes(arcs.lists().in.of(0)) == std::vector<std::int32_t>{2});
+  CHECK(nodes(arcs.lists().in.of(1)) == std::vector<std::int32_t>{0});
+  CHECK(nodes(arcs.lists().in.of(2)) == std::vector<std::int32_t>{0});
+}
