@@ -1,8 +1,9 @@
 /// \file
-/// Continuous-time sheaf diffusion: the right-hand side against a dense Laplacian, the flow against exact solutions, the
-/// gradient of the steps that were taken, and networks of such models in training and prediction.
+/// Continuous-time sheaf diffusion: the right-hand side against a dense Laplacian, the flow against exact solutions,
+/// the gradient of the steps that were taken, and networks of such models in training and prediction.
 #include <doctest/doctest.h>
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Eigenvalues>
-
 #include "model_gradient.hpp"
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
@@ -25,7 +25,6 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
-#include "shared_networks.hpp"
 #include "tiny_task.hpp"
 
 namespace test_sheaf_flow {
@@ -36,8 +35,13 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 FlowOptions tiny_options() {
-  return {.features = tiny::Task::features, .channels = 2, .classes = tiny::Task::classes, .time = 1.5,
-          .normalise_features = false, .edge_weights = false, .separate_encoder = false};
+  return {.features = tiny::Task::features,
+          .channels = 2,
+          .classes = tiny::Task::classes,
+          .time = 1.5,
+          .normalise_features = false,
+          .edge_weights = false,
+          .separate_encoder = false};
 }
 
 /// Δ of the model's sheaf, its fixed filters included, for features as they lie: node, coordinate.
@@ -52,7 +56,8 @@ Matrix dense_laplacian(const Model& model, const tiny::Task& task) {
   }
   const auto root = [&](Index u) { return 1 / std::sqrt(static_cast<double>(task.graph.degree(u)) + 1); };
   const auto filter = [&](Index i, double sign) {
-    for (Index u = 0; u < n; ++u) r(u * all + i, u * all + i) = static_cast<double>(task.graph.degree(u)) * root(u) * root(u);
+    for (Index u = 0; u < n; ++u)
+      r(u * all + i, u * all + i) = static_cast<double>(task.graph.degree(u)) * root(u) * root(u);
     for (const Edge& e : task.graph.edges()) {
       r(e.u * all + i, e.v * all + i) = r(e.v * all + i, e.u * all + i) = sign * root(e.u) * root(e.v);
     }
@@ -94,7 +99,8 @@ void check_right_hand_side(bool activation, bool negate_inside) {
   Matrix y(x.rows(), x.cols());
   for (Index u = 0; u < task.nodes; ++u) y.middleRows(u * d, d) = a * x.middleRows(u * d, d) * b.transpose();
   const Matrix z = dense_laplacian(model, task) * y;
-  const double bound = 64 * std::numeric_limits<double>::epsilon() * (1 + x.cwiseAbs().maxCoeff() + z.cwiseAbs().maxCoeff());
+  const double bound =
+      64 * std::numeric_limits<double>::epsilon() * (1 + x.cwiseAbs().maxCoeff() + z.cwiseAbs().maxCoeff());
   for (Index i = 0; i < x.rows(); ++i) {
     for (Index c = 0; c < x.cols(); ++c) {
       const double slope = !activation ? -z(i, c) : negate_inside ? elu_of(-z(i, c)) : -elu_of(z(i, c));
@@ -167,8 +173,9 @@ void check_gradient(const FlowOptions& options, Index samples = 1, bool only_nod
     CHECK(replayed == loss);
     CHECK(std::ranges::equal(gradient.view(), adaptive.view()));
   }
-  const model_gradient::Comparison comparison = model_gradient::compare_gradient(
-      model.parameters(), gradient, [&] { return pass_of(network, task, samples, only_nodes).loss; });
+  const model_gradient::Comparison comparison =
+      model_gradient::compare_gradient(model.parameters(), gradient,
+                                       [&] { return pass_of(network, task, samples, only_nodes).loss; });
   INFO(comparison.where);
   CHECK(comparison.worst <= 1);
 }
@@ -186,6 +193,7 @@ FlowOptions everything() {
   options.second_linear = options.normalise_features = true;
   options.learner_layers = 1;
   options.learner_width = 3;
+  options.edge_features = tiny::Task::arc_features;
   options.negate_inside = true;
   return options;
 }
@@ -281,18 +289,26 @@ TEST_CASE("continuous-time diffusion: the gradient is that of the steps taken, a
 }
 
 TEST_CASE("continuous-time diffusion: steps and results do not depend on the number of threads") {
-  using Model = BayesianSheafFlow<SpecialOrthogonal<3>, double>;
+  using Model = BayesianSheafFlow<Diagonal<3>>;
   const Dataset data = synthetic({.nodes = 900, .classes = 3});
-  Model model({.features = data.features.columns(), .channels = 5, .classes = data.class_count, .absolute_tolerance = 1e-5,
-               .relative_tolerance = 1e-5, .add_hp = true},
-              2);
-  using Result = std::array<std::vector<double>, 3>;  // outputs, gradient, steps
+  const std::vector<std::int32_t>& nodes = data.splits[0].train;
+  const Model model({.features = data.features.columns(),
+                     .channels = 5,
+                     .classes = data.class_count,
+                     .absolute_tolerance = 1e-5,
+                     .relative_tolerance = 1e-5,
+                     .add_hp = true},
+                    2);
+  using Result = std::array<std::vector<float>, 3>;  // outputs, gradient, steps
   const auto result_for = [&](int threads) {
     Network<Model> network(model, data.graph, data.features, threads);
-    const Elbo r = elbo(network, {.training = true, .input_dropout = 0.2, .dropout = 0.2, .nodes = data.splits[0].train},
-                        Classification(data.labels), data.splits[0].train, {.kl_weight = 0.1});
-    static_cast<void>(r);
-    return Result{test::last_outputs(network), {network.gradient().begin(), network.gradient().end()}, network.flow().steps()};
+    const ForwardPass<float> pass{.training = true, .input_dropout = 0.2, .dropout = 0.2, .nodes = nodes};
+    static_cast<void>(elbo(network, pass, Classification(data.labels), nodes, {.kl_weight = 0.1}));
+    Result r;
+    r[1].assign(network.gradient().begin(), network.gradient().end());
+    r[2] = network.flow().steps();
+    for (const double output : test::last_outputs(network)) r[0].push_back(static_cast<float>(output));
+    return r;
   };
   const Result one = result_for(1);
   CHECK(one[2].size() >= 3);
@@ -325,6 +341,7 @@ TEST_CASE("continuous-time diffusion: what is not allowed, and flows that need t
     bad.*member = value;
     CHECK(message_of(bad).find(part) != std::string::npos);
   };
+  CHECK(FlowOptions{}.integration() == FlowIntegration{});
   refused(&FlowOptions::time, 0.0, "time: 0 is not allowed");
   refused(&FlowOptions::time, std::numeric_limits<double>::infinity(), "time: inf is not allowed");
   refused(&FlowOptions::absolute_tolerance, -1.0, "absolute_tolerance: -1 is not allowed");
@@ -366,7 +383,8 @@ TEST_CASE("continuous-time diffusion: the sheaf, the features and the outputs of
   network.forward({.seed = 4, .sample = 2, .nodes = task.train});
   const std::vector<double> some = test::last_outputs(network);
   for (std::size_t i = 0; i < task.train.size(); ++i) {
-    for (std::size_t c = 0; c < 3; ++c) CHECK(some[i * 3 + c] == all[static_cast<std::size_t>(task.train[i]) * 3 + c]);
+    for (std::size_t c = 0; c < 3; ++c)
+      CHECK(some[i * 3 + c] == all[static_cast<std::size_t>(task.train[i]) * 3 + c]);
   }
 }
 

@@ -24,7 +24,8 @@ namespace sheafnn {
 
 /// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
 struct FlowOptions {
-  static constexpr Index layers = 1;  ///< the flow, where layers are counted
+  static constexpr Index layers = 1;            ///< the flow, where layers are counted
+  static constexpr PolynomialOptions filter{};  ///< none
 
   Index features = 0;   ///< p, number of input features (≥ 1)
   Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
@@ -46,6 +47,9 @@ struct FlowOptions {
   bool degree_input = false;
   Index learner_layers = 0;
   Index learner_width = 0;
+  LearnerInput learner = LearnerInput::concatenation;
+  Index edge_features = 0;
+  SheafActivation sheaf_activation = SheafActivation::tanh;
   bool second_linear = false;
   bool left_weights = true;    ///< A
   bool right_weights = true;   ///< B
@@ -57,7 +61,9 @@ struct FlowOptions {
   [[nodiscard]] FlowIntegration integration() const {
     return {method, time, absolute_tolerance, relative_tolerance, first_step, max_steps, fixed_steps};
   }
-  [[nodiscard]] DiffusionFieldOptions field() const { return {left_weights, right_weights, activation, negate_inside}; }
+  [[nodiscard]] DiffusionFieldOptions field() const {
+    return {left_weights, right_weights, activation, negate_inside};
+  }
 
   friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
 };
@@ -79,6 +85,9 @@ namespace detail {
   r.degree_input = options.degree_input;
   r.learner_layers = options.learner_layers;
   r.learner_width = options.learner_width;
+  r.learner = options.learner;
+  r.edge_features = options.edge_features;
+  r.sheaf_activation = options.sheaf_activation;
   r.second_linear = options.second_linear;
   r.left_weights = options.left_weights;
   r.right_weights = options.right_weights;
@@ -124,11 +133,19 @@ class FlowModel {
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A = I, B random orthogonal.
   ///
   /// \param seed       selects the initial parameters
-  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation is the options'
+  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation and
+  ///                   sheaf activation are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit FlowModel(const FlowOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
+    if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
+      posterior_.sheaf_activation = options_.sheaf_activation;
+    } else {
+      require(options_.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
+              to_string(options_.sheaf_activation),
+              detail::concat("the posterior ", Posterior::name, " has its own"));
+    }
     const detail::ParameterShape shape{coordinates(),        hidden_width(),         sheaf_count(),
                                        Posterior::mean_size, Posterior::spread_size, bayesian};
     ModelOptions network = detail::one_layer(options_);

@@ -108,7 +108,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>> {
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
     flow_.forward(execution(), weights<const S>(model().parameters().values()), steps_.sheaf_of(0), start,
-                  steps_.pass.training, replay_);  // X(T)
+                  steps_.pass.training, replay_);                           // X(T)
     steps_.output.forward(execution(), steps_.weights.output, end_rows());  // Y
     steps_.kept = steps_.pass.training;
     return steps_.output.output();
@@ -153,8 +153,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>> {
     const FeatureView<S> bar = steps_.embedding_bar_view(), work = steps_.scratch(0);
     steps_.source.finish_backward(execution(), steps_.source_weights(), bar.rows(), work.rows(),
                                   steps_.source_weights_bar());
-    steps_.embedding.backward(execution(), steps_.weights.second, bar.rows(), work.rows(), steps_.weights_bar.encoder,
-                              steps_.weights_bar.second);
+    steps_.embedding.backward(execution(), steps_.weights.second, bar.rows(), work.rows(),
+                              steps_.weights_bar.encoder, steps_.weights_bar.second);
     return steps_.kl;
   }
 
@@ -168,8 +168,6 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>> {
   }
 
  private:
-  template <class>
-  friend class detail::EpochSchedule;
   using Steps = detail::NetworkSteps<Model>;
 
   /// A and B, or their gradients, in an array laid out like the parameters.

@@ -56,18 +56,18 @@ class DiffusionField {
     S* diffused = keep ? diffused_.data() : nullptr;
     const bool activation = options_.activation;
     const S sign = this->sign();
-    detail::apply_laplacian<Family>(execution, *graph_, *shape_, sheaf, NodeSelection(graph_->node_count()), w,
-                            [=]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
-                              const Index at = u * row + i * f + c;
-                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                                T value = z[k];
-                                if (activation) value = T(sign) * elu(T(sign) * z[k]);
-                                detail::store(slope + at + k * f, -value);
-                              }
-                              if (diffused != nullptr) {
-                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
-                              }
-                            });
+    const auto use = [=]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
+      const Index at = u * row + i * f + c;
+      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+        T value = z[k];
+        if (activation) value = T(sign) * elu(T(sign) * z[k]);
+        detail::store(slope + at + k * f, -value);
+      }
+      if (diffused != nullptr) {
+        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
+      }
+    };
+    detail::apply_laplacian<Family>(execution, *graph_, *shape_, sheaf, NodeSelection(graph_->node_count()), w, use);
   }
 
   /// x_bar += (∂f/∂x)ᵀ slope_bar at the point of the last evaluate() with `keep`, and the gradients of A and B (added
@@ -81,7 +81,8 @@ class DiffusionField {
                 const DiffusionWeights<S>& weights_bar) {
     backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar);
     detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf,
-                                     {mixing_.output(), scaled_.data(), slope_bar}, y_bar, sheaf_gradient, accumulate);
+                                             {mixing_.output(), scaled_.data(), slope_bar}, y_bar, sheaf_gradient,
+                                             accumulate);
     S one[max_coordinates];
     std::fill_n(one, max_coordinates, S(1));
     mixing_.backward(execution, weights, one, y_bar, x_bar, weights_bar);

@@ -65,7 +65,8 @@ class FlowLayer {
   /// \throws std::logic_error       no forward pass with `keep` came before
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, const FeatureView<S>& bar,
-                const FeatureView<S>& work, const FeatureView<S>& more_work, const DiffusionWeights<S>& weights_bar);
+                const FeatureView<S>& work, const FeatureView<S>& more_work,
+                const DiffusionWeights<S>& weights_bar);
 
  private:
   using State = detail::FlowState<S>;
@@ -121,7 +122,8 @@ class FlowLayer {
   [[nodiscard]] double b(int i) const { return tableau(integration_.method).b[static_cast<std::size_t>(i)]; }
 
   /// One step of a method with a tableau.
-  void step(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf, S h) {
+  void step(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+            S h) {
     const Index k = static_cast<Index>(steps_.size());
     static_cast<void>(state(k + 1));
     const S* x = state(k).data();
@@ -152,9 +154,9 @@ class FlowLayer {
   FlowIntegration integration_;
   DiffusionFieldOptions field_;
   detail::ControlledDormandPrince<S> stepper_;
-  State slope_, next_slope_;    ///< f at both ends of a Dormand–Prince step
-  std::vector<State> states_;   ///< X at the beginning of each step, and X(T)
-  std::vector<Stage> stages_;   ///< of one step; of Dormand–Prince, what backward() computes anew
+  State slope_, next_slope_;   ///< f at both ends of a Dormand–Prince step
+  std::vector<State> states_;  ///< X at the beginning of each step, and X(T)
+  std::vector<Stage> stages_;  ///< of one step; of Dormand–Prince, what backward() computes anew
   std::vector<S> steps_;
   Index rejected_ = 0;
   bool keep_ = false;  ///< do states_ hold all states of the pass?
@@ -163,8 +165,8 @@ class FlowLayer {
 };
 
 template <RestrictionMapFamily Family, class S>
-FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
-                                const DiffusionFieldOptions& field)
+FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& shape,
+                                const FlowIntegration& integration, const DiffusionFieldOptions& field)
     : graph_(&graph),
       shape_(&shape),
       integration_((validate(integration), integration)),
@@ -199,11 +201,10 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
   if (integration_.method != FlowMethod::dormand_prince) {
     integrate_by_tableau(execution, weights, sheaf, replay);
   } else {
-    integrate(
-        [&](const State& at, State& slope, S) {
-          stage(0).field.evaluate(execution, weights, sheaf, at.data(), false, slope.data());
-        },
-        replay);
+    const auto system = [&](const State& at, State& slope, S) {
+      stage(0).field.evaluate(execution, weights, sheaf, at.data(), false, slope.data());
+    };
+    integrate(system, replay);
   }
   kept_ = keep;
 }
@@ -235,7 +236,8 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
     const S taken = h;
     const Index k = static_cast<Index>(steps_.size());
     State& next = state(k + 1);
-    if (stepper_.try_step(system, state(k), slope_, no_time, next, next_slope_, h) == boost::numeric::odeint::fail) {
+    if (stepper_.try_step(system, state(k), slope_, no_time, next, next_slope_, h) ==
+        boost::numeric::odeint::fail) {
       ++rejected_;
       continue;
     }
@@ -246,11 +248,11 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
 
 template <RestrictionMapFamily Family, class S>
 void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
-  throw std::runtime_error(detail::concat(
-      "the flow to time ", integration_.time, " needs more than max_steps = ", integration_.max_steps,
-      " steps: it is at ", t, " after ", steps_.size(), " accepted and ", rejected_, " rejected ones, the next would be ",
-      h, ", for absolute_tolerance = ", integration_.absolute_tolerance,
-      " and relative_tolerance = ", integration_.relative_tolerance));
+  throw std::runtime_error(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
+                                          integration_.max_steps, " steps: it is at ", t, " after ", steps_.size(),
+                                          " accepted and ", rejected_, " rejected ones, the next would be ", h,
+                                          ", for absolute_tolerance = ", integration_.absolute_tolerance,
+                                          " and relative_tolerance = ", integration_.relative_tolerance));
 }
 
 template <RestrictionMapFamily Family, class S>

@@ -91,9 +91,8 @@ struct FlowAlgebra {
 
 /// Odeint's step with error control.
 template <class S>
-using DormandPrince =
-    boost::numeric::odeint::runge_kutta_dopri5<FlowState<S>, S, FlowState<S>, S, FlowAlgebra<S>,
-                                               boost::numeric::odeint::default_operations>;
+using DormandPrince = boost::numeric::odeint::runge_kutta_dopri5<FlowState<S>, S, FlowState<S>, S, FlowAlgebra<S>,
+                                                                 boost::numeric::odeint::default_operations>;
 template <class S>
 using ControlledDormandPrince = boost::numeric::odeint::controlled_runge_kutta<DormandPrince<S>>;
 template <class S>
@@ -117,7 +116,9 @@ struct same_size_impl<sheafnn::detail::FlowState<S>, sheafnn::detail::FlowState<
 };
 template <class S>
 struct resize_impl<sheafnn::detail::FlowState<S>, sheafnn::detail::FlowState<S>> {
-  static void resize(sheafnn::detail::FlowState<S>& a, const sheafnn::detail::FlowState<S>& b) { a.resize(b.size()); }
+  static void resize(sheafnn::detail::FlowState<S>& a, const sheafnn::detail::FlowState<S>& b) {
+    a.resize(b.size());
+  }
 };
 
 }  // namespace boost::numeric::odeint

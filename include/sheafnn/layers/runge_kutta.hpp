@@ -36,8 +36,9 @@ struct RungeKuttaTableau {
         {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
         {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656}}},
       {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
-  static const RungeKuttaTableau runge_kutta{
-      4, {{{}, {1.0 / 2}, {0, 1.0 / 2}, {0, 0, 1}}}, {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6}};
+  static const RungeKuttaTableau runge_kutta{4,
+                                             {{{}, {1.0 / 2}, {0, 1.0 / 2}, {0, 0, 1}}},
+                                             {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6}};
   static const RungeKuttaTableau euler{1, {}, {1}};
   return method == FlowMethod::euler ? euler : method == FlowMethod::runge_kutta ? runge_kutta : dormand_prince;
 }
