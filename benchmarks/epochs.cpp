@@ -93,7 +93,7 @@ Epochs train_for(const Cell& cell, Index epochs, int threads) {
       r.seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
   };
-  const sheafnn::ModelOptions model = model_options(data);
+  const programs::NetworkOptions model = {model_options(data), {}};
   entries[cell.maps].model.train({data, data.splits[0], model, train, cell.model == 1, 0, false}, r.result);
   return r;
 }

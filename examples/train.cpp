@@ -1,5 +1,5 @@
 /// \file
-/// Trains a Bayesian sheaf neural network (or neural sheaf diffusion) for node classification on the splits of a
+/// Trains a Bayesian sheaf neural network, or another sheaf network, for node classification on the splits of a
 /// dataset, prints a table and, on request, writes a report, the models and checkpoints to go on from.
 #include <atomic>
 #include <cstdio>
@@ -44,7 +44,8 @@ struct Task {
   const programs::ModelEntry& entry;
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
-  [[nodiscard]] bool bayesian() const { return settings.model == "bsnn"; }
+  [[nodiscard]] bool bayesian() const { return settings.model == "bsnn" || settings.model == "bcsnn"; }
+  [[nodiscard]] programs::NetworkOptions network() const { return {settings.options, settings.cooperative.options}; }
   /// Are the trained models needed?
   [[nodiscard]] bool keeps_models() const { return !settings.save.empty() || !settings.sheaf.empty(); }
   /// FILE of --save and --sheaf, named after the run where there are several: NAME-SPLIT-SEED.
@@ -75,7 +76,7 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     if (state) options.resume = &*state;
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
-  r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.settings.options, options,
+  r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.network(), options,
                                 task.bayesian(), options.seed, task.keeps_models()},
                                r.result);
   return r;
@@ -226,24 +227,32 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
         t.dropout, t.kl_maximum, t.epochs, t.patience, s.options.add_lp ? ", low-pass coordinate" : "",
         s.options.add_hp ? ", high-pass coordinate" : "");
   }
-  std::printf("%s, %s maps, stalk dimension %d, %td channels, %td layers\n\n", s.model.c_str(), s.maps.c_str(),
-              s.stalk_dimension, s.options.channels, s.options.layers);
+  const auto& node = s.cooperative;
+  const std::string learner =
+      programs::is_cooperative(s.model)
+          ? sheafnn::detail::concat(", ", node.learner, " with ", node.options.learner_layers, " layers of width ",
+                                    node.options.learner_width)
+          : "";
+  std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %td layers\n\n", s.model.c_str(), s.maps.c_str(),
+              learner.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
 }
 
 /// \param arguments  of the program, those of a resumed training included
 /// \returns the exit code
 int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
-  programs::resolve_options(s);
+  programs::resolve_options(app, s);
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
+  sheafnn::require(device < 0 || !programs::is_cooperative(s.model), "--device", s.device,
+                   "cooperative networks are trained on the CPU only");
   const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = data.feature_count();
-  s.options.classes = data.class_count;
+  s.options.features = s.cooperative.options.features = data.feature_count();
+  s.options.classes = s.cooperative.options.classes = data.class_count;
   Task task{s, data, runs_of(s, data), entry, nullptr};
   require_writable_files(task);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
@@ -288,7 +297,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
 int main(int argc, char** argv) {
   TrainSettings settings;
   std::vector<std::string> arguments;
-  CLI::App app("Trains a Bayesian sheaf neural network (or neural sheaf diffusion) for node classification.",
+  CLI::App app("Trains a Bayesian sheaf neural network, or another sheaf network, for node classification.",
                "train");
   app.get_formatter()->column_width(34);
   programs::add_options(app, settings);

@@ -22,7 +22,7 @@ template <class Model, class Predict>
                                       const sheafnn::Dataset& data, const sheafnn::Split& split, bool keep) {
   TrainOutcome r;
   r.parameters = model.parameters().size();
-  r.resolved = model.options();
+  std::get<typename Model::Options>(r.resolved) = model.options();
   if (keep) r.checkpoint = sheafnn::io::to_tensors(model, checkpoint_notes(data, best_epoch));
   const std::vector<std::int32_t> test = sheafnn::labelled_nodes(data.labels, split.test);
   if (test.empty()) return r;

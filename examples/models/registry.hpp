@@ -1,8 +1,9 @@
 /// \file
-/// Models chosen at run time: one entry for each restriction-map family and stalk dimension, compiled on its own.
+/// Models chosen at run time: one entry for each kind of maps and stalk dimension, compiled on its own.
 #pragma once
 
 #include <filesystem>
+#include <sheafnn/bsnn/cooperative_options.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/tensor_file.hpp>
@@ -10,6 +11,7 @@
 #include <sheafnn/uncertainty/sampling.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace sheafnn {
@@ -21,11 +23,18 @@ struct Prediction;
 
 namespace programs {
 
+/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), and of one with maps per node (csnn,
+/// bcsnn); a model takes its own.
+using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions>;
+
+/// What find_model() calls the maps per node.
+inline constexpr std::string_view cooperative_maps = "cooperative";
+
 /// One training run.
 struct TrainJob {
   const sheafnn::Dataset& data;
   const sheafnn::Split& split;
-  const sheafnn::ModelOptions& model;
+  const NetworkOptions& model;
   const sheafnn::TrainOptions& train;
   bool bayesian = true;
   std::uint64_t seed = 0;  ///< of the initial weights
@@ -35,13 +44,13 @@ struct TrainJob {
 /// What is left of it.
 struct TrainOutcome {
   sheafnn::Index parameters = 0;                     ///< number of trained values
-  sheafnn::ModelOptions resolved;                    ///< with all defaults filled in
+  NetworkOptions resolved;                           ///< with all defaults filled in
   std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
   std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
 };
 
-/// A family with a stalk dimension.
+/// A family, or cooperative maps, with a stalk dimension.
 struct ModelEntry {
   std::string_view maps;
   int stalk_dimension;

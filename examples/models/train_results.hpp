@@ -106,7 +106,7 @@ class TrainResults {
   std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
   nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
   sheafnn::Index parameters_ = 0;
-  sheafnn::ModelOptions resolved_;
+  NetworkOptions resolved_;
 };
 
 inline void TrainResults::add(const Run& run, const Training& training) {
@@ -253,7 +253,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["macro_f1"] = summary_json(macro_f1_);
   report["brier"] = summary_json(brier_);
   if (is_metric(settings_.train.stop_on)) report["validation_metric"] = summary_json(validation_metric_);
-  add_classes(report, data, resolved_.classes);
+  add_classes(report, data, data.class_count);
   report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
                                  {"train", summarise(train_seconds_).mean},
                                  {"evaluate", summarise(evaluate_seconds_).mean}};

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/cooperative_settings.hpp"
 #include "models/data_options.hpp"
+#include "models/registry.hpp"
 
 namespace programs {
 
@@ -31,6 +33,7 @@ struct TrainSettings {
   std::string maps = "special-orthogonal";
   int stalk_dimension = 3;
   sheafnn::ModelOptions options;
+  CooperativeSettings cooperative;
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
@@ -68,9 +71,12 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
   auto* model = app.add_option_group("Model", "the network; see docs/math.md");
-  model->add_option("--model", s.model, "bsnn (Bayesian) or nsd (deterministic)")
+  model
+      ->add_option("--model", s.model,
+                   "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; see "
+                   "docs/networks.md")
       ->capture_default_str()
-      ->check(one_of({"bsnn", "nsd"}));
+      ->check(one_of({"bsnn", "nsd", "bcsnn", "csnn"}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
       ->capture_default_str()
       ->check(one_of({"diagonal", "special-orthogonal", "general-linear", "identity"}));
@@ -148,6 +154,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                    "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented")
       ->capture_default_str();
 
+  add_cooperative_options(app, s.cooperative);
+
   auto* train = app.add_option_group("Training");
   train->add_option("--epochs", s.train.epochs, "at most so many epochs, at least 1")->capture_default_str();
   train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
@@ -210,12 +218,17 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
-/// The preset of the settings for a graph, or none. Sets what the command line does not.
+/// The preset of the settings for a graph, or none. Sets what the command line does not. Cooperative networks have none.
 ///
 /// \param app  after parsing
+/// \throws std::invalid_argument  a preset for a cooperative network
 inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
                                                    const sheafnn::Dataset& data) {
   if (s.preset == "none") return {};
+  if (is_cooperative(s.model)) {
+    sheafnn::require(s.preset == "auto", "--preset", s.preset, "presets are for bsnn and nsd");
+    return {};
+  }
   const sheafnn::Preset preset =
       s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
                          : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
@@ -243,8 +256,9 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
 
 /// The options that are names, and what they mean to the library; the ranges of the others.
 ///
+/// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and the limit
-inline void resolve_options(TrainSettings& s) {
+inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.edge_weights = on_off(s.edge_weights);
   s.options.separate_encoder = on_off(s.separate_encoder);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
@@ -264,6 +278,8 @@ inline void resolve_options(TrainSettings& s) {
       sheafnn::parse_name<sheafnn::KlEstimator>("--kl-estimator", s.kl_estimator, sheafnn::kl_estimator_names);
   s.train.stop_on = sheafnn::parse_name<sheafnn::StopOn>("--stop-on", s.stop_on, sheafnn::stop_on_names);
   sheafnn::validate(s.train);
+  resolve_cooperative(app, s.model, s.options, s.cooperative);
+  if (is_cooperative(s.model)) s.maps = cooperative_maps;
 }
 
 /// "0-9", "0,3,7", "2" or empty (`all`): different numbers below `limit`.
@@ -297,12 +313,9 @@ inline void resolve_options(TrainSettings& s) {
   return r;
 }
 
-[[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s,
-                                                        const sheafnn::ModelOptions& resolved) {
-  const auto& t = s.train;
-  const auto& m = resolved;
-  return {{"stalk_dim", s.stalk_dimension},
-          {"channels", m.channels},
+/// The architecture of bsnn and nsd.
+[[nodiscard]] inline nlohmann::ordered_json pairs_json(const TrainSettings& s, const sheafnn::ModelOptions& m) {
+  return {{"channels", m.channels},
           {"layers", m.layers},
           {"add_lp", m.add_lp},
           {"add_hp", m.add_hp},
@@ -331,8 +344,12 @@ inline void resolve_options(TrainSettings& s) {
           {"filter_jacobi_alpha", m.filter.jacobi_alpha},
           {"filter_jacobi_beta", m.filter.jacobi_beta},
           {"filter_gegenbauer_lambda", m.filter.gegenbauer_lambda},
-          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue},
-          {"epochs", t.epochs},
+          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue}};
+}
+/// The options of the group Training.
+[[nodiscard]] inline nlohmann::ordered_json training_json(const TrainSettings& s) {
+  const auto& t = s.train;
+  return {{"epochs", t.epochs},
           {"patience", t.patience},
           {"stop_on", s.stop_on},
           {"lr", t.learning_rate},
@@ -350,15 +367,24 @@ inline void resolve_options(TrainSettings& s) {
           {"threads", t.threads},
           {"device", s.device}};
 }
+[[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s, const NetworkOptions& resolved) {
+  nlohmann::ordered_json r = {{"stalk_dim", s.stalk_dimension}};
+  const auto& [pairs, cooperative] = resolved;
+  r.update(is_cooperative(s.model) ? cooperative_json(cooperative) : pairs_json(s, pairs));
+  r.update(training_json(s));
+  return r;
+}
 
 /// What decides the result of a training, as option → value, for checkpoints.
 [[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
                                                                           const std::string& data) {
   sheafnn::ModelOptions model = s.options;
   model.edge_weights = model.separate_encoder = false;  // as texts below
-  nlohmann::ordered_json json = option_json(s, model);
-  json["edge_weights"] = s.edge_weights;
-  json["separate_encoder"] = s.separate_encoder;
+  nlohmann::ordered_json json = option_json(s, {model, s.cooperative.options});
+  if (!is_cooperative(s.model)) {
+    json["edge_weights"] = s.edge_weights;
+    json["separate_encoder"] = s.separate_encoder;
+  }
   json["model"] = s.model;
   json["maps"] = s.maps;
   json["data"] = data;
@@ -367,7 +393,7 @@ inline void resolve_options(TrainSettings& s) {
   const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
                                 {"layer_norm", false}, {"readout_layers", 1}};
   for (const auto& [key, value] : later.items()) {
-    if (json[key] == value) json.erase(key);
+    if (json.contains(key) && json[key] == value) json.erase(key);
   }
   std::map<std::string, std::string> r;
   for (const auto& [key, value] : json.items())

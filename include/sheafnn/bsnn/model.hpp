@@ -38,6 +38,7 @@ class SheafModel {
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
+  using Options = ModelOptions;
   using Scalar = S;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;

@@ -1,0 +1,104 @@
+/// \file
+/// The options of the program train that belong to cooperative networks, and which of the others these share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <sheafnn/bsnn/cooperative_options.hpp>
+#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <string>
+#include <string_view>
+
+namespace programs {
+
+/// Names that options have on the command line.
+struct CooperativeSettings {
+  sheafnn::CooperativeOptions options;
+  std::string learner = "mlp", activation = "gelu";
+};
+
+inline constexpr const char* cooperative_group = "Cooperative networks";
+
+[[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
+
+inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
+  const auto names = [](const auto& from) { return std::vector<std::string>(from.begin(), from.end()); };
+  auto* group = app.add_option_group(cooperative_group, "csnn and bcsnn: maps per node; see docs/networks.md");
+  group
+      ->add_option("--node-learner", s.learner,
+                   "what predicts the maps: mlp, or GraphSAGE layers, whose number is --learner-layers: sage, "
+                   "sage-projected")
+      ->capture_default_str()
+      ->check(CLI::IsMember(names(sheafnn::node_learner_names)));
+  group->add_option("--node-learner-dropout", s.options.learner_dropout, "dropout of sage-projected, 0 up to 1")
+      ->capture_default_str();
+  group->add_flag("!--no-conformal", s.options.conformal, "maps are rotations, without scales");
+  group->add_flag("!--no-residual", s.options.residual, "layers replace the features instead of changing them");
+  group->add_option("--node-activation", s.activation, "activation of encoder and layers")
+      ->capture_default_str()
+      ->check(CLI::IsMember(names(sheafnn::activation_names)));
+}
+
+/// Checks that options were given for the model that is trained, and takes those that both kinds of network have.
+///
+/// \param app      after parsing
+/// \param pairs    what the group Model of the command line has set
+/// \throws std::invalid_argument  an option of the other kind, or a value out of range
+inline void resolve_cooperative(const CLI::App& app, const std::string& model, const sheafnn::ModelOptions& pairs,
+                                CooperativeSettings& s) {
+  constexpr std::array shared = {"--model",        "--stalk-dim",          "--channels",           "--layers",
+                                 "--layer-norm",   "--readout-layers",     "--learner-layers",     "--learner-width",
+                                 "--no-left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
+  const auto refuse = [&](const char* group, const auto& allowed) {
+    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() > 0 && std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+        sheafnn::throw_invalid_argument(name, option->as<std::string>(), "not an option of --model " + model);
+      }
+    }
+  };
+  if (!is_cooperative(model)) {
+    refuse(cooperative_group, std::array<const char*, 0>{});
+    return;
+  }
+  refuse("Model", shared);
+  const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
+  s.options.channels = pairs.channels;
+  s.options.layers = pairs.layers;
+  s.options.normalise_features = pairs.normalise_features;
+  s.options.left_weights = pairs.left_weights;
+  s.options.right_weights = pairs.right_weights;
+  s.options.separate_encoder = pairs.separate_encoder.value_or(false);
+  s.options.norm = pairs.layer_norm ? sheafnn::FeatureNorm::layer : sheafnn::FeatureNorm::none;
+  s.options.readout_layers = pairs.readout_layers;
+  if (given("--learner-layers")) s.options.learner_layers = pairs.learner_layers;
+  if (given("--learner-width")) s.options.learner_width = pairs.learner_width;
+  s.options.learner = sheafnn::parse_name<sheafnn::NodeLearnerKind>("--node-learner", s.learner,
+                                                                    sheafnn::node_learner_names);
+  s.options.activation =
+      sheafnn::parse_name<sheafnn::Activation>("--node-activation", s.activation, sheafnn::activation_names);
+}
+
+/// The architecture, as reports and checkpoints of trainings name it.
+[[nodiscard]] inline nlohmann::ordered_json cooperative_json(const sheafnn::CooperativeOptions& o) {
+  return {{"channels", o.channels},
+          {"layers", o.layers},
+          {"normalise_features", o.normalise_features},
+          {"node_learner", to_string(o.learner)},
+          {"learner_layers", o.learner_layers},
+          {"learner_width", o.learner_width},
+          {"node_learner_dropout", o.learner_dropout},
+          {"conformal", o.conformal},
+          {"node_activation", to_string(o.activation)},
+          {"layer_norm", o.norm == sheafnn::FeatureNorm::layer},
+          {"left_weights", o.left_weights},
+          {"right_weights", o.right_weights},
+          {"residual", o.residual},
+          {"separate_encoder", o.separate_encoder},
+          {"readout_layers", o.readout_layers}};
+}
+
+}  // namespace programs
