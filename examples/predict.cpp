@@ -61,15 +61,22 @@ void run(const Settings& s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
-  sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < info.options.layers, "--sheaf-layer", s.sheaf_layer,
-                   sheafnn::detail::concat("must be between 0 and ", info.options.layers - 1));
-  const programs::ModelEntry& entry = programs::find_model(info.maps, info.stalk_dimension);
+  const bool cooperative = programs::is_cooperative(info.model);
+  const sheafnn::Index layers = cooperative ? info.cooperative.layers : info.options.layers;
+  const sheafnn::Index classes = cooperative ? info.cooperative.classes : info.options.classes;
+  sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
+                   sheafnn::detail::concat("must be between 0 and ", layers - 1));
+  sheafnn::require(device < 0 || !cooperative, "--device", s.device, "cooperative networks run on the CPU only");
+  sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
+                   "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
+  const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
+  const programs::ModelEntry& entry = programs::find_model(maps, info.stalk_dimension);
   sheafnn::Dataset data =
       sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
   const std::vector<std::string> class_names =
-      programs::checkpoint_class_names(checkpoint.metadata, info.options.classes);
+      programs::checkpoint_class_names(checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
-  const bool bayesian = info.model == "bsnn";
+  const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
@@ -83,7 +90,7 @@ void run(const Settings& s) {
   programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d\n", data.name.c_str(), data.node_count(),
-              info.model.c_str(), info.maps.c_str(), info.stalk_dimension);
+              info.model.c_str(), maps.c_str(), info.stalk_dimension);
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,

@@ -44,7 +44,7 @@ struct Task {
   const programs::ModelEntry& entry;
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
-  [[nodiscard]] bool bayesian() const { return settings.model == "bsnn" || settings.model == "bcsnn"; }
+  [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] programs::NetworkOptions network() const { return {settings.options, settings.cooperative.options}; }
   /// Are the trained models needed?
   [[nodiscard]] bool keeps_models() const { return !settings.save.empty() || !settings.sheaf.empty(); }
@@ -246,13 +246,18 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "a CUDA device trains everything side by side anyway");
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
-  sheafnn::require(device < 0 || !programs::is_cooperative(s.model), "--device", s.device,
-                   "cooperative networks are trained on the CPU only");
+  const bool cooperative = programs::is_cooperative(s.model);
+  sheafnn::require(device < 0 || !cooperative, "--device", s.device, "cooperative networks are trained on the CPU only");
+  sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
+                   "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
   const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   s.options.features = s.cooperative.options.features = data.feature_count();
   s.options.classes = s.cooperative.options.classes = data.class_count;
+  if (cooperative) {
+    static_cast<void>(sheafnn::resolve(s.cooperative.options, s.stalk_dimension, programs::is_bayesian(s.model)));
+  }
   Task task{s, data, runs_of(s, data), entry, nullptr};
   require_writable_files(task);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);

@@ -2,7 +2,8 @@
 # Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
 # and bad input (one line that names the culprit, exit code 2, nothing written).
 # usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
-# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2, SpecialOrthogonal_2 to 4.
+# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
+# SpecialOrthogonal_2 to 4, Cooperative_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 shift
@@ -66,6 +67,19 @@ cmp seed.npz seeds-1-5.npz || fail "train --sheaf depends on what else is traine
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
+done
+# Cooperative networks: the same program, with one thread and two, interrupted and resumed, and predictions.
+for model in csnn bcsnn; do
+  train=("$bin/train" --model $model --stalk-dim 2 --channels 4 --layers 2 --node-learner sage-projected --learner-layers 2
+         --learner-width 8 --layer-norm --splits 0,3)
+  "${train[@]}" --epochs 30 --threads 1 --report $model.json --save $model.safetensors > $model.txt || fail "train --model $model"
+  "${train[@]}" --epochs 15 --threads 2 --checkpoint $model-states > /dev/null || fail "train --model $model --checkpoint"
+  "$bin/train" --resume $model-states --epochs 30 --report $model-resumed.json > /dev/null || fail "$model: train --resume"
+  diff <(facts $model.json) <(facts $model-resumed.json) || fail "$model: a resumed training, with two threads, differs"
+  grep -q '"node_learner": "sage-projected"' $model.json || fail "the report of $model lacks its options"
+  "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv > $model-predicted.txt || fail "predict of $model"
+  [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
+  grep -q "$model with cooperative maps" $model-predicted.txt || fail "predict does not name $model"
 done
 "$bin/train" --help > help.txt
 grep -q -- '--kl-schedule' help.txt || fail "no help"
@@ -175,6 +189,15 @@ case $models in
   '  ' | *' Identity_5 '*) ;;
   *) refuse 'identity, 5 .*Identity:5.*SHEAFNN_EXAMPLE_MODELS' "${quick[@]}" --maps identity --stalk-dim 5 ;;
 esac
+# Each kind of network has options of its own.
+refuse '--maps: diagonal .*not an option of --model csnn' "${quick[@]}" --model csnn --stalk-dim 2 --maps diagonal
+refuse '--add-lp.*not an option of --model bcsnn' "${quick[@]}" --model bcsnn --stalk-dim 2 --add-lp
+refuse '--node-learner: sage .*not an option of --model bsnn' "${quick[@]}" --node-learner sage
+refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model csnn --stalk-dim 2 --preset small
+refuse '--device' "${quick[@]}" --model csnn --stalk-dim 2 --device cuda
+refuse '--sheaf' "${quick[@]}" --model csnn --stalk-dim 2 --sheaf out.npz
+refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --learner-layers 3
+refuse 'learner_width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0
 refuse 'dropout: 1 ' "${quick[@]}" --dropout 1
 refuse 'dropout: 1\.0000001 ' "${quick[@]}" --dropout 1.0000001
 refuse 'learning_rate: 0' "${quick[@]}" --lr 0

@@ -13,7 +13,7 @@ refuse() {
   "$@" > /dev/null 2> error.txt || status=$?
   [ $status -eq 2 ] || fail "exit code $status instead of 2: $*"
   [ "$(wc -l < error.txt)" -eq 1 ] || fail "not one line: $(cat error.txt)"
-  grep -qE "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
+  grep -qE -e "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
   ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
 }
 # usage: facts REPORT: what a report says, without time, place and command line.

@@ -11,6 +11,9 @@
 #include <sheafnn/core/errors.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "models/registry.hpp"
 
 namespace programs {
 
@@ -21,8 +24,6 @@ struct CooperativeSettings {
 };
 
 inline constexpr const char* cooperative_group = "Cooperative networks";
-
-[[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
 
 inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
   const auto names = [](const auto& from) { return std::vector<std::string>(from.begin(), from.end()); };

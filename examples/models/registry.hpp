@@ -27,6 +27,9 @@ namespace programs {
 /// bcsnn); a model takes its own.
 using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions>;
 
+/// Of what --model and checkpoints call bsnn, nsd, bcsnn and csnn.
+[[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
+[[nodiscard]] inline bool is_bayesian(std::string_view model) { return model == "bsnn" || model == "bcsnn"; }
 /// What find_model() calls the maps per node.
 inline constexpr std::string_view cooperative_maps = "cooperative";
 
