@@ -40,6 +40,33 @@ SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index dep
   SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c + (row + r) * c_stride + column, sum[r]);
 }
 
+/// The same for two tiles side by side, which share what is read of A: where registers suffice.
+template <int Rows, class T, class S>
+SHEAFNN_INLINE void product_tiles(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
+                                  Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
+  T sum[2][Rows];
+  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+    const S* at = c + (row + r) * c_stride + column;
+    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = accumulate ? load<T>(at + half * T::width) : T(S(0));
+  }
+  const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
+  const S* right = b + depth_begin * b_stride + column;
+  for (Index k = depth_begin; k < depth_end; ++k) {
+    const T first = load<T>(right), second = load<T>(right + T::width);
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+      const T factor = T(left[r * a.row_stride]);
+      sum[0][r] += factor * first;
+      sum[1][r] += factor * second;
+    }
+    left += a.column_stride;
+    right += b_stride;
+  }
+  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+    S* at = c + (row + r) * c_stride + column;
+    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) store(at + half * T::width, sum[half][r]);
+  }
+}
+
 /// C = A B, or C += A B, by the calling thread: the product of a few rows.
 ///
 /// \param a           rows × depth, any strides (a transposed matrix is one with swapped strides)
@@ -56,7 +83,14 @@ SHEAFNN_NOINLINE void multiply_block(Index rows, Index columns, Index depth, con
     const bool add = accumulate || from > 0;
     Index row = 0;
     for (; row + tile_rows <= rows; row += tile_rows) {
-      for_tiles<S>(0, columns, [&]<class T>(Index column) {
+      Index first = 0;
+      if constexpr (register_bytes == 64) {
+        using T = Pack<S, lanes<S>>;
+        for (; first + 2 * T::width <= columns; first += 2 * T::width) {
+          detail::product_tiles<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, first, add);
+        }
+      }
+      for_tiles<S>(first, columns, [&]<class T>(Index column) {
         detail::product_tile<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
       });
     }
