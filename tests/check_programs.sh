@@ -39,6 +39,16 @@ diff <(facts one.json) <(facts two.json) || fail "one and two threads differ"
 "${train[@]}" --stop-on roc-auc --report ranked.json > ranked.txt
 grep -q '^split .* roc-auc: validation    test  validation ' ranked.txt || fail "no column of the metric: $(cat ranked.txt)"
 grep -q '"validation_metric"' ranked.json || fail "the report lacks 'validation_metric'"
+# Options of the sheaf learner, of layers and readout.
+"${train[@]}" --sheaf-lr 0.005 --learner summed --sheaf-activation elu --layer-norm --readout-layers 2 \
+              --save options.safetensors --report options.json > /dev/null
+for line in '"sheaf_lr": 0.005' '"learner": "summed"' '"sheaf_activation": "elu"' '"layer_norm": true' '"readout_layers": 2'; do
+  grep -q "$line" options.json || fail "the report lacks $line"
+done
+"$bin/predict" --dataset karate --model options-0.safetensors > /dev/null || fail "predict cannot read the options"
+"${train[@]}" --learner averaged > refused.txt 2>&1 && fail "an unknown learner is taken"
+grep -q 'learner: averaged is not allowed; choose concatenation, summed, summed-published' refused.txt ||
+  fail "an unknown learner: $(cat refused.txt)"
 # One split has no standard deviation.
 "$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --report single.json > single.txt
 grep -q '^ *std *$' single.txt || fail "one split has a standard deviation: $(cat single.txt)"

@@ -81,8 +81,11 @@ using sheafnn::Nsd;
 
 /// A graph on which two threads have something to do.
 const sheafnn::Dataset& task() {
-  static const sheafnn::Dataset data =
-      sheafnn::synthetic({.nodes = 300, .classes = 3, .features = 60, .splits = 1});
+  static const sheafnn::Dataset data = [] {
+    sheafnn::Dataset r = sheafnn::synthetic({.nodes = 300, .classes = 3, .features = 60, .splits = 1});
+    r.graph.set_arc_features(std::vector<double>(static_cast<std::size_t>(2 * r.graph.arc_count()), 0.5), 2);
+    return r;
+  }();
   return data;
 }
 
@@ -122,6 +125,13 @@ void check_model() {
   everything.second_linear = true;
   everything.learner_layers = learned ? 2 : 0;
   everything.separate_encoder = everything.degree_input = Model::bayesian && learned;
+  everything.layer_norm = true;
+  everything.readout_layers = 3;
+  if (learned) {
+    everything.learner = sheafnn::LearnerInput::summed;
+    everything.sheaf_activation = sheafnn::SheafActivation::elu;
+    everything.edge_features = 2;
+  }
   sheafnn::TrainOptions sampling;
   sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
   sampling.training_samples = 2;

@@ -36,7 +36,11 @@ const sheafnn::Dataset& larger_task() {
     options.classes = 3;
     options.features = 150;
     options.degree = 5;
-    return sheafnn::synthetic(options);
+    sheafnn::Dataset r = sheafnn::synthetic(options);
+    Doubles of_arcs;
+    for (Index i = 0; i < 3 * r.graph.arc_count(); ++i) of_arcs.push_back(std::sin(static_cast<double>(i)));
+    r.graph.set_arc_features(of_arcs, 3);
+    return r;
   }();
   return data;
 }
@@ -178,6 +182,12 @@ TEST_CASE("results are the same bits for any number of threads: deterministic") 
   check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
   options.filter = {};
   options.add_hp = false;
+  options.layer_norm = true;
+  options.readout_layers = 3;
+  options.learner = sheafnn::LearnerInput::summed;
+  options.edge_features = 3;
+  options.sheaf_activation = sheafnn::SheafActivation::elu;
+  check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
   options.learner_layers = 1;
   options.edge_weights = true;
   check_threads<Nsd<SpecialOrthogonal<2>>>(options, sheafnn::KlEstimator::closed_form);

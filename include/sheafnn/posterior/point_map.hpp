@@ -69,6 +69,8 @@ struct PointMap {
     }
   }
 
+  friend bool operator==(const PointMap&, const PointMap&) = default;
+
  private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double range([[maybe_unused]] int k) const {
     if constexpr (requires { Family::coordinate_range(parametrisation, k); }) {

@@ -28,6 +28,9 @@
 /// deviation: `static constexpr std::array spread_parameters = {ParameterRange{"kappa", 9, 1}};`. They are what
 /// posterior_parameters() reads out; of a posterior without it, all parameters as "parameters".
 ///
+/// A posterior may have the members `parametrisation` (RotationParametrisation) and `sheaf_activation` (SheafActivation):
+/// a model sets them to those of its options. Without the second, models refuse any activation but tanh.
+///
 /// `noise` is null in sample_backward() and log_ratio() unless the posterior says needs_noise = true: those that can
 /// do with the map itself spare drawing it again. Explicit noise comes row by row: noise_index(k), where there is
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
