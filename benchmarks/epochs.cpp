@@ -10,7 +10,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -22,6 +21,7 @@
 #include "support/epoch_table.hpp"
 #include "support/measurement.hpp"
 #include "support/task.hpp"
+#include "support/training_epochs.hpp"
 
 namespace programs {
 extern const ModelEntry Diagonal_3, SpecialOrthogonal_3, GeneralLinear_3;
@@ -45,12 +45,6 @@ const sheafnn::Dataset& task_of(const benchmarks::EpochGraph& graph) {
   return found != loaded.end() ? found->second
                                : loaded.emplace(graph.name, benchmarks::load_task(graph)).first->second;
 }
-
-/// What training for a number of epochs showed.
-struct Epochs {
-  std::vector<double> seconds;  ///< of every epoch but the first and the last
-  sheafnn::TrainResult result;
-};
 
 sheafnn::ModelOptions model_options(const sheafnn::Dataset& data) {
   sheafnn::ModelOptions options;
@@ -77,32 +71,14 @@ const Entry entries[] = {{programs::Diagonal_3, threads_worth<sheafnn::Diagonal<
                          {programs::SpecialOrthogonal_3, threads_worth<sheafnn::SpecialOrthogonal<3>>},
                          {programs::GeneralLinear_3, threads_worth<sheafnn::GeneralLinear<3>>}};
 
-Epochs train_for(const Cell& cell, Index epochs, int threads) {
-  const sheafnn::Dataset& data = task_of(cell.graph);
-  sheafnn::TrainOptions train;
-  train.epochs = epochs;
-  train.patience = epochs;
-  train.threads = threads;
-  Epochs r;
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last;
-  train.on_epoch = [&](const sheafnn::EpochReport& report) {
-    const Clock::time_point now = Clock::now();
-    // The first has no predecessor, and none of the next epoch runs beside the last.
-    if (report.epoch > 0 && report.epoch + 1 < epochs)
-      r.seconds.push_back(std::chrono::duration<double>(now - last).count());
-    last = now;
-  };
-  const programs::NetworkOptions model = {model_options(data), {}};
-  entries[cell.maps].model.train({data, data.splits[0], model, train, cell.model == 1, 0, false}, r.result);
-  return r;
-}
-
 /// Google Benchmark chooses how many epochs; a few at least make the median worth its name.
 void run_cell(benchmark::State& state, const Cell& cell) {
   constexpr Index min_epochs = 5;
   const int threads = entries[cell.maps].threads(cell.model == 1, task_of(cell.graph), cell.threads);
-  const Epochs epochs = train_for(cell, std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
+  const sheafnn::Dataset& data = task_of(cell.graph);
+  const benchmarks::TrainingEpochs epochs =
+      benchmarks::train_for(entries[cell.maps].model, data, {model_options(data), {}}, cell.model == 1,
+                            std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
   for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
   const double milliseconds = 1e3 * benchmarks::median(epochs.seconds);
   const double reference = cell.graph.reference[cell.model][cell.maps];

@@ -1,0 +1,115 @@
+/// \file
+/// Epochs of the polynomial and the cooperative networks, point and Bayesian, as training runs them; authors_networks.py
+/// measures the authors' code in the same setting.
+///
+///     networks [--threads N] [options of Google Benchmark]
+///
+/// As in epochs.cpp: stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3. Polynomial networks have
+/// Chebyshev filters of degree 8; cooperative ones layer norm and learners of width 32, of two layers where those are
+/// convolutions.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <sheafnn/bsnn/forward_pass.hpp>
+#include <string>
+#include <string_view>
+
+#include "models/registry.hpp"
+#include "support/command_line.hpp"
+#include "support/figures.hpp"
+#include "support/measurement.hpp"
+#include "support/task.hpp"
+#include "support/training_epochs.hpp"
+
+namespace programs {
+extern const ModelEntry Diagonal_3, SpecialOrthogonal_3, GeneralLinear_3, Cooperative_3;
+}  // namespace programs
+
+namespace {
+
+using sheafnn::Index;
+
+struct Network {
+  std::string_view name;
+  const programs::ModelEntry& entry;
+  sheafnn::NodeLearnerKind learner = sheafnn::NodeLearnerKind::mlp;  ///< of cooperative ones
+};
+const Network networks[] = {{"polynomial/diagonal", programs::Diagonal_3},
+                            {"polynomial/special-orthogonal", programs::SpecialOrthogonal_3},
+                            {"polynomial/general-linear", programs::GeneralLinear_3},
+                            {"cooperative/mlp", programs::Cooperative_3},
+                            {"cooperative/sage", programs::Cooperative_3, sheafnn::NodeLearnerKind::sage},
+                            {"cooperative/sage-projected", programs::Cooperative_3,
+                             sheafnn::NodeLearnerKind::sage_projected}};
+
+struct Cell {
+  const benchmarks::EpochGraph& graph;
+  const Network& network;
+  bool bayesian;
+  int threads;  ///< at most
+};
+
+programs::NetworkOptions options_of(const Network& network, const sheafnn::Dataset& data) {
+  programs::NetworkOptions r;
+  auto& [pairs, cooperative] = r;
+  pairs.features = cooperative.features = data.feature_count();
+  pairs.classes = cooperative.classes = data.class_count;
+  pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+  pairs.filter.degree = 8;
+  cooperative.norm = sheafnn::FeatureNorm::layer;
+  cooperative.learner = network.learner;
+  cooperative.learner_layers = network.learner == sheafnn::NodeLearnerKind::mlp ? 1 : 2;
+  return r;
+}
+
+/// The width of all of them, as suggested_threads() asks for it.
+struct Width {
+  [[nodiscard]] static Index hidden_width() { return 3 * 16; }
+};
+
+void run_cell(benchmark::State& state, const Cell& cell) {
+  static std::map<std::string_view, sheafnn::Dataset> loaded;
+  if (!loaded.contains(cell.graph.name)) loaded.emplace(cell.graph.name, benchmarks::load_task(cell.graph));
+  const sheafnn::Dataset& data = loaded.at(cell.graph.name);
+  constexpr Index min_epochs = 5;
+  const int threads = std::min(cell.threads, sheafnn::suggested_threads(Width{}, data.graph));
+  const benchmarks::TrainingEpochs epochs =
+      benchmarks::train_for(cell.network.entry, data, options_of(cell.network, data), cell.bayesian,
+                            std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
+  for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
+  state.counters["median_ms"] = 1e3 * benchmarks::median(epochs.seconds);
+  state.counters["train_ms"] = 1e3 * epochs.result.train_seconds;
+  state.counters["evaluate_ms"] = 1e3 * epochs.result.evaluate_seconds;
+  state.counters["threads"] = threads;
+  state.SetLabel(data.name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int threads = static_cast<int>(benchmarks::take_option(argc, argv, "--threads", 2, 1, 1024));
+    benchmarks::add_build_context();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    for (const benchmarks::EpochGraph& graph : benchmarks::epoch_graphs) {
+      for (const Network& network : networks) {
+        for (const bool bayesian : {false, true}) {
+          const std::string name =
+              sheafnn::detail::concat(graph.name, "/", bayesian ? "bayesian-" : "", network.name);
+          benchmark::RegisterBenchmark(name.c_str(), run_cell, Cell{graph, network, bayesian, threads})
+              ->UseManualTime()
+              ->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "networks: %s\n", error.what());
+    return 2;
+  }
+}
