@@ -32,8 +32,8 @@ namespace sheafnn {
 
 /// What becomes of the terms V_1 … V_K between the passes.
 enum class FilterTerms {
-  keep,     ///< K arrays of the size of the features
-  recompute ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
+  keep,      ///< K arrays of the size of the features
+  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
 };
 
 /// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
@@ -53,9 +53,15 @@ template <class S>
 struct FilterWorkspace {
   Buffer<S> w[2], q[2], r_bar[2];
 
-  void resize(Index size) {
-    for (auto* pair : {&w, &q, &r_bar}) {
-      for (Buffer<S>& buffer : *pair) buffer.resize(size);
+  /// Takes the memory of evaluations, and of backward passes; once for all layers.
+  void reserve(Index size) {
+    for (Buffer<S>* buffer : {&w[0], &w[1], &q[0], &q[1]}) {
+      if (buffer->size() != size) buffer->resize(size);
+    }
+  }
+  void reserve_backward(Index size) {
+    for (Buffer<S>& buffer : r_bar) {
+      if (buffer.size() != size) buffer.resize(size);
     }
   }
 };
@@ -184,13 +190,11 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(const Graph& graph
       size_(graph.node_count() * diffusion.row()),
       mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       workspace_(workspace != nullptr ? std::move(workspace) : std::make_shared<FilterWorkspace<S>>()),
-      terms_((kept_ == FilterTerms::keep ? std::max<Index>(filter.degree, 1) : 2) * size_),
-      z_(size_),
       output_(size_),
       activation_(mixing_.chunks(), diffusion.coordinates, diffusion.channels, options.activation) {
   require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
   validate(filter);
-  if (workspace_->w[0].size() != size_) workspace_->resize(size_);
+  workspace_->reserve(size_);
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -199,6 +203,11 @@ void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const Dif
                                                   const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
                                                   const Dropout& dropout, const NodeSelection& nodes) {
   start(weights, filter, x, nodes);
+  if (terms_.empty()) {  // not before: networks that only evaluate do without
+    terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) : 2) * size_);
+    z_.resize(size_);
+    workspace_->reserve_backward(size_);
+  }
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
   mix_and_scale(execution, weights, sheaf, dropout, workspace_->w[0].data());
