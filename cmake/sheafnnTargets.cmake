@@ -5,7 +5,7 @@ find_package(Eigen3 REQUIRED)
 if(Eigen3_VERSION VERSION_LESS 3.4)
   message(FATAL_ERROR "sheafnn: Eigen ${Eigen3_VERSION} in ${Eigen3_DIR} is too old; 3.4 or later is needed")
 endif()
-find_package(Boost REQUIRED)  # headers only: Boost.Math
+find_package(Boost REQUIRED)  # headers only: Boost.Math, Boost.Odeint for sheafnn/flow.hpp
 find_package(Threads REQUIRED)
 find_package(ZLIB QUIET)
 find_package(nlohmann_json QUIET)

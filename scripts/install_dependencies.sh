@@ -28,6 +28,7 @@ need cmake have_command cmake
 need ninja-build have_command ninja
 need libeigen3-dev have_header Eigen/Core
 need libboost-math-dev have_header boost/math/constants/constants.hpp
+need libboost-dev have_header boost/numeric/odeint.hpp
 need zlib1g-dev have_header zlib.h
 need nlohmann-json3-dev have_header nlohmann/json.hpp
 need libcli11-dev have_header CLI/CLI.hpp

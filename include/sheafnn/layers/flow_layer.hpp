@@ -112,8 +112,12 @@ class FlowLayer {
       detail::ArraySum<S> sum;
       for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stage(j).slope.data());
       Stage& here = stage(i);
-      sum.write(execution, size(), x, here.x.data());
-      stage(keep ? i : 0).field.evaluate(execution, weights, sheaf, here.x.data(), keep, here.slope.data());
+      const S* at = x;
+      if (i > 0) {
+        sum.write(execution, size(), x, here.x.data());
+        at = here.x.data();
+      }
+      stage(keep ? i : 0).field.evaluate(execution, weights, sheaf, at, keep, here.slope.data());
     }
   }
   [[nodiscard]] double a(int i, int j) const {
@@ -276,7 +280,7 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
       for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stage(l).slope.data());
       sum.write(execution, size(), nullptr, work.data());
       Stage& here = stage(i);  // X̄_i
-      here.slope.fill(S(0));
+      detail::ArraySum<S>{}.write(execution, size(), nullptr, here.slope.data());  // 0
       here.field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), here.slope.data(),
                           more_work.data(), weights_bar);
       accumulate = true;
