@@ -113,6 +113,10 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
 "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --save bsnn.safetensors > /dev/null
 "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --model nsd \
   --save nsd.safetensors > /dev/null
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --filter jacobi --degree 4 \
+  --jacobi-alpha 0.5 --skip mixed --coefficients free --report filter.json --save filter.safetensors > /dev/null
+grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
+"$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
 cmp bsnn.npz again.npz || fail "what was learned depends on threads"

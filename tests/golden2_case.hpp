@@ -26,7 +26,8 @@ double distance(const std::vector<double>& values, const std::vector<double>& ex
 /// Checks a case: outputs and gradients of a training pass with 1 and 2 threads, and an evaluation layer by layer.
 template <class Model>
 void check(const std::string& name) {
-  const golden::Case given = read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
+  const golden::Case given =
+      read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
   golden::check<Model>(given, golden::double_bounds);
 
   const Model model = golden::model_of<Model>(given);

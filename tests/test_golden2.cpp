@@ -14,10 +14,14 @@ namespace {
 using sheafnn::PolynomialBasis;
 
 sheafnn::PolynomialOptions filter_of(const golden::Case& given) {
-  constexpr PolynomialBasis bases[] = {PolynomialBasis::chebyshev,        PolynomialBasis::chebyshev_second,
-                                       PolynomialBasis::chebyshev_third,  PolynomialBasis::chebyshev_fourth,
-                                       PolynomialBasis::chebyshev_interpolation, PolynomialBasis::legendre,
-                                       PolynomialBasis::gegenbauer,       PolynomialBasis::jacobi};
+  constexpr PolynomialBasis bases[] = {PolynomialBasis::chebyshev,
+                                       PolynomialBasis::chebyshev_second,
+                                       PolynomialBasis::chebyshev_third,
+                                       PolynomialBasis::chebyshev_fourth,
+                                       PolynomialBasis::chebyshev_interpolation,
+                                       PolynomialBasis::legendre,
+                                       PolynomialBasis::gegenbauer,
+                                       PolynomialBasis::jacobi};
   const std::vector<double>& config = given.file.at("config").values;
   const std::vector<double>& parameters = given.file.at("basis_parameters").values;
   sheafnn::PolynomialOptions r;
@@ -86,10 +90,10 @@ double distance(const std::vector<double>& values, const std::vector<double>& ex
 }
 
 TEST_CASE("golden values: recurrences and coefficients of polynomial filters") {
-  for (const char* name : {"poly_nsd_diag2_chebyshev1", "poly_nsd_diag3_options", "poly_nsd_gen2_attention",
-                           "poly_nsd_gen2_jacobi_lp", "poly_nsd_so2_summed_published", "poly_nsd_so3_legendre_hp",
-                           "poly_bsnn_diag3_chebyshev1_lp", "poly_bsnn_gen2_interpolation",
-                           "poly_bsnn_so3_gegenbauer"}) {
+  for (const char* name :
+       {"poly_nsd_diag2_chebyshev1", "poly_nsd_diag3_options", "poly_nsd_gen2_attention",
+        "poly_nsd_gen2_jacobi_lp", "poly_nsd_so2_summed_published", "poly_nsd_so3_legendre_hp",
+        "poly_bsnn_diag3_chebyshev1_lp", "poly_bsnn_gen2_interpolation", "poly_bsnn_so3_gegenbauer"}) {
     CAPTURE(name);
     const golden::Case given = golden::read_inputs("golden2", name);
     const sheafnn::PolynomialOptions options = filter_of(given);

@@ -26,8 +26,8 @@ double error_of(const PolynomialOptions& options, const Exact& exact) {
   for (Index k = 0; k <= most; ++k) {
     for (const double x : points) {
       const double value = exact(static_cast<double>(k), x);
-      worst = test::worse(worst,
-                          std::abs(basis_polynomial(options, k, x) - value) / std::max(1.0, std::abs(value)));
+      worst =
+          test::worse(worst, std::abs(basis_polynomial(options, k, x) - value) / std::max(1.0, std::abs(value)));
     }
   }
   return worst;
@@ -78,18 +78,14 @@ std::vector<double> some_theta(Index degree) {
 TEST_CASE("polynomial bases: Chebyshev polynomials of the four kinds") {
   using std::acos, std::cos, std::sin;
   CHECK(error_of(of(PolynomialBasis::chebyshev), [](double k, double x) { return cos(k * acos(x)); }) <= 2e-14);
-  CHECK(error_of(of(PolynomialBasis::chebyshev_interpolation), [](double k, double x) {
-          return cos(k * acos(x));
-        }) <= 2e-14);
-  CHECK(error_of(of(PolynomialBasis::chebyshev_second), [](double k, double x) {
-          return sin((k + 1) * acos(x)) / sin(acos(x));
-        }) <= 2e-13);
-  CHECK(error_of(of(PolynomialBasis::chebyshev_third), [](double k, double x) {
-          return cos((k + 0.5) * acos(x)) / cos(acos(x) / 2);
-        }) <= 2e-13);
-  CHECK(error_of(of(PolynomialBasis::chebyshev_fourth), [](double k, double x) {
-          return sin((k + 0.5) * acos(x)) / sin(acos(x) / 2);
-        }) <= 2e-13);
+  CHECK(error_of(of(PolynomialBasis::chebyshev_interpolation),
+                 [](double k, double x) { return cos(k * acos(x)); }) <= 2e-14);
+  CHECK(error_of(of(PolynomialBasis::chebyshev_second),
+                 [](double k, double x) { return sin((k + 1) * acos(x)) / sin(acos(x)); }) <= 2e-13);
+  CHECK(error_of(of(PolynomialBasis::chebyshev_third),
+                 [](double k, double x) { return cos((k + 0.5) * acos(x)) / cos(acos(x) / 2); }) <= 2e-13);
+  CHECK(error_of(of(PolynomialBasis::chebyshev_fourth),
+                 [](double k, double x) { return sin((k + 0.5) * acos(x)) / sin(acos(x) / 2); }) <= 2e-13);
 }
 
 TEST_CASE("polynomial bases: Legendre, Gegenbauer, Jacobi") {

@@ -104,8 +104,9 @@ Outcome<Family> run(const Setup<Family>& of, const PolynomialOptions& filter, Fi
   r.theta_bar.assign(theta.size() + 1, 0.0);
   const std::span<double> bars(r.theta_bar);
   r.x_bar.resize(of.x.rows(), of.x.cols());
-  layer.backward(1, weights, filter_weights, of.blocks, gradient, false, FeatureView<const double>(of.output_bar, of.d),
-                 FeatureView<double>(r.x_bar, of.d), weights_bar, {bars.first(theta.size()), bars.last(1)});
+  layer.backward(1, weights, filter_weights, of.blocks, gradient, false,
+                 FeatureView<const double>(of.output_bar, of.d), FeatureView<double>(r.x_bar, of.d), weights_bar,
+                 {bars.first(theta.size()), bars.last(1)});
   for (const auto& matrix : {weights_bar.left, weights_bar.right}) {
     r.weights_bar.insert(r.weights_bar.end(), matrix.data(), matrix.data() + matrix.size());
   }
@@ -132,9 +133,9 @@ double distance(const Matrix& a, const Matrix& b) {
 template <class Family>
 double distance(const Outcome<Family>& a, const Outcome<Family>& b) {
   double worst = 0;
-  for (const double one : {distance(a.output, b.output), distance(a.x_bar, b.x_bar),
-                           distance(a.weights_bar, b.weights_bar), distance(a.theta_bar, b.theta_bar),
-                           distance(a.blocks_bar, b.blocks_bar)}) {
+  for (const double one :
+       {distance(a.output, b.output), distance(a.x_bar, b.x_bar), distance(a.weights_bar, b.weights_bar),
+        distance(a.theta_bar, b.theta_bar), distance(a.blocks_bar, b.blocks_bar)}) {
     worst = test::worse(worst, one);
   }
   return worst;
@@ -228,7 +229,8 @@ TEST_CASE("polynomial layers: terms kept and terms recomputed give the same") {
     for (const PolynomialOptions& filter : filters(degree)) {
       CAPTURE(to_string(filter.basis));
       const auto check = [&](const auto& setup) {
-        const auto kept = run(setup, filter, FilterTerms::keep), again = run(setup, filter, FilterTerms::recompute);
+        const auto kept = run(setup, filter, FilterTerms::keep),
+                   again = run(setup, filter, FilterTerms::recompute);
         CHECK(distance(again.output, kept.output) == 0);
         CHECK(distance(again, kept) <= 2e-13);
       };

@@ -103,8 +103,8 @@ void check_model() {
     Network<Model> network(model, task.graph, task.sparse);
     test::train_pass(network, pass);
     const Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(
-        model.parameters(), gradient, [&] { return test::train_pass(network, pass).loss; });
+    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
+                                                             [&] { return test::train_pass(network, pass).loss; });
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
 

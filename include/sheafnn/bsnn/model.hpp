@@ -46,7 +46,7 @@ class SheafModel {
   static constexpr std::string_view kind = bayesian ? "bsnn" : "nsd";
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
-  /// orthogonal, ε = 0.
+  /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.
   ///
   /// \param seed       selects the initial parameters
   /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation and

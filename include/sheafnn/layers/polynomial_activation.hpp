@@ -100,9 +100,8 @@ class FilterActivation {
   /// out = factor · in.
   static void scale(Execution execution, Index size, S factor, const S* in, S* out) {
     parallel_for(execution, size, 4096, [&](Index begin, Index end) {
-      detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        detail::store(out + i, T(factor) * detail::load<T>(in + i));
-      });
+      detail::for_tiles<S>(begin, end,
+                           [&]<class T>(Index i) { detail::store(out + i, T(factor) * detail::load<T>(in + i)); });
     });
   }
   /// out += factor · in.

@@ -95,7 +95,8 @@ inline void validate(const PolynomialOptions& options) {
   above("filter.largest_eigenvalue", options.largest_eigenvalue, 0, "must be above 0");
   require(!options.published || options.basis == PolynomialBasis::jacobi ||
               options.basis == PolynomialBasis::chebyshev_interpolation,
-          "filter.published", "true", "only jacobi and chebyshev-interpolation have a published form of their own");
+          "filter.published", "true",
+          "only jacobi and chebyshev-interpolation have a published form of their own");
 }
 
 /// A_k, B_k, C_k of P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1}.
@@ -256,7 +257,10 @@ class Polynomial {
     double* const end = begin + degree() + 1;
     const double largest = *std::max_element(begin, end);
     double sum = 0;
-    for (double* w = begin; w != end; ++w) sum += *w = std::exp(*w - largest);
+    for (double* w = begin; w != end; ++w) {
+      *w = std::exp(*w - largest);
+      sum += *w;
+    }
     for (double* w = begin; w != end; ++w) *w /= sum;
   }
 

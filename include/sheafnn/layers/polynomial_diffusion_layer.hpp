@@ -93,9 +93,9 @@ class PolynomialDiffusionLayer {
                const NodeSelection& nodes);
 
   /// Computes output() without dropout, and nothing that only backward() needs.
-  void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-                const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const NodeSelection& nodes,
-                MixedFeatures mixed);
+  void evaluate(Execution execution, const DiffusionWeights<const S>& weights,
+                const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
+                const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed);
 
   /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
   /// sheaf's blocks; once after each forward().
@@ -103,8 +103,9 @@ class PolynomialDiffusionLayer {
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param output_bar  of the same shape as output(); where that has all nodes, may be x_bar
   /// \param x_bar       n × d' × f, overwritten
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-                const SheafBlocks<Family, S>& sheaf, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+  void backward(Execution execution, const DiffusionWeights<const S>& weights,
+                const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                 const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
                 const DiffusionWeights<S>& weights_bar, const FilterWeights<S>& filter_bar);
 
@@ -125,7 +126,9 @@ class PolynomialDiffusionLayer {
   }
   /// What α multiplies besides −ΔY/λ_max: X, Y or nothing.
   [[nodiscard]] const S* skip_base() const {
-    return filter_.skip == HighPassSkip::off ? nullptr : filter_.skip == HighPassSkip::input ? input_ : mixing_.output();
+    return filter_.skip == HighPassSkip::off     ? nullptr
+           : filter_.skip == HighPassSkip::input ? input_
+                                                 : mixing_.output();
   }
   void start(const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
              const FeatureView<const S>& x, const NodeSelection& nodes) {
@@ -178,7 +181,8 @@ class PolynomialDiffusionLayer {
 };
 
 template <RestrictionMapFamily Family, class S>
-PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
+PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(const Graph& graph,
+                                                              const DiffusionShape<S>& diffusion,
                                                               const DiffusionOptions& options,
                                                               const PolynomialOptions& filter, FilterTerms terms,
                                                               std::shared_ptr<FilterWorkspace<S>> workspace)
@@ -200,8 +204,9 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(const Graph& graph
 template <RestrictionMapFamily Family, class S>
 void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
                                                   const FilterWeights<const S>& filter,
-                                                  const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
-                                                  const Dropout& dropout, const NodeSelection& nodes) {
+                                                  const SheafBlocks<Family, S>& sheaf,
+                                                  const FeatureView<const S>& x, const Dropout& dropout,
+                                                  const NodeSelection& nodes) {
   start(weights, filter, x, nodes);
   if (terms_.empty()) {  // not before: networks that only evaluate do without
     terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) : 2) * size_);
@@ -237,14 +242,11 @@ void PolynomialDiffusionLayer<Family, S>::evaluate(Execution execution, const Di
 }
 
 template <RestrictionMapFamily Family, class S>
-void PolynomialDiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
-                                                   const FilterWeights<const S>& filter,
-                                                   const SheafBlocks<Family, S>& sheaf,
-                                                   SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                                                   const FeatureView<const S>& output_bar,
-                                                   const FeatureView<S>& x_bar,
-                                                   const DiffusionWeights<S>& weights_bar,
-                                                   const FilterWeights<S>& filter_bar) {
+void PolynomialDiffusionLayer<Family, S>::backward(
+    Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
+    const SheafBlocks<Family, S>& sheaf, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+    const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar,
+    const FilterWeights<S>& filter_bar) {
   require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
   require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
   check_weights(weights_bar, filter_bar);
@@ -252,8 +254,8 @@ void PolynomialDiffusionLayer<Family, S>::backward(Execution execution, const Di
   const double skip = skip_of(filter);
   const Recurrence recurrence(p, skip);
   const S* g = z_.data();
-  activation_.backward(execution, nodes_, input_, skip_base(), term(recurrence.steps()),
-                       recurrence.steps(), output_bar.data(), z_.data(), x_bar.data());
+  activation_.backward(execution, nodes_, input_, skip_base(), term(recurrence.steps()), recurrence.steps(),
+                       output_bar.data(), z_.data(), x_bar.data());
   const S* y_bar = clenshaw_backward(execution, sheaf, recurrence, sheaf_gradient, accumulate, skip);
   S gain[max_coordinates];
   activation_.gains(weights.epsilon, gain);

@@ -122,12 +122,12 @@ struct FilterStep {
 template <class S>
 struct FilterStepBackward {
   ClenshawStep<S> step;
-  const S *v = nullptr, *w = nullptr, *r_bar = nullptr;     ///< V_k, S V_k, S Ū
-  const S *q = nullptr, *after = nullptr, *g = nullptr;     ///< q_{k+1}, q_{k+2} (null: 0), g
-  S* q_next = nullptr;                                      ///< q_k; may be `after`
-  S *w_next = nullptr, *r_bar_next = nullptr;               ///< of the next step; null after the last one
-  const S* v_before = nullptr;                              ///< V_{k−1}; null: computed
-  S* v_after = nullptr;                                     ///< V_{k+1}, becomes V_{k−1} where that is computed
+  const S *v = nullptr, *w = nullptr, *r_bar = nullptr;  ///< V_k, S V_k, S Ū
+  const S *q = nullptr, *after = nullptr, *g = nullptr;  ///< q_{k+1}, q_{k+2} (null: 0), g
+  S* q_next = nullptr;                                   ///< q_k; may be `after`
+  S *w_next = nullptr, *r_bar_next = nullptr;            ///< of the next step; null after the last one
+  const S* v_before = nullptr;                           ///< V_{k−1}; null: computed
+  S* v_after = nullptr;                                  ///< V_{k+1}, becomes V_{k−1} where that is computed
   S w_step = 0, w_start = 0;
   S v_slope = 0, v_own = 0, v_factor = 0;
 };
@@ -137,8 +137,8 @@ struct FilterStepBackward {
 template <class Family, class S, class UseSums>
 void filter_step_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
                           const SheafBlocks<Family, S>& sheaf, const NodeChunks& chunks,
-                          const FilterStepBackward<S>& of, SheafBlocksGradient<Family, S>& gradient, bool accumulate,
-                          const UseSums& use_sums) {
+                          const FilterStepBackward<S>& of, SheafBlocksGradient<Family, S>& gradient,
+                          bool accumulate, const UseSums& use_sums) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;
@@ -193,7 +193,8 @@ void filter_step_backward(Execution execution, const Graph& graph, const Diffusi
           add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(e), other_bar, w_bar);
           add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(e), other, r);
           if constexpr (learned && !Transposed) {
-            channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport, add);
+            channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport,
+                                                  add);
           }
         };
         for (; arc < last && target[arc] < u; ++arc) neighbour.template operator()<true>();
