@@ -42,7 +42,8 @@ Case read(const std::string& name, int dimension, bool bayesian) {
   const auto flag = [&](std::size_t i) { return config[i] != 0; };
   const Index n = static_cast<Index>(values("n_nodes").at(0));
   for (std::size_t i = 0; i < values("edges").size(); i += 2) {
-    r.arcs.push_back({static_cast<std::int32_t>(values("edges")[i]), static_cast<std::int32_t>(values("edges")[i + 1])});
+    r.arcs.push_back(
+        {static_cast<std::int32_t>(values("edges")[i]), static_cast<std::int32_t>(values("edges")[i + 1])});
   }
   r.graph = sheafnn::Graph(n, r.arcs);
   const golden::Array& x = r.file.at("features");
@@ -81,7 +82,8 @@ Rows<S> noise_of(const Case& given, int d) {
     std::vector<S>& noise = r.emplace_back();
     for (const std::string side : {"out", "in"}) {
       const std::string key = sheafnn::detail::concat("noise.", l, ".", side);
-      const std::vector<double>&rotation = given.file.at(key + ".rotation").values, &scale = given.file.at(key + ".scale").values;
+      const std::vector<double>&rotation = given.file.at(key + ".rotation").values,
+            &scale = given.file.at(key + ".scale").values;
       for (std::size_t u = 0; u < scale.size(); ++u) {
         const std::size_t size = static_cast<std::size_t>(d * d);
         for (std::size_t k = 0; k < size; ++k) noise.push_back(static_cast<S>(rotation[u * size + k]));
@@ -93,7 +95,8 @@ Rows<S> noise_of(const Case& given, int d) {
 }
 
 /// The largest difference, relative to the file's largest number or, where that is larger, to `least`.
-void compare(const Case& given, const std::string& key, const std::vector<double>& own, double bound, double least = 1) {
+void compare(const Case& given, const std::string& key, const std::vector<double>& own, double bound,
+             double least = 1) {
   CAPTURE(key);
   const std::vector<double>& exact = given.file.at(key).values;
   REQUIRE(own.size() == exact.size());
@@ -124,8 +127,8 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
 
   const sheafnn::DirectedArcs arcs(given.graph.node_count(), given.arcs);
   using Network = sheafnn::Network<Model>;
-  Network network = given.directed ? Network(model, given.graph, arcs, given.features)
-                                   : Network(model, given.graph, given.features);
+  Network network =
+      given.directed ? Network(model, given.graph, arcs, given.features) : Network(model, given.graph, given.features);
   const test::PassResult result = test::train_pass(network, pass);
   compare(given, "kl", {result.kl}, bounds.output);
   compare(given, "loss", {result.loss}, bounds.output);

@@ -45,8 +45,14 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   add("no residual", [](Setting& s) { s.model.residual = false; });
   add("norm", [](Setting& s) { s.model.norm = sheafnn::FeatureNorm::layer; });
   add("3 readout layers", [](Setting& s) { s.model.readout_layers = 3; });
-  add("17 channels", [](Setting& s) { s.model.channels = 17; s.model.layers = 1; });
-  add("dropout", [](Setting& s) { s.input_dropout = 0.3; s.dropout = 0.4; });
+  add("17 channels", [](Setting& s) {
+    s.model.channels = 17;
+    s.model.layers = 1;
+  });
+  add("dropout", [](Setting& s) {
+    s.input_dropout = 0.3;
+    s.dropout = 0.4;
+  });
   add("directed", [](Setting& s) { s.directed = true; });
   if (dimension > 1) add("no scales", [](Setting& s) { s.model.conformal = false; });
   for (const auto activation : {sheafnn::Activation::elu, sheafnn::Activation::relu, sheafnn::Activation::tanh,
@@ -82,7 +88,8 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
 }
 
 const sheafnn::DirectedArcs& arcs() {
-  static const std::vector<sheafnn::Edge> list = {{0, 1}, {2, 0}, {1, 2}, {2, 1}, {3, 1}, {3, 2}, {3, 4}, {4, 2}, {5, 4}};
+  static const std::vector<sheafnn::Edge> list = {{0, 1}, {2, 0}, {1, 2}, {2, 1}, {3, 1},
+                                                  {3, 2}, {3, 4}, {4, 2}, {5, 4}};
   static const sheafnn::DirectedArcs r(tiny::Task::nodes, list);
   return r;
 }
@@ -109,12 +116,12 @@ void check_model() {
     pass.samples = setting.samples;
     pass.only_nodes = setting.only_nodes;
     using Network = sheafnn::Network<Model>;
-    Network network = setting.directed ? Network(model, task.graph, arcs(), task.sparse)
-                                       : Network(model, task.graph, task.sparse);
+    Network network =
+        setting.directed ? Network(model, task.graph, arcs(), task.sparse) : Network(model, task.graph, task.sparse);
     test::train_pass(network, pass);
     const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison = model_gradient::compare_gradient(
-        parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
+    const model_gradient::Comparison comparison =
+        model_gradient::compare_gradient(parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
   }
@@ -145,8 +152,9 @@ void check_layer() {
   const auto raw = [](auto* data) { return sheafnn::MatrixView(data, n, o); };
   const auto at = [&](int id) { return gradient.data() + values.info(id).offset; };
   const auto weights = [&](auto* data, const auto& offset) {
-    return sheafnn::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{
-        {data + offset(left), D, D}, {data + offset(right), f, f}, {data + offset(epsilon), D}};
+    return sheafnn::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{{data + offset(left), D, D},
+                                                                            {data + offset(right), f, f},
+                                                                            {data + offset(epsilon), D}};
   };
   const auto offset = [&](int id) { return values.info(id).offset; };
   const auto value = [&] {
@@ -162,10 +170,11 @@ void check_layer() {
   value();
   const double* data = values.values().data();
   layer.backward(1, weights(data, offset), maps, maps_gradient, features(static_cast<const double*>(bar.data())),
-                 features(at(x)), {features(scratch[2].data()), features(scratch[3].data()), features(scratch[4].data())},
+                 features(at(x)),
+                 {features(scratch[2].data()), features(scratch[3].data()), features(scratch[4].data())},
                  weights(gradient.data(), offset));
-  sheafnn::predict_node_maps_backward<D, double>(1, raw(data + offset(out)), raw(data + offset(in)), maps, maps_gradient,
-                                                 raw(at(out)), raw(at(in)));
+  sheafnn::predict_node_maps_backward<D, double>(1, raw(data + offset(out)), raw(data + offset(in)), maps,
+                                                 maps_gradient, raw(at(out)), raw(at(in)));
   const auto comparison = model_gradient::compare_gradient(values, gradient, value);
   INFO(comparison.where);
   CHECK(comparison.worst <= 1);

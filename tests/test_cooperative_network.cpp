@@ -122,7 +122,8 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   sheafnn::Cochain<double> work[2] = {x, x};
   layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
                 sheafnn::NodeSelection(n),
-                {sheafnn::FeatureView<double>(work[0].data(), n, D, f), sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
+                {sheafnn::FeatureView<double>(work[0].data(), n, D, f),
+                 sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
   const sheafnn::Cochain<double> expected = x - laplacian.apply(laplacian.apply(x));
   for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
 }
@@ -131,6 +132,7 @@ TEST_CASE("cooperative networks give the same bits on any number of threads") {
   CooperativeOptions most = options();
   most.learner = sheafnn::NodeLearnerKind::sage;
   most.learner_layers = 2;
+  most.learner_width = 40;
   most.norm = sheafnn::FeatureNorm::layer;
   most.readout_layers = 2;
   check_threads<sheafnn::Csnn<3, float>>(most);

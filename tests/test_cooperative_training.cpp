@@ -43,7 +43,8 @@ void check_training() {
     how.threads = threads;
     how.resume = from;
     const sheafnn::TrainResult result = sheafnn::train(model, data, data.splits[0], how);
-    return std::pair(std::vector<float>(model.parameters().values().begin(), model.parameters().values().end()), result);
+    return std::pair(std::vector<float>(model.parameters().values().begin(), model.parameters().values().end()),
+                     result);
   };
   std::optional<sheafnn::TrainingState> half;
   how.checkpoint_every = 20;

@@ -45,8 +45,8 @@ struct CooperativeLayerLayout {
 /// Of a whole network.
 struct CooperativeLayout {
   LinearLayout encoder, learner_encoder, output;
-  std::vector<LinearLayout> readout;                           ///< of the hidden layers of the readout
-  std::vector<std::array<NodeLearnerLayout, 2>> learners;      ///< for T and for S; one pair, or one per layer
+  std::vector<LinearLayout> readout;                       ///< of the hidden layers of the readout
+  std::vector<std::array<NodeLearnerLayout, 2>> learners;  ///< for T and for S; one pair, or one per layer
   std::vector<CooperativeLayerLayout> layers;
 };
 
@@ -114,8 +114,8 @@ namespace detail {
 
 /// Adds the parameters of a learner whose names start with `name`.
 template <class S>
-[[nodiscard]] NodeLearnerLayout lay_out_node_learner(const CooperativeOptions& options, const std::string& name, Index h,
-                                                     Index outputs, ParameterSet<S>& parameters) {
+[[nodiscard]] NodeLearnerLayout lay_out_node_learner(const CooperativeOptions& options, const std::string& name,
+                                                     Index h, Index outputs, ParameterSet<S>& parameters) {
   constexpr ParameterGroup group = ParameterGroup::sheaf_learner;
   const auto linear = [&](const std::string& of, Index rows, Index columns) {
     return LinearLayout{parameters.add(of + ".weight", {rows, columns}, group, true),
@@ -138,7 +138,8 @@ template <class S>
     if (options.learner == NodeLearnerKind::sage_projected) {
       one.projection = linear(of + ".projection", in, in);
     } else if (!last) {
-      layout.norms.push_back({parameters.add(of + ".norm.weight", {g}, group), parameters.add(of + ".norm.bias", {g}, group)});
+      layout.norms.push_back(
+          {parameters.add(of + ".norm.weight", {g}, group), parameters.add(of + ".norm.bias", {g}, group)});
     }
   }
   return layout;

@@ -132,8 +132,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
     steps_.require_kept();
     const FeatureView<const S> x = steps_.stages.back().output();
     const FeatureView<S> bar(steps_.bar.data(), x.nodes(), D, x.channels());
-    steps_.readout.backward(execution(), steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar, bar.rows(),
-                            steps_.weights_bar.readout, steps_.weights_bar.output);
+    steps_.readout.backward(execution(), steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
+                            bar.rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) steps_.advance_backward(l);
     if (steps_.first_sample) {
       std::swap(steps_.bar, steps_.embedding_bar);

@@ -63,7 +63,8 @@ template <int D, bool Bayesian, class S>
 struct CooperativeSteps {
   using Model = CooperativeModel<D, Bayesian, S>;
 
-  CooperativeSteps(const Model& of, const Graph& on, const ArcLists& lists, const NodeFeatures& features, Execution with)
+  CooperativeSteps(const Model& of, const Graph& on, const ArcLists& lists, const NodeFeatures& features,
+                   Execution with)
       : model(of),
         graph(checked(of, on, lists, features)),
         arcs(lists),
@@ -184,7 +185,8 @@ struct CooperativeSteps {
   }
   /// From the derivatives of the distributions to those of the learners' weights and of what they read.
   void finish_posterior() {
-    posterior->end_backward(execution, learners[0].raw(), learners[1].raw(), learners[0].raw_bar(), learners[1].raw_bar());
+    posterior->end_backward(execution, learners[0].raw(), learners[1].raw(), learners[0].raw_bar(),
+                            learners[1].raw_bar());
     const bool apart = learner_encoder.has_value();
     learn_backward(0, learner_input(), view(apart ? x_bar : embedding_bar).rows(), !apart);
     if (apart) learner_encoder->backward(execution, view(x_bar).rows(), weights_bar.learner_encoder);
@@ -247,8 +249,9 @@ struct CooperativeSteps {
         r.rate = pass.training ? model.options().learner_dropout : 0.0;
         return r;
       };
-      learner(pair, side).forward(execution, weights.learners[static_cast<std::size_t>(pair)][static_cast<std::size_t>(side)],
-                                  x, dropout_of);
+      learner(pair, side)
+          .forward(execution, weights.learners[static_cast<std::size_t>(pair)][static_cast<std::size_t>(side)], x,
+                   dropout_of);
     }
   }
   void learn_backward(Index pair, const MatrixView<const S>& x, const MatrixView<S>& to, bool accumulate) {

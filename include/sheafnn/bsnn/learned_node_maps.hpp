@@ -1,5 +1,6 @@
 /// \file
-/// The node maps that a cooperative model has learned: how every node receives, T_u = τ_u P_u, and sends, S_u = σ_u R_u.
+/// The node maps that a cooperative model has learned: how every node receives, T_u = τ_u P_u, and how it sends,
+/// S_u = σ_u R_u.
 ///
 ///     const auto maps = sheafnn::learned_node_maps(model, data, {.layer = 2});
 ///     maps.out.scale[u];    // τ_u: near 0, node u does not listen
@@ -26,8 +27,8 @@ struct NodeMapTable {
   std::vector<double> rotation;  ///< n × D × D, row by row; Bayesian: M, the mode
   std::vector<double> scale;     ///< n, at most 10; Bayesian: exp(min(μ, ln 10)), the median
   // Of Bayesian models, n each; empty otherwise.
-  std::vector<double> concentration;   ///< κ of the rotation, in [0, 1)
-  std::vector<double> log_scale_mean;  ///< μ
+  std::vector<double> concentration;        ///< κ of the rotation, in [0, 1)
+  std::vector<double> log_scale_mean;       ///< μ
   std::vector<double> log_scale_deviation;  ///< s; 0 where maps have no scales
 };
 
@@ -46,7 +47,9 @@ template <int D, bool Bayesian, class S>
   if constexpr (Bayesian) {
     using Q = NodeMapPosterior<D>;
     const bool conformal = network.model().options().conformal;
-    const auto number = [&](Index u, int k) { return static_cast<double>(network.posterior().parameter_of(side, u, k)); };
+    const auto number = [&](Index u, int k) {
+      return static_cast<double>(network.posterior().parameter_of(side, u, k));
+    };
     for (Index u = 0; u < n; ++u) {
       for (int k = 0; k < D * D; ++k) r.rotation.push_back(number(u, k % D * D + k / D));
       r.concentration.push_back(number(u, D * D));
@@ -78,8 +81,9 @@ template <int D, bool Bayesian, class S>
   require(options.layer >= 0 && options.layer < model.options().layers, "layer", options.layer,
           detail::concat("must be between 0 and ", model.options().layers - 1));
   require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
-  Network<CooperativeModel<D, Bayesian, S>> network(
-      model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  Network<CooperativeModel<D, Bayesian, S>> network(model, graph, features,
+                                                    options.threads > 0 ? options.threads
+                                                                        : suggested_threads(model, graph));
   network.begin({});
   if constexpr (!Bayesian) network.draw(0);
   return {graph.node_count(), D, detail::node_map_table(network, MapSide::out, options.layer),

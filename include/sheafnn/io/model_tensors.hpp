@@ -90,7 +90,8 @@ void for_each_option(Options& options, const Visit& visit) {
 
 /// A model with cooperative options.
 template <class Model>
-concept Cooperative = std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, CooperativeOptions>;
+concept Cooperative =
+    std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, CooperativeOptions>;
 
 inline std::string option_text(Index value) { return std::to_string(value); }
 inline std::string option_text(bool value) { return value ? "true" : "false"; }

@@ -104,7 +104,8 @@ class NodeLearner {
       const MatrixView<const S> z = convolutions_[k].output();
       if (norms_.empty()) {
         detail::apply_activation(execution, Activation::gelu, activated_[k].size(), z.data(), activated_[k].data());
-        dropouts_[k].forward(execution, {activated_[k].data(), z.rows(), z.columns()}, dropout_of(static_cast<Index>(k)));
+        dropouts_[k].forward(execution, {activated_[k].data(), z.rows(), z.columns()},
+                             dropout_of(static_cast<Index>(k)));
       } else {
         norms_[k].forward(execution, weights.norms[k], z);
       }
@@ -121,7 +122,8 @@ class NodeLearner {
     const Index n = x.rows(), g = options_.width;
     if (convolutions_.empty()) {
       const MatrixView<S> hidden_bar(bar_.data(), n, g);
-      dense_[1].backward(execution, weights.output, dense_[0].output(), raw_bar(), hidden_bar, false, weights_bar.output);
+      dense_[1].backward(execution, weights.output, dense_[0].output(), raw_bar(), hidden_bar, false,
+                         weights_bar.output);
       dense_[0].backward(execution, weights.hidden, x, hidden_bar, x_bar, accumulate, weights_bar.hidden);
       return;
     }

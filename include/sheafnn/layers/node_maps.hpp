@@ -93,7 +93,9 @@ class NodeMaps {
   /// What the operators multiply x_u with: a² deg⁺ τ² and b² deg⁺ σ².
   [[nodiscard]] S diagonal(int op, Index u) const noexcept { return diagonal_[op][u]; }
   /// The logarithm of the scales of a pack of nodes, before it is limited.
-  [[nodiscard]] P log_scale(Index block, int side) const noexcept { return P::load(log_scale_[side].data() + block * W); }
+  [[nodiscard]] P log_scale(Index block, int side) const noexcept {
+    return P::load(log_scale_[side].data() + block * W);
+  }
 
   /// Sets one side of a pack of nodes. \param log_scale  not limited; ignored without scales
   void store(Index block, int side, const Matrix& rotation, const P& log_scale) {
@@ -149,9 +151,9 @@ class NodeMaps {
       // d a / d log τ = −deg τ² a³, and d (a² deg⁺ τ²) / d log τ = 2 deg⁺ τ² a⁴, a² deg τ² = 1 − a².
       const P squared = scale * scale, a = factor[side], aa = a * a;
       const P degree = P::load(degrees_->of[side].data() + first);
-      product += (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * leaving * aa -
-                  factor_bar[side] * degree * a) *
-                 squared * aa;
+      product +=
+          (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * leaving * aa - factor_bar[side] * degree * a) *
+          squared * aa;
       const bool scaled = conformal_;
       out.log_scale_bar[side] =
           scaled ? select(log_scale(block, side) > P(largest_log_scale), P(S(0)), product) : P(S(0));
@@ -161,7 +163,7 @@ class NodeMaps {
  private:
   const NodeDegrees<S>* degrees_;
   bool conformal_;
-  Buffer<S> map_[2];       ///< n × D², row by row
+  Buffer<S> map_[2];  ///< n × D², row by row
   Buffer<S> scale_[2], log_scale_[2], factor_[2], diagonal_[2];
 };
 

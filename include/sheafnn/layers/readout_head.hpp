@@ -39,8 +39,8 @@ class ReadoutHead {
   ///
   /// \param hidden  of the hidden layers, h × h
   /// \throws std::invalid_argument  x or weights of another shape
-  void forward(Execution execution, std::span<const LinearWeights<const S>> hidden,
-               const LinearWeights<const S>& last, const MatrixView<const S>& x) {
+  void forward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
+               const MatrixView<const S>& x) {
     require_size(hidden, static_cast<Index>(hidden_.size()), "readout layers");
     MatrixView<const S> in = x;
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
@@ -55,16 +55,16 @@ class ReadoutHead {
   /// \param x     of forward()
   /// \param bar   rows × C
   /// \throws std::invalid_argument  views of another shape
-  void backward(Execution execution, std::span<const LinearWeights<const S>> hidden,
-                const LinearWeights<const S>& last, const MatrixView<const S>& x, const MatrixView<const S>& bar,
-                const MatrixView<S>& x_bar, std::span<const LinearWeights<S>> hidden_bar,
-                const LinearWeights<S>& last_bar) {
+  void backward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
+                const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
+                std::span<const LinearWeights<S>> hidden_bar, const LinearWeights<S>& last_bar) {
     require_size(hidden, static_cast<Index>(hidden_.size()), "readout layers");
     require_size(hidden_bar, static_cast<Index>(hidden_.size()), "readout layers' derivatives");
     // The derivatives go to and fro between x_bar and a buffer of their own, and end in x_bar.
     const MatrixView<S> own(bar_.data(), x.rows(), x.columns());
     const auto target = [&](std::size_t i) { return i % 2 == 0 ? x_bar : own; };
-    last_.backward(execution, last, hidden_.empty() ? x : hidden_.back().output(), bar, target(hidden_.size()), last_bar);
+    last_.backward(execution, last, hidden_.empty() ? x : hidden_.back().output(), bar, target(hidden_.size()),
+                   last_bar);
     for (std::size_t i = hidden_.size(); i-- > 0;) {
       hidden_[i].backward(execution, hidden[i], i == 0 ? x : hidden_[i - 1].output(), target(i + 1), target(i), false,
                           hidden_bar[i]);

@@ -92,16 +92,16 @@ class SageConvolution {
     const S* p = projected_ ? projection_.output().data() : x.data();
     detail::multiply_dense<S>(execution, inputs_, o, n, {p, 1, inputs_}, product_.data(), o,
                               weights_bar.neighbour.weight.data(), o, true);
-    detail::multiply_dense<S>(execution, inputs_, o, n, {x.data(), 1, inputs_}, bar.data(), o, weights_bar.self.data(), o,
-                              true);
+    detail::multiply_dense<S>(execution, inputs_, o, n, {x.data(), 1, inputs_}, bar.data(), o, weights_bar.self.data(),
+                              o, true);
     detail::add_column_sums(n, o, bar.data(), o, weights_bar.neighbour.bias.data());
     detail::transpose_into(inputs_, o, weights.self.data(), transposed_.data(), inputs_);
     detail::multiply_dense<S>(execution, n, inputs_, o, {bar.data(), o, 1}, transposed_.data(), inputs_, x_bar.data(),
                               inputs_, accumulate);
     detail::transpose_into(inputs_, o, weights.neighbour.weight.data(), transposed_.data(), inputs_);
     S* p_bar = projected_ ? projected_bar_.data() : x_bar.data();
-    detail::multiply_dense<S>(execution, n, inputs_, o, {product_.data(), o, 1}, transposed_.data(), inputs_, p_bar, inputs_,
-                              !projected_);
+    detail::multiply_dense<S>(execution, n, inputs_, o, {product_.data(), o, 1}, transposed_.data(), inputs_, p_bar,
+                              inputs_, !projected_);
     if (!projected_) return;
     projection_.backward(execution, weights.projection, x, {p_bar, n, inputs_}, x_bar, true, weights_bar.projection);
   }

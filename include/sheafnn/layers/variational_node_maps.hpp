@@ -56,8 +56,8 @@ class VariationalNodeMaps {
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       if (noise.values != nullptr) {
         P rows[Q::noise_size];
-        detail::load_rows<Q::noise_size>(
-            noise.values + (side * degrees_->nodes + block * W) * Q::noise_size, degrees_->count(block), rows);
+        detail::load_rows<Q::noise_size>(noise.values + (side * degrees_->nodes + block * W) * Q::noise_size,
+                                         degrees_->count(block), rows);
         for (int k = 0; k < D * D; ++k) draw[k] = rows[k % D * D + k / D];
         draw[D * D] = rows[D * D];
       } else {

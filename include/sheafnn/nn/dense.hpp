@@ -47,7 +47,9 @@ SHEAFNN_INLINE void product_tiles(const StridedMatrix<S>& a, Index row, Index de
   T sum[2][Rows];
   SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
     const S* at = c + (row + r) * c_stride + column;
-    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = accumulate ? load<T>(at + half * T::width) : T(S(0));
+    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) {
+      sum[half][r] = accumulate ? load<T>(at + half * T::width) : T(S(0));
+    }
   }
   const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
   const S* right = b + depth_begin * b_stride + column;
