@@ -28,6 +28,14 @@ void check_conformal() {
       check_derivatives(PointMap<Conformal<D>>{parametrisation}, scale);
     }
   });
+  for (const sheafnn::SheafActivation activation : {sheafnn::SheafActivation::identity, sheafnn::SheafActivation::elu}) {
+    Posterior<D> q;
+    PointMap<Conformal<D>> point;
+    q.sheaf_activation = point.sheaf_activation = activation;
+    check_packs(q);
+    check_derivatives(q, 0.7);
+    check_derivatives(point, 0.7);
+  }
   check_monte_carlo(Posterior<D>());
 }
 

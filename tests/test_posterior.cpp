@@ -191,6 +191,31 @@ TEST_CASE("the Monte Carlo form of the KL term has the KL divergence as its mean
   check_monte_carlo(Cayley<4>());
 }
 
+TEST_CASE("sheaf activations: means and point maps, attention") {
+  using sheafnn::SheafActivation;
+  for (const SheafActivation activation : {SheafActivation::identity, SheafActivation::elu}) {
+    CAPTURE(to_string(activation));
+    NormalPosterior<GeneralLinear<2>> normal;
+    Cayley<3> cayley;
+    normal.sheaf_activation = cayley.sheaf_activation = activation;
+    check_packs(normal);
+    check_packs(cayley);
+    check_derivatives(normal, 0.7);
+    check_derivatives(cayley, 0.7);
+  }
+  PointMap<GeneralLinear<2>> attention;
+  attention.sheaf_activation = SheafActivation::attention;
+  check_packs(attention);
+  check_extremes<Pack<float, 16>>(attention);
+  for (const double scale : {0.3, 2.5}) check_derivatives(attention, scale);
+  // F 1 = 0, worked out by hand: softmax (0, log 3) = (1/4, 3/4), softmax (1, 1) = (1/2, 1/2).
+  const double raw[] = {0, std::log(3.0), 1, 1};
+  sheafnn::SquareMatrix<double, 2> map;
+  attention.map(raw, map);
+  const double expected[] = {0.75, -0.75, -0.5, 0.5};
+  for (int k = 0; k < 4; ++k) CHECK(std::abs(map(k / 2, k % 2) - expected[k]) <= 4e-16);
+}
+
 TEST_CASE("raw outputs of ±30 stay finite") {
   check_normal_extremes<float, Diagonal<2>>();
   check_normal_extremes<Pack<float, 16>, Diagonal<2>>();

@@ -39,6 +39,11 @@ void check_tangent_normal() {
       check_derivatives(with_cayley_prior<D>(0.6, parametrisation), scale);
     }
   });
+  for (const sheafnn::SheafActivation activation : {sheafnn::SheafActivation::identity, sheafnn::SheafActivation::elu}) {
+    Posterior<D> q;
+    q.sheaf_activation = activation;
+    check_derivatives(q, 0.7);
+  }
   check_packs(Posterior<D>());
   check_packs(with_cayley_prior<D>(0.6));
   const auto check = [](const Doubles& parameters, double spread) {

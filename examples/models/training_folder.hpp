@@ -124,8 +124,8 @@ class TrainingFolder {
         require_same(path, now, [&](const std::string& key) { return before.value(key, std::string("nothing")); });
         for (const auto& [key, value] : before.items()) {
           if (now.contains(key)) continue;
-          sheafnn::io::detail::fail(path.string(), key, " was ", value.dump(),
-                                    " and is at its default now; this training cannot go on");
+          sheafnn::io::detail::fail(path.string(), key, " was '", value.is_string() ? value.get<std::string>() : "",
+                                    "' and is at its default now; this training cannot go on");
         }
       };
       compare("settings", settings_);

@@ -81,6 +81,7 @@ struct PointMap {
   }
   template <class T>
   SHEAFNN_HD SHEAFNN_INLINE void squash(const T* raw, T* z) const {
+    if constexpr (size == 0) z[0] = T(0);  // read by nobody, but compilers warn
     if constexpr (may_attend<Family>) {
       if (sheaf_activation == SheafActivation::attention) {
         detail::attention<Family::stalk_dimension>(raw, z);
