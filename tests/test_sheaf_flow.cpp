@@ -192,6 +192,7 @@ FlowOptions everything() {
   options.add_lp = options.add_hp = true;
   options.second_linear = options.normalise_features = true;
   options.learner_layers = 1;
+  options.readout_layers = 2;
   options.learner_width = 3;
   options.edge_features = tiny::Task::arc_features;
   options.negate_inside = true;

@@ -51,9 +51,10 @@ struct FlowOptions {
   Index edge_features = 0;
   SheafActivation sheaf_activation = SheafActivation::tanh;
   bool second_linear = false;
-  bool left_weights = true;    ///< A
-  bool right_weights = true;   ///< B
-  bool activation = true;      ///< ELU in the encoder and in dX/dt
+  bool left_weights = true;   ///< A
+  bool right_weights = true;  ///< B
+  bool activation = true;     ///< ELU in the encoder and in dX/dt
+  Index readout_layers = 1;
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
@@ -92,6 +93,7 @@ namespace detail {
   r.left_weights = options.left_weights;
   r.right_weights = options.right_weights;
   r.activation = options.activation;
+  r.readout_layers = options.readout_layers;
   r.normalisation = options.normalisation;
   r.parametrisation = options.parametrisation;
   return r;
@@ -124,6 +126,7 @@ class FlowModel {
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
+  using Options = FlowOptions;
   using Scalar = S;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;

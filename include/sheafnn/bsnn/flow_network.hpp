@@ -108,8 +108,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>> {
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
     flow_.forward(execution(), weights<const S>(model().parameters().values()), steps_.sheaf_of(0), start,
-                  steps_.pass.training, replay_);                           // X(T)
-    steps_.output.forward(execution(), steps_.weights.output, end_rows());  // Y
+                  steps_.pass.training, replay_);                                                   // X(T)
+    steps_.output.forward(execution(), steps_.weights.readout, steps_.weights.output, end_rows());  // Y
     steps_.kept = steps_.pass.training;
     return steps_.output.output();
   }
@@ -135,8 +135,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>> {
     steps_.require_kept();
     const FeatureView<S> bar = steps_.x_bar_view();
     const MatrixView<S> rows = nodes().all() ? bar.rows() : steps_.scratch(0).first(nodes().count()).rows();
-    steps_.output.backward(execution(), steps_.weights.output, selected_rows_, outputs_bar, rows,
-                           steps_.weights_bar.output);
+    steps_.output.backward(execution(), steps_.weights.readout, steps_.weights.output, selected_rows_, outputs_bar,
+                           rows, steps_.weights_bar.readout, steps_.weights_bar.output);
     if (!nodes().all()) spread_rows(rows, bar.rows());
     flow_.backward(execution(), weights<const S>(model().parameters().values()), steps_.sheaf_of(0),
                    steps_.source.gradient(), false, bar, steps_.scratch(0), steps_.scratch(1),
