@@ -145,6 +145,9 @@ void check_model() {
     CAPTURE(threads);
     CHECK(allocations_of_epochs<Model>(ModelOptions{}, {}, threads) == 0);
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    everything.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    everything.filter = {};
   }
 }
 
@@ -174,9 +177,6 @@ void check_cooperative_model() {
     CHECK(allocations_of_epochs<Model>(sheafnn::CooperativeOptions{}, {}, threads) == 0);
     CHECK(allocations_of_epochs<Model>(sage, sampling, threads) == 0);
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
-    everything.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
-    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
-    everything.filter = {};
   }
 }
 
