@@ -33,6 +33,7 @@ void count_allocation() { ++allocations; }
 #include "shared_networks.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
 namespace {
@@ -96,7 +97,7 @@ std::size_t allocations_of_epochs(Options options, const sheafnn::TrainOptions& 
   options.features = task().feature_count();
   options.classes = task().class_count;
   options.channels = 8;
-  options.layers = 2;
+  if constexpr (requires { options.layers = 2; }) options.layers = 2;
   Model model(options, 1);
   std::size_t first = 0, last = 0;
   sheafnn::TrainOptions train = how;
@@ -180,6 +181,22 @@ void check_cooperative_model() {
   }
 }
 
+/// The same for a flow whose number of steps does not change.
+template <class Model>
+void check_flow() {
+  CAPTURE(Model::kind);
+  sheafnn::FlowOptions equal;
+  equal.method = sheafnn::FlowMethod::runge_kutta;
+  equal.add_hp = true;
+  sheafnn::FlowOptions one_step;
+  one_step.absolute_tolerance = 1000;
+  one_step.first_step = one_step.time;
+  sheafnn::TrainOptions sampling;
+  sampling.training_samples = 2;
+  CHECK(allocations_of_epochs<Model>(equal, sampling, 1) == 0);
+  CHECK(allocations_of_epochs<Model>(one_step, sampling, 1) == 0);
+}
+
 }  // namespace
 
 TEST_CASE("allocations are counted") {
@@ -216,4 +233,8 @@ TEST_CASE("epochs do not allocate: general linear") {
 TEST_CASE("epochs do not allocate: cooperative") {
   check_cooperative_model<sheafnn::Csnn<3>>();
   check_cooperative_model<sheafnn::Bcsnn<3>>();
+}
+TEST_CASE("epochs do not allocate: continuous time") {
+  check_flow<sheafnn::BayesianSheafFlow<sheafnn::Diagonal<3>>>();
+  check_flow<sheafnn::SheafFlow<sheafnn::Diagonal<3>>>();
 }
