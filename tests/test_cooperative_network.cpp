@@ -234,7 +234,8 @@ TEST_CASE("learned node maps are rotations and scales") {
   };
   check(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 1}), false);
   check(sheafnn::learned_node_maps(sheafnn::Bcsnn<3, double>(options()), task()), true);
-  CHECK_THROWS_WITH_AS(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 2}),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(),
+                                                                    {.layer = 2})),
                        "layer: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
 }
 
