@@ -5,6 +5,8 @@
 /// Source: math: "Bayesian cooperative sheaves".
 #pragma once
 
+#include <algorithm>
+
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
@@ -111,6 +113,7 @@ class VariationalNodeMaps {
         load_raw<K>(side == 0 ? out_raw : in_raw, block, raw);
         detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
         detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
+        std::fill(raw_bar, raw_bar + most_raw, P(S(0)));
         q_.activate_backward(raw, parameters, bar, raw_bar);
         detail::store_rows<K>(raw_bar, degrees_->count(block),
                               (side == 0 ? out_raw_bar : in_raw_bar).data() + block * W * K);
@@ -173,6 +176,7 @@ class VariationalNodeMaps {
   }
   template <int K>
   void load_raw(const MatrixView<const S>& from, Index block, P* raw) const {
+    std::fill(raw + K, raw + most_raw, P(S(0)));  // what rotations alone do not have
     detail::load_rows<K>(from.data() + block * W * K, degrees_->count(block), raw);
   }
   template <class Body>
