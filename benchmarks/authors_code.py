@@ -130,23 +130,26 @@ def measure(options, graph, model):
     return seconds
 
 
-def cell(options, graph, model):
-    """Median milliseconds of one cell, measured in a process of its own."""
+def cell(script, options, checkouts, graph, model):
+    """Median milliseconds of one cell, measured by the script in a process of its own."""
     threads = str(options.threads)
-    command = [sys.executable, os.path.abspath(__file__), options.nsd, options.bsnn, options.data, "--threads", threads,
+    command = [sys.executable, os.path.abspath(script), *checkouts, options.data, "--threads", threads,
                "--seconds", str(options.seconds), "--cell", graph, model]
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           env=dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads))
     if done.returncode != 0:
-        sys.exit(f"authors_code.py: {graph}, {model}:\n{done.stderr[-2000:]}")
+        sys.exit(f"{os.path.basename(script)}: {graph}, {model}:\n{done.stderr[-2000:]}")
     return 1000 * statistics.median(json.loads(done.stdout.splitlines()[-1]))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nsd")
-    parser.add_argument("bsnn")
-    parser.add_argument("data")
+def run(script, description, checkouts, models, measure):
+    """The command line of a script: measures one cell in this process, or prints the table of all of them.
+
+    checkouts: names of the positional arguments before DATA; measure(options, graph, model): seconds of every epoch.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in [*checkouts, "data"]:
+        parser.add_argument(name)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ours")
     parser.add_argument("--seconds", type=float, default=10)
@@ -160,13 +163,13 @@ def main():
         with open(options.ours, encoding="utf-8") as file:
             for row in json.load(file)["benchmarks"]:
                 ours[row["name"].removesuffix("/manual_time")] = row["median_ms"]
-    print("|  | " + " | ".join(m[0] for m in MODELS) + " |")
-    print("| --- " * (len(MODELS) + 1) + "|", flush=True)
+    print("|  | " + " | ".join(models) + " |")
+    print("| --- " * (len(models) + 1) + "|", flush=True)
     ratios = []
     for graph in GRAPHS:
         texts = []
-        for model, _, _ in MODELS:
-            milliseconds = cell(options, graph, model)
+        for model in models:
+            milliseconds = cell(script, options, [getattr(options, name) for name in checkouts], graph, model)
             texts.append(f"{milliseconds:.3g}")
             own = ours.get(f"{graph}/{model}")
             if own:
@@ -179,4 +182,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, __doc__, ["nsd", "bsnn"], [m[0] for m in MODELS], measure)

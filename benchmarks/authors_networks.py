@@ -12,18 +12,12 @@ An epoch is one step of Adam on the training nodes and one evaluation of the thr
 test() of the checkouts: the network is called once for each. The other conventions are those of authors_code.py, whose
 stand-ins for missing packages it uses.
 """
-import argparse
-import json
-import math
 import os
-import statistics
-import subprocess
 import sys
 import time
 
-from authors_code import load, provide_missing
+from authors_code import load, provide_missing, run
 
-GRAPHS = ["texas", "cora", "film"]
 POLYNOMIAL = {"polynomial/diagonal": "DiscreteDiagSheafDiffusionPolynomial",
               "polynomial/special-orthogonal": "DiscreteBundleSheafDiffusionPolynomial",
               "polynomial/general-linear": "DiscreteGeneralSheafDiffusionPolynomial"}
@@ -93,53 +87,5 @@ def measure(options, graph, model):
     return seconds
 
 
-def cell(options, graph, model):
-    """Median milliseconds of one cell, measured in a process of its own."""
-    threads = str(options.threads)
-    command = [sys.executable, os.path.abspath(__file__), options.polynsd, options.csnn, options.data, "--threads",
-               threads, "--seconds", str(options.seconds), "--cell", graph, model]
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads))
-    if done.returncode != 0:
-        sys.exit(f"authors_networks.py: {graph}, {model}:\n{done.stderr[-2000:]}")
-    return 1000 * statistics.median(json.loads(done.stdout.splitlines()[-1]))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("polynsd")
-    parser.add_argument("csnn")
-    parser.add_argument("data")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--ours")
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(measure(options, *options.cell)))
-        return
-    ours = {}
-    if options.ours:
-        with open(options.ours, encoding="utf-8") as file:
-            for row in json.load(file)["benchmarks"]:
-                ours[row["name"].removesuffix("/manual_time")] = row["median_ms"]
-    print("|  | " + " | ".join(MODELS) + " |")
-    print("| --- " * (len(MODELS) + 1) + "|", flush=True)
-    ratios = []
-    for graph in GRAPHS:
-        texts = []
-        for model in MODELS:
-            milliseconds = cell(options, graph, model)
-            texts.append(f"{milliseconds:.3g}")
-            own = ours.get(f"{graph}/{model}")
-            if own:
-                ratios.append(milliseconds / own)
-                texts[-1] += f" → {own:.3g} ({ratios[-1]:.3g}×)"
-        print(f"| {graph} | " + " | ".join(texts) + " |", flush=True)
-    if ratios:
-        mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
-        print(f"\nGeometric mean of the ratios {mean:.3g}, smallest {min(ratios):.3g} ({len(ratios)} cells).")
-
-
 if __name__ == "__main__":
-    main()
+    run(__file__, __doc__, ["polynsd", "csnn"], MODELS, measure)
