@@ -20,16 +20,20 @@ namespace sheafnn {
 
 /// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
 template <int D, bool Bayesian, std::floating_point Scalar>
-class Network<CooperativeModel<D, Bayesian, Scalar>> {
+class Network<CooperativeModel<D, Bayesian, Scalar>>
+    : public detail::NetworkPasses<Network<CooperativeModel<D, Bayesian, Scalar>>,
+                                   detail::CooperativeSteps<D, Bayesian, Scalar>> {
+  using Passes = detail::NetworkPasses<Network, detail::CooperativeSteps<D, Bayesian, Scalar>>;
+  using Passes::steps_;
+
  public:
-  using Model = CooperativeModel<D, Bayesian, Scalar>;
-  using Family = typename Model::Family;
+  using typename Passes::Model;
   using S = Scalar;
 
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : steps_(model, graph, arc_lists(graph), features, execution) {}
+      : Passes(model, graph, arc_lists(graph), features, execution) {}
   /// On directed arcs: sums of the operators run over the arcs that leave a node, those of the learners over the arcs
   /// that enter it.
   ///
@@ -38,18 +42,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
   /// \throws std::invalid_argument  as above, or arcs of another number of nodes
   Network(const Model& model, const Graph& graph, const DirectedArcs& arcs, const NodeFeatures& features,
           Execution execution = {})
-      : steps_(model, graph, arcs.lists(), features, execution) {}
+      : Passes(model, graph, arcs.lists(), features, execution) {}
 
-  [[nodiscard]] const Model& model() const noexcept { return steps_.model; }
-  [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
-  [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
-  void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Samples that make sense: one where nothing is random.
-  [[nodiscard]] static Index sample_count(Index requested) noexcept { return Bayesian ? requested : 1; }
-  /// Nodes of the rows of outputs.
-  [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
-  /// Outputs of the last draw, as what followed has left them: a loss may work in place.
-  [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.readout.output(); }
   /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
   /// nodes() only, what the readout reads. \param layer_count  0 … layers of the model
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
@@ -57,10 +51,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
     if (layer_count == 0) return steps_.start_features();
     return steps_.stages[static_cast<std::size_t>(layer_count - 1)].output();
   }
-  /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
-  [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.readout.output_bar(); }
-  /// Derivatives of the last backward pass, laid out like the model's parameters.
-  [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
   /// The node maps of a layer in the last draw. \param layer  0 … layers − 1
   [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const noexcept {
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
@@ -69,29 +59,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
   [[nodiscard]] const VariationalNodeMaps<D, S>& posterior() const noexcept requires Bayesian {
     return *steps_.posterior;
   }
-
-  /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
-  ///
-  /// \throws std::invalid_argument  as begin()
-  MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
-    begin(pass);
-    return draw(pass.sample);
-  }
-  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
-  ///
-  /// \param outputs_bar  of the shape of the outputs
-  /// \returns the KL term, the mean over nodes and sides; 0 for deterministic models
-  /// \throws std::logic_error       no forward pass with training = true came before
-  /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
-  double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
-    steps_.require_kept();
-    begin_backward(options);
-    accumulate(outputs_bar);
-    return finish_backward();
-  }
-
-  // The same in steps, for objectives that average over samples (elbo.hpp):
-  //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
 
   /// Embeddings H and, of Bayesian models, the posterior Q(T, S | H).
   ///
@@ -106,25 +73,9 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
     steps_.sample = sample;
     FeatureView<const S> x = steps_.start_features();
     for (Index l = 0; l < steps_.layer_count(); ++l) x = steps_.advance(l, x);
-    steps_.readout.forward(execution(), steps_.weights.readout, steps_.weights.output, x.rows());
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());
     steps_.kept = steps_.pass.training;
-    return steps_.readout.output();
-  }
-  /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
-  template <class Use>
-  void draw_samples(Index count, const Use& use) {
-    for (Index k = 0; k < sample_count(count); ++k) use(draw(k));
-  }
-
-  /// Clears the gradient and takes the options of the backward pass.
-  void begin_backward(const BackwardOptions& options) {
-    detail::check_backward(options);
-    steps_.options = options;
-    steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
-    steps_.kl = 0;
-    steps_.first_sample = true;
-    steps_.gradient.fill(S(0));
-    if constexpr (Bayesian) steps_.posterior->begin_backward(execution(), steps_.closed_form ? options.kl_weight : 0.0);
+    return steps_.output.output();
   }
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
   /// H, which add up.
@@ -132,13 +83,13 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
     steps_.require_kept();
     const FeatureView<const S> x = steps_.stages.back().output();
     const FeatureView<S> bar(steps_.bar.data(), x.nodes(), D, x.channels());
-    steps_.readout.backward(execution(), steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
-                            bar.rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
+    steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
+                           bar.rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) steps_.advance_backward(l);
     if (steps_.first_sample) {
       std::swap(steps_.bar, steps_.embedding_bar);
     } else {
-      detail::add_array(execution(), steps_.bar.size(), steps_.bar.data(), steps_.embedding_bar.data());
+      detail::add_array(steps_.execution, steps_.bar.size(), steps_.bar.data(), steps_.embedding_bar.data());
     }
     steps_.first_sample = steps_.kept = false;
   }
@@ -146,23 +97,12 @@ class Network<CooperativeModel<D, Bayesian, Scalar>> {
   ///
   /// \returns the KL term, the mean over nodes and sides
   double finish_backward() {
-    if (steps_.closed_form) steps_.kl = kl();
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     if constexpr (Bayesian) steps_.finish_posterior();
-    steps_.encoder.backward(execution(), steps_.view(steps_.embedding_bar).rows(), steps_.weights_bar.encoder);
+    steps_.encoder.backward(steps_.execution, steps_.view(steps_.embedding_bar).rows(),
+                            steps_.weights_bar.encoder);
     return steps_.kl;
   }
-
-  /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over nodes and sides; 0 for deterministic models.
-  [[nodiscard]] double kl() {
-    if constexpr (Bayesian) {
-      return steps_.posterior->mean_kl(execution());
-    } else {
-      return 0;
-    }
-  }
-
- private:
-  detail::CooperativeSteps<D, Bayesian, S> steps_;
 };
 
 }  // namespace sheafnn

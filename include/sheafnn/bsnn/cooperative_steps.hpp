@@ -31,7 +31,9 @@ struct ActivatedEncoder {
   Buffer<S> output;
 
   ActivatedEncoder(const SparseInput<S>& input, const Graph& graph, Index width, Activation choice)
-      : linear(input, graph, EncoderOptions{width, false, false}), activation(choice), output(input.rows() * width) {}
+      : linear(input, graph, EncoderOptions{width, false, false}),
+        activation(choice),
+        output(input.rows() * width) {}
   void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& dropout) {
     linear.forward(execution, weights, dropout);
     apply_activation(execution, activation, output.size(), linear.output().data(), output.data());
@@ -62,6 +64,7 @@ struct CooperativeStage {
 template <int D, bool Bayesian, class S>
 struct CooperativeSteps {
   using Model = CooperativeModel<D, Bayesian, S>;
+  static constexpr bool is_sampled = Bayesian;
 
   CooperativeSteps(const Model& of, const Graph& on, const ArcLists& lists, const NodeFeatures& features,
                    Execution with)
@@ -72,7 +75,7 @@ struct CooperativeSteps {
         input(of.options().normalise_features ? normalised(features) : features),
         degrees(lists),
         encoder(input, on, of.hidden_width(), of.options().activation),
-        readout(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
+        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
         maps_gradient(on.node_count()),
         execution(with) {
     const CooperativeOptions& architecture = of.options();
@@ -85,8 +88,8 @@ struct CooperativeSteps {
       posterior.emplace(degrees, architecture.conformal);
       if (architecture.separate_encoder) learner_encoder.emplace(input, on, h, architecture.activation);
     }
-    const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights, architecture.residual,
-                                        architecture.activation};
+    const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights,
+                                        architecture.residual, architecture.activation};
     stages.reserve(static_cast<std::size_t>(architecture.layers));
     for (Index l = 0; l < architecture.layers; ++l) {
       stages.push_back({DropoutLayer<S>(n, h), NodeMaps<D, S>(degrees, architecture.conformal),
@@ -192,6 +195,18 @@ struct CooperativeSteps {
     if (apart) learner_encoder->backward(execution, view(x_bar).rows(), weights_bar.learner_encoder);
   }
 
+  void clear_gradient() { gradient.fill(S(0)); }
+  void begin_posterior([[maybe_unused]] double kl_weight) {
+    if constexpr (Bayesian) posterior->begin_backward(execution, kl_weight);
+  }
+  /// KL(Q ‖ prior), the mean over nodes and sides.
+  [[nodiscard]] double mean_kl() {
+    if constexpr (Bayesian) {
+      return posterior->mean_kl(execution);
+    } else {
+      return 0;
+    }
+  }
   void require_kept() const {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
@@ -210,7 +225,7 @@ struct CooperativeSteps {
   std::vector<NodeLearner<S>> learners;  ///< of T and S in turn
   std::optional<VariationalNodeMaps<D, S>> posterior;
   std::vector<CooperativeStage<D, S>> stages;
-  ReadoutHead<S> readout;
+  ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;
   CooperativeWeights<const S> weights;
   CooperativeWeights<S> weights_bar;
@@ -258,12 +273,14 @@ struct CooperativeSteps {
     const std::size_t i = static_cast<std::size_t>(pair);
     for (std::size_t side = 0; side < 2; ++side) {
       learner(pair, static_cast<int>(side))
-          .backward(execution, weights.learners[i][side], x, to, accumulate || side > 0, weights_bar.learners[i][side]);
+          .backward(execution, weights.learners[i][side], x, to, accumulate || side > 0,
+                    weights_bar.learners[i][side]);
     }
   }
   [[nodiscard]] NodeNoise<S> noise_of(Index l) const {
     NodeNoise<S> noise{{pass.of_sheaf(2 * l, sample), pass.of_sheaf(2 * l + 1, sample)}};
-    if (!pass.noise.empty()) noise.values = pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
+    if (!pass.noise.empty())
+      noise.values = pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
     return noise;
   }
 };

@@ -16,15 +16,19 @@
 
 #include <cassert>
 
+#include "sheafnn/bsnn/network_passes.hpp"
 #include "sheafnn/bsnn/network_steps.hpp"
 
 namespace sheafnn {
 
 /// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
 template <class Model>
-class Network {
+class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkSteps<Model>> {
+  using Steps = detail::NetworkSteps<Model>;
+  using Passes = detail::NetworkPasses<Network, Steps>;
+  using Passes::steps_;
+
  public:
-  using Family = typename Model::Family;
   using S = typename Model::Scalar;
   /// Training may share the steps of its passes; see EpochSchedule.
   static constexpr bool shares_passes = true;
@@ -34,18 +38,8 @@ class Network {
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : steps_(model, graph, features, execution) {}
+      : Passes(model, graph, features, execution) {}
 
-  [[nodiscard]] const Model& model() const noexcept { return steps_.model; }
-  [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
-  [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
-  void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Samples that make sense: one where nothing is random.
-  [[nodiscard]] static Index sample_count(Index requested) noexcept { return Steps::is_sampled ? requested : 1; }
-  /// Nodes of the rows of outputs.
-  [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
-  /// Outputs of the last draw, as what followed has left them: a loss may work in place.
-  [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.output.output(); }
   /// Features after this many diffusion layers, of the last draw and valid until the next pass: H after none, and after
   /// all, at nodes() only, what the output layer reads. \param layer_count  0 … layers of the model
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
@@ -53,35 +47,8 @@ class Network {
     if (layer_count == 0) return steps_.start_features();
     return steps_.layer_output(layer_count - 1);
   }
-  /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
-  [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
-  /// Derivatives of the last backward pass, laid out like the model's parameters.
-  [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
-
-  /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
-  ///
-  /// \throws std::invalid_argument  as begin()
-  MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
-    begin(pass);
-    return draw(pass.sample);
-  }
-  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
-  ///
-  /// \param outputs_bar  of the shape of the outputs
-  /// \returns the KL term, per incident pair; 0 for deterministic models
-  /// \throws std::logic_error       no forward pass with training = true came before
-  /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
-  double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
-    steps_.require_kept();
-    begin_backward(options);
-    accumulate(outputs_bar);
-    return finish_backward();
-  }
-
-  // The same in steps, for objectives that average over samples (elbo.hpp):
-  //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
@@ -102,14 +69,14 @@ class Network {
       if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l
       x = steps_.diffuse(l, x);                                // X_{l+1}
     }
-    steps_.output.forward(execution(), steps_.weights.readout, steps_.weights.output, x.rows());  // Y
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
     steps_.kept = steps_.pass.training;
     return steps_.output.output();
   }
   /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
   template <class Use>
   void draw_samples(Index count, const Use& use) {
-    for (Index k = 0; k < sample_count(count); ++k) {
+    for (Index k = 0; k < Passes::sample_count(count); ++k) {
       // All start from H: the first layer mixes it once.
       steps_.first_mixing = k > 0       ? MixedFeatures::reuse
                             : count > 1 ? MixedFeatures::compute_and_keep
@@ -119,22 +86,12 @@ class Network {
     steps_.first_mixing = MixedFeatures::compute;
   }
 
-  /// Clears the gradient and takes the options of the backward pass.
-  void begin_backward(const BackwardOptions& options) {
-    steps_.check(options);
-    steps_.options = options;
-    steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
-    steps_.kl = 0;
-    steps_.first_sample = true;
-    steps_.clear_gradient();
-    steps_.source.begin_backward(execution(), steps_.closed_form ? options.kl_weight : 0.0);
-  }
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
   /// H, which add up.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     steps_.require_kept();
-    FeatureView<S> bar = steps_.scratch(0).first(nodes().count());
-    steps_.output.backward(execution(), steps_.weights.readout, steps_.weights.output,
+    FeatureView<S> bar = steps_.scratch(0).first(steps_.nodes.count());
+    steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layer_output(steps_.layer_count() - 1).rows(), outputs_bar, bar.rows(),
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) {
@@ -142,36 +99,21 @@ class Network {
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
       bar = steps_.x_bar_view();
     }
-    steps_.add_embedding_bar(execution(), steps_.first_sample);
+    steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.first_sample = steps_.kept = false;
   }
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair
   double finish_backward() {
-    if (steps_.closed_form) steps_.kl = kl();
-    const FeatureView<S> bar = steps_.embedding_bar_view(), work = steps_.scratch(0);
-    steps_.source.finish_backward(execution(), steps_.source_weights(), bar.rows(), work.rows(),
-                                  steps_.source_weights_bar());
-    steps_.embedding.backward(execution(), steps_.weights.second, bar.rows(), work.rows(),
-                              steps_.weights_bar.encoder, steps_.weights_bar.second);
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    steps_.embed_backward();
     return steps_.kl;
-  }
-
-  /// KL(Q ‖ prior) per incident pair of the posterior of the last begin(); 0 for models without, or without closed form.
-  [[nodiscard]] double kl() {
-    if constexpr (Steps::has_closed_form) {
-      return steps_.source.kl(execution());
-    } else {
-      return 0;
-    }
   }
 
  private:
   template <class>
   friend class detail::EpochSchedule;
-  using Steps = detail::NetworkSteps<Model>;
-  Steps steps_;
 };
 
 }  // namespace sheafnn

@@ -145,9 +145,6 @@ struct NetworkParts {
       require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
     }
   }
-  void check(const BackwardOptions& options) const {
-    check_backward(options);
-  }
 
   const Model& model;
   const Graph& graph;

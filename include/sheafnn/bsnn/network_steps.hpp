@@ -7,8 +7,9 @@
 
 namespace sheafnn::detail {
 
-template <class Model>
-struct NetworkSteps : NetworkParts<Model> {
+template <class ModelType>
+struct NetworkSteps : NetworkParts<ModelType> {
+  using Model = ModelType;
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
 
@@ -46,8 +47,8 @@ struct NetworkSteps : NetworkParts<Model> {
     if (this->has_filter()) {
       auto& layer = this->filter_layers[i];
       if (pass.training) {
-        layer.forward(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, pass.of_layer(l, sample),
-                      here);
+        layer.forward(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x,
+                      pass.of_layer(l, sample), here);
       } else {
         layer.evaluate(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, here, mixing);
       }
@@ -91,6 +92,24 @@ struct NetworkSteps : NetworkParts<Model> {
     }
     this->source.backward(execution, this->source_weights(), input, closed_form ? 0.0 : options.kl_weight * share,
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+  }
+
+  void begin_posterior(double kl_weight) { this->source.begin_backward(execution, kl_weight); }
+  /// From the derivative of H, all samples', to those of Q's parameters and the encoders' weights.
+  void embed_backward() {
+    const FeatureView<S> bar = this->embedding_bar_view(), work = this->scratch(0);
+    this->source.finish_backward(execution, this->source_weights(), bar.rows(), work.rows(),
+                                 this->source_weights_bar());
+    this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
+                             this->weights_bar.second);
+  }
+  /// KL(Q ‖ prior) per incident pair; 0 without closed form.
+  [[nodiscard]] double mean_kl() {
+    if constexpr (Parts::has_closed_form) {
+      return this->source.kl(execution);
+    } else {
+      return 0;
+    }
   }
 
   Execution execution;

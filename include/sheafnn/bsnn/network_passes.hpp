@@ -1,0 +1,101 @@
+/// \file
+/// NetworkPasses: what every Network has besides its equations: accessors, and forward() and backward() made of the
+/// steps begin(), draw(), accumulate() and finish_backward() that a Network defines.
+#pragma once
+
+#include <utility>
+
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+
+namespace sheafnn::detail {
+
+/// Base of the specialisations of Network.
+///
+/// \tparam Derived  the network: void begin(pass), outputs draw(sample), void accumulate(outputs_bar),
+///                  double finish_backward()
+/// \tparam Steps    its layers and buffers, and what a pass remembers
+template <class Derived, class Steps>
+class NetworkPasses {
+ public:
+  using Model = typename Steps::Model;
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+
+  [[nodiscard]] const Model& model() const noexcept { return steps_.model; }
+  [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
+  [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
+  void set_execution(Execution execution) noexcept { steps_.execution = execution; }
+  /// Samples that make sense: one where nothing is random.
+  [[nodiscard]] static Index sample_count(Index requested) noexcept { return Steps::is_sampled ? requested : 1; }
+  /// Nodes of the rows of outputs.
+  [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
+  /// Outputs of the last draw, as what followed has left them: a loss may work in place.
+  [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.output.output(); }
+  /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
+  [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
+  /// Derivatives of the last backward pass, laid out like the model's parameters.
+  [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
+
+  /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
+  ///
+  /// \throws std::invalid_argument  as begin()
+  /// \throws std::runtime_error     as draw()
+  MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
+    derived().begin(pass);
+    return derived().draw(pass.sample);
+  }
+  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
+  ///
+  /// \param outputs_bar  of the shape of the outputs
+  /// \returns the KL term as kl() has it; 0 for deterministic models
+  /// \throws std::logic_error       no forward pass with training = true came before
+  /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
+  double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
+    steps_.require_kept();
+    begin_backward(options);
+    derived().accumulate(outputs_bar);
+    return derived().finish_backward();
+  }
+
+  // The same in steps, for objectives that average over samples (elbo.hpp):
+  //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
+
+  /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
+  template <class Use>
+  void draw_samples(Index count, const Use& use) {
+    for (Index k = 0; k < sample_count(count); ++k) use(derived().draw(k));
+  }
+  /// Clears the gradient and takes the options of the backward pass.
+  ///
+  /// \throws std::invalid_argument  options out of range
+  void begin_backward(const BackwardOptions& options) {
+    check_backward(options);
+    steps_.options = options;
+    steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
+    steps_.kl = 0;
+    steps_.first_sample = true;
+    steps_.clear_gradient();
+    steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
+  }
+  /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
+  /// sides); 0 for models without, or without closed form.
+  [[nodiscard]] double kl() { return steps_.mean_kl(); }
+
+ protected:
+  template <class... Arguments>
+  explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
+
+  Steps steps_;
+
+ private:
+  [[nodiscard]] Derived& derived() noexcept { return static_cast<Derived&>(*this); }
+};
+
+}  // namespace sheafnn::detail
