@@ -11,28 +11,36 @@ command=("$compiler" -std=c++20 -c -Wall -Wextra -Wpedantic -Wconversion -Werror
   "${include_flags[@]}" "$@")
 work=$root/build/headers/$(basename "$compiler")
 mkdir -p "$work"
-# Most of the time is Eigen's. Without ccache, headers that include core/eigen.hpp, themselves or through others, find
-# it precompiled. The others do not, so that one which forgets it still fails.
-eigen=$work/eigen.hpp
-with_eigen=
+# Most of the time goes into what many headers include. Without ccache these are precompiled, from small to large, and a
+# header finds the last of them that it includes, itself or through others. One that forgets an include still fails.
+widely_included=(io/file core/eigen core/pack nn/dropout rotation/operations bsnn/model_layout bsnn/network_parts)
+declare -A precompiled_for=()
 if command -v ccache > /dev/null; then
   command=(ccache "${command[@]}")
-else
-  echo '#include "sheafnn/core/eigen.hpp"' | tee "$work/including" > "$eigen"
-  "${command[@]}" -x c++-header "$eigen" -o "$eigen.gch"
-  while true; do
-    found=$(cd "$root/include" && grep -rlFf "$work/including" --include='*.hpp' sheafnn | sort)
-    [ "$found" != "$with_eigen" ] || break
-    with_eigen=$found
-    sed 's/.*/#include "&"/' <<< "$with_eigen" >> "$work/including"
-  done
+  widely_included=()
 fi
+
+# usage: precompile HEADER
+precompile() {
+  local header=sheafnn/$1.hpp copy=$work/${1//\//_}.hpp including=$work/including found='' before
+  echo "#include \"$header\"" | tee "$including" > "$copy"
+  "${command[@]}" -x c++-header "$copy" -o "$copy.gch" &
+  while true; do
+    before=$found
+    found=$(cd "$root/include" && grep -rlFf "$including" --include='*.hpp' sheafnn | sort)
+    [ "$found" != "$before" ] || break
+    sed 's/.*/#include "&"/' <<< "$found" >> "$including"
+  done
+  while read -r before; do precompiled_for[$before]=$copy; done <<< "$found"
+}
+for header in "${widely_included[@]}"; do precompile "$header"; done
+wait
 
 # usage: check SOURCE NAME, NAME being what to call it in messages
 check() {
   local object output precompiled=()
   object=$(mktemp "$work/XXXXXX.o")
-  if grep -qxF "$2" <<< "$with_eigen"; then precompiled=(-include "$eigen"); fi
+  if [ -n "${precompiled_for[$2]:-}" ]; then precompiled=(-include "${precompiled_for[$2]}"); fi
   if ! output=$("${command[@]}" ${precompiled[@]+"${precompiled[@]}"} "$1" -o "$object" 2>&1); then
     printf '%s does not compile alone:\n%s\n' "$2" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
     touch "$work/failed"
