@@ -44,6 +44,12 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   add("neither", [](Setting& s) { s.model.left_weights = s.model.right_weights = false; });
   add("no residual", [](Setting& s) { s.model.residual = false; });
   add("norm", [](Setting& s) { s.model.norm = sheafnn::FeatureNorm::layer; });
+  add("batch norm", [](Setting& s) { s.model.norm = sheafnn::FeatureNorm::batch; });
+  add("batch norm, some nodes", [](Setting& s) {
+    s.model.norm = sheafnn::FeatureNorm::batch;
+    s.only_nodes = true;
+    s.dropout = 0.4;
+  });
   add("3 readout layers", [](Setting& s) { s.model.readout_layers = 3; });
   add("17 channels", [](Setting& s) {
     s.model.channels = 17;
@@ -57,7 +63,8 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   if (dimension > 1) add("no scales", [](Setting& s) { s.model.conformal = false; });
   for (const auto activation : {sheafnn::Activation::elu, sheafnn::Activation::relu, sheafnn::Activation::tanh,
                                 sheafnn::Activation::sigmoid, sheafnn::Activation::identity}) {
-    if (dimension == 2) add(std::string(to_string(activation)), [=](Setting& s) { s.model.activation = activation; });
+    if (dimension == 2)
+      add(std::string(to_string(activation)), [=](Setting& s) { s.model.activation = activation; });
   }
   for (const auto learner : {sheafnn::NodeLearnerKind::sage, sheafnn::NodeLearnerKind::sage_projected}) {
     for (Index layers = 1; layers <= 3; ++layers) {
@@ -116,12 +123,13 @@ void check_model() {
     pass.samples = setting.samples;
     pass.only_nodes = setting.only_nodes;
     using Network = sheafnn::Network<Model>;
-    Network network =
-        setting.directed ? Network(model, task.graph, arcs(), task.sparse) : Network(model, task.graph, task.sparse);
+    Network network = setting.directed ? Network(model, task.graph, arcs(), task.sparse)
+                                       : Network(model, task.graph, task.sparse);
     test::train_pass(network, pass);
     const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison =
-        model_gradient::compare_gradient(parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
+    const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {
+      return test::train_pass(network, pass).loss;
+    });
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
   }

@@ -54,7 +54,8 @@ test::TrainingPass<typename Model::Scalar> training_pass() {
 
 /// Loss, outputs and gradient of a training pass, then the outputs of an evaluation.
 template <class Model>
-Doubles everything(const CooperativeOptions& of, int threads, const test::TrainingPass<typename Model::Scalar>& pass) {
+Doubles everything(const CooperativeOptions& of, int threads,
+                   const test::TrainingPass<typename Model::Scalar>& pass) {
   const Model model(of, 3);
   Network<Model> network(model, task().graph, task().features, threads);
   Doubles r = {test::train_pass(network, pass).loss};
@@ -139,6 +140,7 @@ TEST_CASE("cooperative networks give the same bits on any number of threads") {
   most.learner = sheafnn::NodeLearnerKind::sage_projected;
   check_threads<sheafnn::Csnn<3, float>>(most);
   most.separate_encoder = true;
+  most.norm = sheafnn::FeatureNorm::batch;
   check_threads<sheafnn::Bcsnn<3, float>>(most);
   check_threads<sheafnn::Bcsnn<3, float>>(options());
 }
@@ -150,18 +152,51 @@ TEST_CASE("cooperative networks in single precision are those in double precisio
 
 TEST_CASE("outputs of some nodes are those of all") {
   using Model = sheafnn::Bcsnn<3, double>;
-  CooperativeOptions of = options();
-  of.norm = sheafnn::FeatureNorm::layer;
-  const Model model(of, 3);
-  Network<Model> network(model, task().graph, task().features);
-  network.forward({.seed = 2, .sample = 5});
-  const Doubles all = test::last_outputs(network);
-  const std::vector<std::int32_t> nodes = {0, 3, 77, 700};
-  network.forward({.seed = 2, .sample = 5, .nodes = nodes});
-  const Doubles some = test::last_outputs(network);
-  REQUIRE(some.size() == 12);
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    CHECK(some[i] == doctest::Approx(all[static_cast<std::size_t>(3 * nodes[i / 3]) + i % 3]).epsilon(1e-13));
+  for (const sheafnn::FeatureNorm norm : {sheafnn::FeatureNorm::layer, sheafnn::FeatureNorm::batch}) {
+    CooperativeOptions of = options();
+    of.norm = norm;
+    const Model model(of, 3);
+    Network<Model> network(model, task().graph, task().features);
+    network.forward({.seed = 2, .sample = 5});
+    const Doubles all = test::last_outputs(network);
+    const std::vector<std::int32_t> nodes = {0, 3, 77, 700};
+    network.forward({.seed = 2, .sample = 5, .nodes = nodes});
+    const Doubles some = test::last_outputs(network);
+    REQUIRE(some.size() == 12);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      CHECK(some[i] == doctest::Approx(all[static_cast<std::size_t>(3 * nodes[i / 3]) + i % 3]).epsilon(1e-13));
+    }
+  }
+}
+
+TEST_CASE("batch norm gives every column mean b and standard deviation w") {
+  constexpr Index n = 300, h = 19;
+  Doubles x(n * h), scale(h), shift(h);
+  for (Index u = 0; u < n; ++u) {
+    for (Index c = 0; c < h; ++c)
+      x[static_cast<std::size_t>(u * h + c)] = std::sin(0.7 * double(u * h + c)) + double(c);
+  }
+  for (std::size_t c = 0; c < h; ++c) {
+    scale[c] = 0.5 + 0.1 * double(c);
+    shift[c] = 1 - 0.2 * double(c);
+  }
+  sheafnn::BatchNorm<double> norm(n, h);
+  norm.forward({}, {scale, shift}, {x.data(), n, h}, sheafnn::NodeSelection(n));
+  const auto y = norm.output();
+  for (Index c = 0; c < h; ++c) {
+    double mean = 0, square = 0, of_y = 0, of_square = 0;
+    for (Index u = 0; u < n; ++u) {
+      mean += x[static_cast<std::size_t>(u * h + c)] / n;
+      of_y += y(u, c) / n;
+    }
+    for (Index u = 0; u < n; ++u) {
+      const double centred = x[static_cast<std::size_t>(u * h + c)] - mean;
+      square += centred * centred / n;
+      of_square += (y(u, c) - of_y) * (y(u, c) - of_y) / n;
+    }
+    const auto k = static_cast<std::size_t>(c);
+    CHECK(std::abs(of_y - shift[k]) < 1e-13);
+    CHECK(std::abs(of_square - scale[k] * scale[k] * square / (square + 1e-5)) < 1e-12);
   }
 }
 
@@ -218,7 +253,8 @@ TEST_CASE("learned node maps are rotations and scales") {
       CHECK(table->log_scale_mean.size() == table->concentration.size());
       CHECK(table->log_scale_deviation.size() == table->concentration.size());
       for (std::size_t u = 0; u < 701; u += 50) {
-        const Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>> rotation(table->rotation.data() + 9 * u);
+        const Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>> rotation(table->rotation.data() +
+                                                                                      9 * u);
         CHECK((rotation.transpose() * rotation - Eigen::Matrix3d::Identity()).cwiseAbs().maxCoeff() < 1e-13);
         CHECK(rotation.determinant() == doctest::Approx(1));
         CHECK(table->scale[u] > 0);
@@ -234,8 +270,8 @@ TEST_CASE("learned node maps are rotations and scales") {
   };
   check(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 1}), false);
   check(sheafnn::learned_node_maps(sheafnn::Bcsnn<3, double>(options()), task()), true);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(),
-                                                                    {.layer = 2})),
+  CHECK_THROWS_WITH_AS(static_cast<void>(
+                           sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 2})),
                        "layer: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
 }
 
@@ -293,7 +329,8 @@ TEST_CASE("options of cooperative models that are refused") {
   refuse("readout_layers: 9 is not allowed; must be between 1 and 8", [](auto& o) { o.readout_layers = 9; });
   refuse("learner_layers: 2 is not allowed; the learner mlp has one hidden layer: must be 1",
          [](auto& o) { o.learner_layers = 2; });
-  refuse("learner_dropout: 1 is not allowed; must be at least 0 and below 1", [](auto& o) { o.learner_dropout = 1; });
+  refuse("learner_dropout: 1 is not allowed; must be at least 0 and below 1",
+         [](auto& o) { o.learner_dropout = 1; });
   refuse("conformal: 0 is not allowed; with stalk dimension 1 there are no rotations to learn",
          [](auto& o) { o.conformal = false; });
   refuse("separate_encoder: 1 is not allowed; only Bayesian models have an encoder for their learners",
@@ -319,7 +356,9 @@ TEST_CASE("directed arcs by what they leave and enter") {
   const std::vector<sheafnn::Edge> list = {{2, 0}, {0, 1}, {0, 1}, {1, 1}, {0, 2}};
   const sheafnn::DirectedArcs arcs(3, list);
   CHECK(arcs.arc_count() == 3);
-  const auto nodes = [](std::span<const std::int32_t> of) { return std::vector<std::int32_t>(of.begin(), of.end()); };
+  const auto nodes = [](std::span<const std::int32_t> of) {
+    return std::vector<std::int32_t>(of.begin(), of.end());
+  };
   CHECK(nodes(arcs.lists().out.of(0)) == std::vector<std::int32_t>{1, 2});
   CHECK(nodes(arcs.lists().out.of(1)).empty());
   CHECK(nodes(arcs.lists().out.of(2)) == std::vector<std::int32_t>{0});

@@ -175,7 +175,7 @@ template <class S>
     if (options.left_weights) layer.left = add(concat("left.", l), {d, d});
     if (options.right_weights) layer.right = add(concat("right.", l), {f, f});
     if (options.residual) layer.epsilon = add(concat("eps.", l), {d, 1});
-    if (options.norm == FeatureNorm::layer) {
+    if (options.norm != FeatureNorm::none) {
       layer.norm = {add(concat("norm.", l, ".weight"), {h}), add(concat("norm.", l, ".bias"), {h})};
     }
   }

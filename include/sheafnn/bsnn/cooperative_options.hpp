@@ -15,8 +15,12 @@
 namespace sheafnn {
 
 /// What normalises the features after each layer.
-enum class FeatureNorm : std::uint8_t { none, layer };
-inline constexpr std::array<std::string_view, 2> feature_norm_names = {"none", "layer"};
+enum class FeatureNorm : std::uint8_t {
+  none,
+  layer,  ///< of every node (LayerNorm)
+  batch   ///< of every feature over the nodes (BatchNorm)
+};
+inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
 [[nodiscard]] constexpr std::string_view to_string(FeatureNorm norm) {
   return feature_norm_names[static_cast<std::size_t>(norm)];
 }
@@ -54,9 +58,11 @@ struct CooperativeOptions {
 ///
 /// \param stalk_dimension  D
 /// \throws std::invalid_argument  naming the option, its value and its limit
-[[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension, bool bayesian) {
+[[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
+                                                bool bayesian) {
   const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
-    require(value >= least && value <= most, name, value, detail::concat("must be between ", least, " and ", most));
+    require(value >= least && value <= most, name, value,
+            detail::concat("must be between ", least, " and ", most));
   };
   in_range("features", options.features, 1, 1 << 28);
   in_range("channels", options.channels, 1, max_channels);

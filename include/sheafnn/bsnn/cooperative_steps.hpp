@@ -14,6 +14,7 @@
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
@@ -51,12 +52,19 @@ struct CooperativeStage {
   DropoutLayer<S> dropout;
   NodeMaps<D, S> maps;
   CooperativeLayer<D, S> layer;
-  std::optional<LayerNorm<S>> norm;
+  std::optional<LayerNorm<S>> layer_norm;
+  std::optional<BatchNorm<S>> batch_norm;  ///< reads the layer's output at all nodes
 
-  /// The features after the layer, at the nodes of its last pass.
+  void add_norm(FeatureNorm norm, Index nodes, Index width) {
+    if (norm == FeatureNorm::layer) layer_norm.emplace(nodes, width);
+    if (norm == FeatureNorm::batch) batch_norm.emplace(nodes, width);
+  }
+  /// The features after the layer and its norm, at the nodes of the last pass.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     const FeatureView<const S> x = layer.output();
-    return norm ? FeatureView<const S>{norm->output().data(), x.nodes(), D, x.channels()} : x;
+    if (!layer_norm && !batch_norm) return x;
+    const MatrixView<const S> normed = layer_norm ? layer_norm->output() : batch_norm->output();
+    return {normed.data(), normed.rows(), D, x.channels()};
   }
 };
 
@@ -93,8 +101,8 @@ struct CooperativeSteps {
     stages.reserve(static_cast<std::size_t>(architecture.layers));
     for (Index l = 0; l < architecture.layers; ++l) {
       stages.push_back({DropoutLayer<S>(n, h), NodeMaps<D, S>(degrees, architecture.conformal),
-                        CooperativeLayer<D, S>(arcs, channels, layer), std::nullopt});
-      if (architecture.norm == FeatureNorm::layer) stages.back().norm.emplace(n, h);
+                        CooperativeLayer<D, S>(arcs, channels, layer), std::nullopt, std::nullopt});
+      stages.back().add_norm(architecture.norm, n, h);
     }
     for (Buffer<S>* buffer : {&bar, &x_bar, &embedding_bar, &work[0], &work[1], &work[2]}) buffer->resize(n * h);
     gradient.resize(of.parameters().size());
@@ -155,10 +163,13 @@ struct CooperativeSteps {
       predict_node_maps(execution, learner(l, 1).raw(), MapSide::in, stage.maps);
     }
     const NodeSelection all(graph.node_count());
+    const NodeSelection& here = l + 1 < layer_count() ? all : nodes;
     stage.layer.forward(execution, layer_weights.diffusion, stage.maps, {dropped.data(), x.nodes(), D, channels},
-                        pass.of_layer(most_layers + l, sample), l + 1 < layer_count() ? all : nodes,
+                        pass.of_layer(most_layers + l, sample), stage.batch_norm ? all : here,
                         {view(work[0]), view(work[1])});
-    if (stage.norm) stage.norm->forward(execution, layer_weights.norm, stage.layer.output().rows());
+    const MatrixView<const S> out = stage.layer.output().rows();
+    if (stage.layer_norm) stage.layer_norm->forward(execution, layer_weights.norm, out);
+    if (stage.batch_norm) stage.batch_norm->forward(execution, layer_weights.norm, out, here);
     return stage.output();
   }
   /// From the derivative of X_{l+1}, in bar, to that of X_l, in bar again, and to those of weights and distributions.
@@ -166,10 +177,16 @@ struct CooperativeSteps {
     const std::size_t i = static_cast<std::size_t>(l);
     CooperativeStage<D, S>& stage = stages[i];
     const FeatureView<const S> out = stage.layer.output();
+    if (stage.batch_norm) {
+      const FeatureView<S> normed_bar(bar.data(), stage.output().nodes(), D, channels);
+      stage.batch_norm->backward(execution, weights.layers[i].norm, out.rows(), normed_bar.rows(),
+                                 view(x_bar).rows(), weights_bar.layers[i].norm);
+      std::swap(bar, x_bar);
+    }
     const FeatureView<S> out_bar(bar.data(), out.nodes(), D, channels);
-    if (stage.norm) {
-      stage.norm->backward(execution, weights.layers[i].norm, out.rows(), out_bar.rows(), out_bar.rows(),
-                           weights_bar.layers[i].norm);
+    if (stage.layer_norm) {
+      stage.layer_norm->backward(execution, weights.layers[i].norm, out.rows(), out_bar.rows(), out_bar.rows(),
+                                 weights_bar.layers[i].norm);
     }
     stage.layer.backward(execution, weights.layers[i].diffusion, stage.maps, maps_gradient, out_bar, view(x_bar),
                          {view(work[0]), view(work[1]), view(work[2])}, weights_bar.layers[i].diffusion);

@@ -1,0 +1,186 @@
+/// \file
+/// BatchNorm: every column of a matrix with mean 0 and variance 1 over the rows, then a scale and a shift per column,
+///
+///     y = w ∘ x̂ + b,  x̂ = (x − mean(x)) / √(var(x) + ε),  ε = 10⁻⁵, mean and variance over all n rows, divisor n,
+///
+/// with its backward pass, x̄ = w ∘ (ȳ − mean(ȳ) − x̂ mean(ȳ ∘ x̂)) / √(var(x) + ε). The rows are the nodes of a graph, all
+/// of which are there in every pass: evaluations use the statistics of the graph at hand, and no running averages.
+/// Source: math: "Cooperative sheaves"; Batch Normalization (Ioffe, Szegedy).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
+
+namespace sheafnn {
+
+/// Buffers of a normalisation of n rows of `width` numbers.
+template <class S>
+class BatchNorm {
+ public:
+  static constexpr double epsilon = 1e-5;
+
+  BatchNorm() = default;
+  BatchNorm(Index rows, Index width)
+      : width_(width),
+        chunks_{rows, std::clamp<Index>(rows / 64, 1, 64)},
+        output_(rows * width),
+        mean_(width),
+        inverse_(width),
+        of_bar_(2 * width),
+        partial_(chunks_.count * 2 * width) {}
+
+  /// y at the nodes of the last forward(), one row each.
+  [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), nodes_.count(), width_}; }
+
+  /// Computes output() at some nodes from x (n × h), which must not change until backward().
+  ///
+  /// \throws std::invalid_argument  x or weights of another shape
+  void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
+               const NodeSelection& nodes);
+
+  /// From the derivative of output() to that of x (n × h, overwritten) and to those of the weights (added to).
+  ///
+  /// \param x    of forward()
+  /// \param bar  of the shape of output(); may be x_bar where that has all nodes
+  /// \throws std::invalid_argument  views of another shape
+  void backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
+                const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const NormWeights<S>& weights_bar);
+
+ private:
+  template <class T>
+  void check(const NormWeights<T>& weights) const {
+    require_size(weights.scale, width_, "norm scale");
+    require_size(weights.shift, width_, "norm shift");
+  }
+  /// Column sums over `count` rows: add(row, sums) adds those of a row to an array of Arrays · h numbers.
+  /// \param use  called as use(column, number of the array, sum)
+  template <int Arrays, class Add, class Use>
+  void column_sums(Execution execution, Index count, const Add& add, const Use& use) {
+    const NodeChunks chunks = {count, std::min(chunks_.count, std::max<Index>(count, 1))};
+    chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
+      S* sums = partial_.data() + chunk * 2 * width_;
+      std::fill_n(sums, Arrays * width_, S(0));
+      for (Index i = begin; i < end; ++i) add(i, sums);
+    });
+    for (Index k = 0; k < Arrays * width_; ++k) {
+      double sum = 0;
+      for (Index chunk = 0; chunk < chunks.count; ++chunk) {
+        sum += static_cast<double>(partial_[chunk * 2 * width_ + k]);
+      }
+      use(k % width_, k / width_, sum);
+    }
+  }
+
+  Index width_ = 0;
+  NodeChunks chunks_;
+  Buffer<S> output_;
+  Buffer<S> mean_, inverse_;  ///< per column: mean and 1/√(var + ε)
+  Buffer<S> of_bar_;          ///< per column: means of ȳ and of ȳ ∘ x̂
+  Buffer<S> partial_;         ///< per chunk of rows
+  NodeSelection nodes_;
+};
+
+template <class S>
+void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
+                           const NodeSelection& nodes) {
+  check(weights);
+  require_array(x, chunks_.nodes, width_, "x");
+  nodes_ = nodes;
+  const double n = static_cast<double>(chunks_.nodes);
+  column_sums<1>(
+      execution, chunks_.nodes,
+      [&](Index u, S* sums) {
+        const S* in = x.data() + u * width_;
+        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+          detail::store(sums + c, detail::load<T>(sums + c) + detail::load<T>(in + c));
+        });
+      },
+      [&](Index c, Index, double sum) { mean_[c] = static_cast<S>(sum / n); });
+  column_sums<1>(
+      execution, chunks_.nodes,
+      [&](Index u, S* sums) {
+        const S* in = x.data() + u * width_;
+        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+          const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
+          detail::store(sums + c, detail::load<T>(sums + c) + centred * centred);
+        });
+      },
+      [&](Index c, Index, double sum) { inverse_[c] = static_cast<S>(1 / std::sqrt(sum / n + epsilon)); });
+  const S* scale = weights.scale.data();
+  const S* shift = weights.shift.data();
+  parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const S* in = x.data() + nodes_[i] * width_;
+      S* out = output_.data() + i * width_;
+      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+        const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
+        const T hat = centred * detail::load<T>(inverse_.data() + c);
+        detail::store(out + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
+      });
+    }
+  });
+}
+
+template <class S>
+void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
+                            const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
+                            const NormWeights<S>& weights_bar) {
+  check(weights);
+  check(weights_bar);
+  require_array(x, chunks_.nodes, width_, "x");
+  require_shape(bar, nodes_.count(), width_, "output_bar");
+  require_array(x_bar, chunks_.nodes, width_, "x_bar");
+  const double n = static_cast<double>(chunks_.nodes);
+  const auto hat_of = [&]<class T>(Index u, Index c) -> T {
+    return (detail::load<T>(x.data() + u * width_ + c) - detail::load<T>(mean_.data() + c)) *
+           detail::load<T>(inverse_.data() + c);
+  };
+  column_sums<2>(
+      execution, nodes_.count(),
+      [&](Index i, S* sums) {
+        const S* from = bar.row(i).data();
+        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+          const T one = detail::load<T>(from + c);
+          detail::store(sums + c, detail::load<T>(sums + c) + one);
+          detail::store(sums + width_ + c,
+                        detail::load<T>(sums + width_ + c) + one * hat_of.template operator()<T>(nodes_[i], c));
+        });
+      },
+      [&](Index c, Index array, double sum) {
+        (array == 0 ? weights_bar.shift : weights_bar.scale)[static_cast<std::size_t>(c)] += static_cast<S>(sum);
+        of_bar_[array * width_ + c] = static_cast<S>(sum / n);
+      });
+  const S* scale = weights.scale.data();
+  const S *mean_bar = of_bar_.data(), *mean_product = mean_bar + width_;
+  // With ȳ = 0 at nodes that are not selected.
+  const auto write = [&]<class T>(Index u, Index c, const T& one) {
+    const T centred = one - detail::load<T>(mean_bar + c) -
+                      hat_of.template operator()<T>(u, c) * detail::load<T>(mean_product + c);
+    detail::store(x_bar.data() + u * width_ + c,
+                  detail::load<T>(scale + c) * detail::load<T>(inverse_.data() + c) * centred);
+  };
+  parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
+    for (Index u = begin; u < end; ++u) {
+      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+        write(u, c, nodes_.all() ? detail::load<T>(bar.row(u).data() + c) : T(S(0)));
+      });
+    }
+  });
+  if (nodes_.all()) return;
+  parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      detail::for_tiles<S>(0, width_,
+                           [&]<class T>(Index c) { write(nodes_[i], c, detail::load<T>(bar.row(i).data() + c)); });
+    }
+  });
+}
+
+}  // namespace sheafnn
