@@ -54,7 +54,7 @@ struct Cell {
 
 programs::NetworkOptions options_of(const Network& network, const sheafnn::Dataset& data) {
   programs::NetworkOptions r;
-  auto& [pairs, cooperative] = r;
+  auto& [pairs, cooperative, flow] = r;
   pairs.features = cooperative.features = data.feature_count();
   pairs.classes = cooperative.classes = data.class_count;
   pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;

@@ -1,5 +1,5 @@
-# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D. Each is made
-# from one template and compiled once, whichever programs contain it.
+# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, and FlowFAMILY_D
+# in continuous time. Each is made from one template and compiled once, whichever programs contain it.
 set(sheafnn_all_models "")
 foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
   foreach(d RANGE 1 5)
@@ -10,7 +10,15 @@ set(sheafnn_batch_models ${sheafnn_all_models})  # those that the batch engine k
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Cooperative_${d})
 endforeach()
-set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_all_models}" CACHE STRING
+# In continuous time: all can be chosen, a part is built unless it is said.
+set(sheafnn_usual_models ${sheafnn_all_models})
+foreach(model IN LISTS sheafnn_batch_models)
+  list(APPEND sheafnn_all_models Flow${model})
+  if(NOT model MATCHES "^Identity|_[15]$")
+    list(APPEND sheafnn_usual_models Flow${model})
+  endif()
+endforeach()
+set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")
 
@@ -46,10 +54,17 @@ function(sheafnn_model_library target)
       string(REGEX MATCH "^(.*)_(.*)$" matched ${model})
       set(FAMILY ${CMAKE_MATCH_1})
       set(D ${CMAKE_MATCH_2})
+      set(NETWORK_HEADER sheafnn/bsnn/network.hpp)
       if(FAMILY STREQUAL "Cooperative")
+        set(NETWORK_HEADER sheafnn/bsnn/cooperative_network.hpp)
         set(BAYESIAN_MODEL Bcsnn<${D}>)
         set(DETERMINISTIC_MODEL Csnn<${D}>)
         set(MAPS_NAME cooperative_maps)
+      elseif(FAMILY MATCHES "^Flow(.*)$")
+        set(NETWORK_HEADER sheafnn/flow.hpp)
+        set(BAYESIAN_MODEL "BayesianSheafFlow<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+        set(DETERMINISTIC_MODEL "SheafFlow<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+        set(MAPS_NAME sheafnn::${CMAKE_MATCH_1}<${D}>::name)
       else()
         set(BAYESIAN_MODEL "Bsnn<sheafnn::${FAMILY}<${D}>>")
         set(DETERMINISTIC_MODEL "Nsd<sheafnn::${FAMILY}<${D}>>")

@@ -13,6 +13,8 @@
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/class_names.hpp"
@@ -62,15 +64,18 @@ void run(const Settings& s) {
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   const bool cooperative = programs::is_cooperative(info.model);
-  const sheafnn::Index layers = cooperative ? info.cooperative.layers : info.options.layers;
-  const sheafnn::Index classes = cooperative ? info.cooperative.classes : info.options.classes;
+  const auto [layers, classes] = programs::is_flow(info.model) ? std::pair(info.flow.layers, info.flow.classes)
+                                 : cooperative ? std::pair(info.cooperative.layers, info.cooperative.classes)
+                                               : std::pair(info.options.layers, info.options.classes);
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", layers - 1));
-  sheafnn::require(device < 0 || !cooperative, "--device", s.device, "cooperative networks run on the CPU only");
+  const std::string_view only_on_cpu = programs::only_on_cpu(info.model);
+  sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
+                   sheafnn::detail::concat(only_on_cpu, " run on the CPU only"));
   sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
                    "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
   const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
-  const programs::ModelEntry& entry = programs::find_model(maps, info.stalk_dimension);
+  const programs::ModelEntry& entry = programs::find_model(info.model, maps, info.stalk_dimension);
   sheafnn::Dataset data =
       sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
   const std::vector<std::string> class_names =

@@ -15,6 +15,7 @@
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/device_registry.hpp"
@@ -45,7 +46,9 @@ struct Task {
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
-  [[nodiscard]] programs::NetworkOptions network() const { return {settings.options, settings.cooperative.options}; }
+  [[nodiscard]] programs::NetworkOptions network() const {
+    return {settings.options, settings.cooperative.options, settings.flow.options};
+  }
   /// Are the trained models needed?
   [[nodiscard]] bool keeps_models() const { return !settings.save.empty() || !settings.sheaf.empty(); }
   /// FILE of --save and --sheaf, named after the run where there are several: NAME-SPLIT-SEED.
@@ -233,8 +236,12 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
           ? sheafnn::detail::concat(", ", node.learner, " with ", node.options.learner_layers, " layers of width ",
                                     node.options.learner_width)
           : "";
-  std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %td layers\n\n", s.model.c_str(), s.maps.c_str(),
-              learner.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
+  const sheafnn::FlowOptions& flow = s.flow.options;
+  const std::string depth = programs::is_flow(s.model)
+                                ? sheafnn::detail::concat("to time ", flow.time, " by ", to_string(flow.method))
+                                : sheafnn::detail::concat(s.options.layers, " layers");
+  std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %s\n\n", s.model.c_str(), s.maps.c_str(),
+              learner.c_str(), s.stalk_dimension, s.options.channels, depth.c_str());
 }
 
 /// \param arguments  of the program, those of a resumed training included
@@ -247,14 +254,16 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
   const bool cooperative = programs::is_cooperative(s.model);
-  sheafnn::require(device < 0 || !cooperative, "--device", s.device, "cooperative networks are trained on the CPU only");
+  const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
+  sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
+                   sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
   sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
                    "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
-  const programs::ModelEntry& entry = programs::find_model(s.maps, s.stalk_dimension);
+  const programs::ModelEntry& entry = programs::find_model(s.model, s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = s.cooperative.options.features = data.feature_count();
-  s.options.classes = s.cooperative.options.classes = data.class_count;
+  s.options.features = s.cooperative.options.features = s.flow.options.features = data.feature_count();
+  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
   if (cooperative) {
     static_cast<void>(sheafnn::resolve(s.cooperative.options, s.stalk_dimension, programs::is_bayesian(s.model)));
   }

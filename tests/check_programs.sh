@@ -3,7 +3,7 @@
 # and bad input (one line that names the culprit, exit code 2, nothing written).
 # usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
 # MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
-# SpecialOrthogonal_2 to 4, Cooperative_2.
+# SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 shift
@@ -78,18 +78,23 @@ for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
 done
-# Cooperative networks: the same program, with one thread and two, interrupted and resumed, and predictions.
-for model in csnn bcsnn; do
-  train=("$bin/train" --model $model --stalk-dim 2 --channels 4 --layers 2 --node-learner sage-projected --learner-layers 2
-         --learner-width 8 --layer-norm --splits 0,3)
+# Cooperative and continuous-time networks: the same program, with one thread and two, interrupted and resumed, and
+# predictions.
+for model in csnn bcsnn flow bflow; do
+  case $model in
+    *flow) own=(--maps diagonal --time 1.5 --absolute-tolerance 1e-4) option='"time": 1.5' maps=diagonal ;;
+    *) own=(--layers 2 --node-learner sage-projected --learner-layers 2 --learner-width 8 --layer-norm)
+       option='"node_learner": "sage-projected"' maps=cooperative ;;
+  esac
+  train=("$bin/train" --model $model --stalk-dim 2 --channels 4 --splits 0,3 "${own[@]}")
   "${train[@]}" --epochs 30 --threads 1 --report $model.json --save $model.safetensors > $model.txt || fail "train --model $model"
   "${train[@]}" --epochs 15 --threads 2 --checkpoint $model-states > /dev/null || fail "train --model $model --checkpoint"
   "$bin/train" --resume $model-states --epochs 30 --report $model-resumed.json > /dev/null || fail "$model: train --resume"
   diff <(facts $model.json) <(facts $model-resumed.json) || fail "$model: a resumed training, with two threads, differs"
-  grep -q '"node_learner": "sage-projected"' $model.json || fail "the report of $model lacks its options"
+  grep -q "$option" $model.json || fail "the report of $model lacks its options"
   "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv > $model-predicted.txt || fail "predict of $model"
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
-  grep -q "$model with cooperative maps" $model-predicted.txt || fail "predict does not name $model"
+  grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"
 done
 "$bin/train" --help > help.txt
 grep -q -- '--kl-schedule' help.txt || fail "no help"
@@ -208,7 +213,14 @@ refuse '--maps: diagonal .*not an option of --model csnn' "${quick[@]}" --model 
 refuse '--add-lp.*not an option of --model bcsnn' "${quick[@]}" --model bcsnn --stalk-dim 2 --add-lp
 refuse '--node-learner: sage .*not an option of --model bsnn' "${quick[@]}" --node-learner sage
 refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model csnn --stalk-dim 2 --preset small
+refuse '--layers: 3 .*not an option of --model flow' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --layers 3
+refuse '--filter: jacobi .*not an option of --model bflow' "${quick[@]}" --model bflow --stalk-dim 2 --filter jacobi
+refuse '--time: 2 .*not an option of --model nsd' "${quick[@]}" --model nsd --time 2
+refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --preset small
+refuse ' time: 0 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 0
+refuse 'max_steps = 1 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 9 --max-steps 1
 refuse '--device' "${quick[@]}" --model csnn --stalk-dim 2 --device cuda
+refuse '--device' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --device cuda
 refuse '--sheaf' "${quick[@]}" --model csnn --stalk-dim 2 --sheaf out.npz
 refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --learner-layers 3
 refuse 'learner_width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shared_networks.hpp"
+#include "sheafnn/bsnn/flow_model.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/posterior/tangent_normal.hpp"
 #include "sheafnn/version.hpp"
@@ -49,14 +50,15 @@ bool same_parameters(const Model& a, const Model& b) {
 }
 
 template <class Model>
-Model some_model(const ModelOptions& options) {
+Model some_model(const typename Model::Options& options) {
   Model model(options, 9);
   tiny::disturb(model.parameters(), 3, 0.2);
   return model;
 }
 
 /// Every option as text, as the metadata holds it.
-std::map<std::string, std::string> texts(const ModelOptions& options) {
+template <class Options>
+std::map<std::string, std::string> texts(const Options& options) {
   std::map<std::string, std::string> r;
   sheafnn::io::detail::for_each_option(options, [&](const char* key, const auto& field) {
     r[key] = sheafnn::io::detail::option_text(field);
@@ -65,7 +67,7 @@ std::map<std::string, std::string> texts(const ModelOptions& options) {
 }
 
 template <class Model>
-void check_round_trip(const ModelOptions& options) {
+void check_round_trip(const typename Model::Options& options) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
   const test::TemporaryFolder folder;
@@ -86,7 +88,7 @@ void check_round_trip(const ModelOptions& options) {
   CHECK(info.maps == Model::Family::name);
   CHECK(info.posterior == Model::Posterior::name);
   CHECK(info.stalk_dimension == Model::stalk_dimension);
-  CHECK(texts(info.options) == texts(model.options()));
+  CHECK(texts(sheafnn::io::detail::options_of<Model>(info)) == texts(model.options()));
   CHECK(info.metadata.at("dataset") == "tiny");
   CHECK(info.metadata.at("note") == "Δ and \"quotes\"");
   CHECK(info.metadata.at("format") == "sheafnn");
@@ -169,6 +171,50 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   options.readout_layers = 2;
   options.sheaf_activation = sheafnn::SheafActivation::elu;
   check_round_trip<Bsnn<SpecialOrthogonal<3>>>(options);
+}
+
+TEST_CASE("checkpoints: flows come back bit by bit, with time and tolerances") {
+  using Model = sheafnn::BayesianSheafFlow<SpecialOrthogonal<2>>;
+  sheafnn::FlowOptions options{.features = tiny::Task::features, .channels = 2, .classes = tiny::Task::classes};
+  check_round_trip<sheafnn::SheafFlow<Diagonal<2>, double>>(options);
+  options.time = 2.0 / 3;
+  options.method = sheafnn::FlowMethod::runge_kutta;
+  options.absolute_tolerance = 1e-7;
+  options.relative_tolerance = 0.1 + 0.2;
+  options.first_step = 1.0 / 7;
+  options.max_steps = 77;
+  options.fixed_steps = 5;
+  options.negate_inside = options.add_lp = options.second_linear = options.degree_input = true;
+  options.activation = options.left_weights = options.normalise_features = false;
+  options.normalisation = sheafnn::Normalisation::block;
+  options.learner = sheafnn::LearnerInput::summed;
+  options.learner_layers = 1;
+  options.edge_features = 2;
+  options.readout_layers = 2;
+  check_round_trip<Model>(options);
+
+  const test::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const Model model = some_model<Model>(options);
+  save_checkpoint(path, model);
+  const Model loaded = load_checkpoint<Model>(path);
+  CHECK(loaded.options() == model.options());
+  CHECK(load_refusal<Bsnn<SpecialOrthogonal<2>>>(path) == "model is bflow in the file, but bsnn in the program");
+  options.time = 1;
+  Model other(options);
+  CHECK(refusal(path, [&] { load_checkpoint_into(path, other); }) ==
+        "time is 0.6666666666666666 in the file, but 1 in the model");
+  const auto metadata = [&](const std::string& key, const std::string& value) {
+    write_changed(path, model, [&](sheafnn::io::TensorFile& f) { f.metadata[key] = value; });
+    return load_refusal<Model>(path);
+  };
+  CHECK(metadata("time", "0") == "time: 0 is not allowed; must be positive and finite");
+  CHECK(metadata("method", "verlet") ==
+        "metadata: method: verlet is not allowed; choose dormand-prince, runge-kutta, euler");
+  CHECK(metadata("channels", "1024") ==
+        "tensor 'lin1.weight' has shape [6, 4] in the file, but [3072, 4] in the model");
+  write_changed(path, model, [](sheafnn::io::TensorFile& f) { f.metadata.erase("max_steps"); });
+  CHECK(load_refusal<Model>(path) == "metadata key 'max_steps' is missing; not a sheafnn checkpoint?");
 }
 
 TEST_CASE("checkpoints: the other precision is converted") {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -392,8 +393,16 @@ TEST_CASE("continuous-time diffusion: the sheaf, the features and the outputs of
 TEST_CASE("continuous-time diffusion: training on the karate club, and prediction") {
   using Model = BayesianSheafFlow<SpecialOrthogonal<3>, double>;
   const Dataset data = karate_club();
-  Model model({.features = data.features.columns(), .channels = 4, .classes = data.class_count, .time = 2}, 1);
-  const TrainResult result = train(model, data, data.splits[0], {.epochs = 60, .threads = 1});
+  const auto new_model = [&] {
+    return Model({.features = data.features.columns(), .channels = 4, .classes = data.class_count, .time = 2}, 1);
+  };
+  Model model = new_model();
+  std::optional<TrainingState> half;
+  TrainOptions how{.epochs = 60, .threads = 1, .checkpoint_every = 30};
+  how.on_checkpoint = [&](const TrainingState& state) {
+    if (!half) half = state;
+  };
+  const TrainResult result = train(model, data, data.splits[0], how);
   CHECK(result.history.back().nll < 0.5 * result.history.front().nll);
   CHECK(result.test_accuracy >= 0.8);
   const Prediction prediction = predict(model, data, {.samples = 4});
@@ -402,6 +411,17 @@ TEST_CASE("continuous-time diffusion: training on the karate club, and predictio
     right += prediction.label[static_cast<std::size_t>(u)] == data.labels[static_cast<std::size_t>(u)];
   }
   CHECK(right == static_cast<Index>(data.splits[0].train.size()));
+
+  // From a state in the middle to the same bits, with two threads as well.
+  REQUIRE(half);
+  const TrainingState from = *half;
+  CHECK(from.history.size() == 30);
+  Model resumed = new_model();
+  how.resume = &from;
+  how.threads = 2;
+  static_cast<void>(train(resumed, data, data.splits[0], how));
+  CHECK(std::equal(model.parameters().values().begin(), model.parameters().values().end(),
+                   resumed.parameters().values().begin()));
 }
 
 }  // namespace test_sheaf_flow

@@ -3,16 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/cooperative_options.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "models/option_groups.hpp"
 #include "models/registry.hpp"
 
 namespace programs {
@@ -26,21 +24,20 @@ struct CooperativeSettings {
 inline constexpr const char* cooperative_group = "Cooperative networks";
 
 inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
-  const auto names = [](const auto& from) { return std::vector<std::string>(from.begin(), from.end()); };
   auto* group = app.add_option_group(cooperative_group, "csnn and bcsnn: maps per node; see docs/networks.md");
   group
       ->add_option("--node-learner", s.learner,
                    "what predicts the maps: mlp, or GraphSAGE layers, whose number is --learner-layers: sage, "
                    "sage-projected")
       ->capture_default_str()
-      ->check(CLI::IsMember(names(sheafnn::node_learner_names)));
+      ->check(one_of_names(sheafnn::node_learner_names));
   group->add_option("--node-learner-dropout", s.options.learner_dropout, "dropout of sage-projected, 0 up to 1")
       ->capture_default_str();
   group->add_flag("!--no-conformal", s.options.conformal, "maps are rotations, without scales");
   group->add_flag("!--no-residual", s.options.residual, "layers replace the features instead of changing them");
   group->add_option("--node-activation", s.activation, "activation of encoder and layers")
       ->capture_default_str()
-      ->check(CLI::IsMember(names(sheafnn::activation_names)));
+      ->check(one_of_names(sheafnn::activation_names));
 }
 
 /// Checks that options were given for the model that is trained, and takes those that both kinds of network have.
@@ -53,19 +50,11 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
   constexpr std::array shared = {"--model",        "--stalk-dim",          "--channels",           "--layers",
                                  "--layer-norm",   "--readout-layers",     "--learner-layers",     "--learner-width",
                                  "--no-left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
-  const auto refuse = [&](const char* group, const auto& allowed) {
-    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
-      const std::string name = option->get_name();
-      if (option->count() > 0 && std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
-        sheafnn::throw_invalid_argument(name, option->as<std::string>(), "not an option of --model " + model);
-      }
-    }
-  };
   if (!is_cooperative(model)) {
-    refuse(cooperative_group, std::array<const char*, 0>{});
+    refuse_options(app, cooperative_group, model);
     return;
   }
-  refuse("Model", shared);
+  refuse_options(app, model_group, model, shared);
   const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
   s.options.channels = pairs.channels;
   s.options.layers = pairs.layers;

@@ -1,9 +1,10 @@
 /// \file
-/// Models chosen at run time: one entry for each kind of maps and stalk dimension, compiled on its own.
+/// Models chosen at run time: one entry for each network, kind of maps and stalk dimension, compiled on its own.
 #pragma once
 
 #include <filesystem>
 #include <sheafnn/bsnn/cooperative_options.hpp>
+#include <sheafnn/bsnn/flow_model_options.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/tensor_file.hpp>
@@ -23,13 +24,22 @@ struct Prediction;
 
 namespace programs {
 
-/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), and of one with maps per node (csnn,
-/// bcsnn); a model takes its own.
-using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions>;
+/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), of one with maps per node (csnn, bcsnn),
+/// and of one in continuous time (flow, bflow); a model takes its own.
+using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions, sheafnn::FlowOptions>;
 
-/// Of what --model and checkpoints call bsnn, nsd, bcsnn and csnn.
+// Of what --model and checkpoints call bsnn, nsd, bcsnn, csnn, bflow and flow.
 [[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
-[[nodiscard]] inline bool is_bayesian(std::string_view model) { return model == "bsnn" || model == "bcsnn"; }
+[[nodiscard]] inline bool is_bayesian(std::string_view model) {
+  return model == "bsnn" || model == "bcsnn" || model == sheafnn::bayesian_flow_kind;
+}
+[[nodiscard]] inline bool is_flow(std::string_view model) {
+  return model == sheafnn::flow_kind || model == sheafnn::bayesian_flow_kind;
+}
+/// Networks that the batch engine, and with it CUDA devices, does not know, in words; empty: it does.
+[[nodiscard]] inline std::string_view only_on_cpu(std::string_view model) {
+  return is_cooperative(model) ? "cooperative networks" : is_flow(model) ? "continuous-time networks" : "";
+}
 /// What find_model() calls the maps per node.
 inline constexpr std::string_view cooperative_maps = "cooperative";
 
@@ -53,8 +63,9 @@ struct TrainOutcome {
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
 };
 
-/// A family, or cooperative maps, with a stalk dimension.
+/// A network with a family of maps, or cooperative ones, and a stalk dimension.
 struct ModelEntry {
+  std::string_view bayesian, deterministic;  ///< what --model calls its two kinds
   std::string_view maps;
   int stalk_dimension;
   /// Trains a model; `result` is filled in.
@@ -69,7 +80,8 @@ struct ModelEntry {
                         sheafnn::Index layer, const std::filesystem::path& file);
 };
 
-/// \throws std::invalid_argument  no such family or dimension
-[[nodiscard]] const ModelEntry& find_model(std::string_view maps, int stalk_dimension);
+/// \param model  as --model and checkpoints name it
+/// \throws std::invalid_argument  no such family or dimension, or not in this build
+[[nodiscard]] const ModelEntry& find_model(std::string_view model, std::string_view maps, int stalk_dimension);
 
 }  // namespace programs

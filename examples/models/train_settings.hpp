@@ -20,6 +20,8 @@
 
 #include "models/cooperative_settings.hpp"
 #include "models/data_options.hpp"
+#include "models/flow_settings.hpp"
+#include "models/option_groups.hpp"
 #include "models/registry.hpp"
 
 namespace programs {
@@ -34,6 +36,7 @@ struct TrainSettings {
   int stalk_dimension = 3;
   sheafnn::ModelOptions options;
   CooperativeSettings cooperative;
+  FlowSettings flow;
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
@@ -70,13 +73,13 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                      ", none, or auto: by size and homophily; see docs/training.md")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
-  auto* model = app.add_option_group("Model", "the network; see docs/math.md");
+  auto* model = app.add_option_group(model_group, "the network; see docs/math.md");
   model
       ->add_option("--model", s.model,
-                   "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; see "
-                   "docs/networks.md")
+                   "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; "
+                   "continuous time: bflow or flow; see docs/networks.md")
       ->capture_default_str()
-      ->check(one_of({"bsnn", "nsd", "bcsnn", "csnn"}));
+      ->check(one_of({"bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
       ->capture_default_str()
       ->check(one_of({"diagonal", "special-orthogonal", "general-linear", "identity"}));
@@ -155,6 +158,7 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
 
   add_cooperative_options(app, s.cooperative);
+  add_flow_options(app, s.flow);
 
   auto* train = app.add_option_group("Training");
   train->add_option("--epochs", s.train.epochs, "at most so many epochs, at least 1")->capture_default_str();
@@ -218,14 +222,14 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
-/// The preset of the settings for a graph, or none. Sets what the command line does not. Cooperative networks have none.
+/// The preset of the settings for a graph, or none. Sets what the command line does not. Only bsnn and nsd have some.
 ///
 /// \param app  after parsing
-/// \throws std::invalid_argument  a preset for a cooperative network
+/// \throws std::invalid_argument  a preset for another network
 inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
                                                    const sheafnn::Dataset& data) {
   if (s.preset == "none") return {};
-  if (is_cooperative(s.model)) {
+  if (is_cooperative(s.model) || is_flow(s.model)) {
     sheafnn::require(s.preset == "auto", "--preset", s.preset, "presets are for bsnn and nsd");
     return {};
   }
@@ -279,6 +283,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.train.stop_on = sheafnn::parse_name<sheafnn::StopOn>("--stop-on", s.stop_on, sheafnn::stop_on_names);
   sheafnn::validate(s.train);
   resolve_cooperative(app, s.model, s.options, s.cooperative);
+  resolve_flow(app, s.model, s.options, s.flow);
   if (is_cooperative(s.model)) s.maps = cooperative_maps;
 }
 
@@ -367,10 +372,21 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"threads", t.threads},
           {"device", s.device}};
 }
+/// The architecture of bflow and flow.
+[[nodiscard]] inline nlohmann::ordered_json flow_json(const TrainSettings& s, const sheafnn::FlowOptions& flow) {
+  nlohmann::ordered_json r = flow_json(flow);
+  const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
+  for (const auto& [key, value] : shared.items()) {
+    if (key != "layers" && key != "linear" && key != "layer_norm" && !key.starts_with("filter")) r[key] = value;
+  }
+  return r;
+}
 [[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s, const NetworkOptions& resolved) {
   nlohmann::ordered_json r = {{"stalk_dim", s.stalk_dimension}};
-  const auto& [pairs, cooperative] = resolved;
-  r.update(is_cooperative(s.model) ? cooperative_json(cooperative) : pairs_json(s, pairs));
+  const auto& [pairs, cooperative, flow] = resolved;
+  r.update(is_cooperative(s.model) ? cooperative_json(cooperative)
+           : is_flow(s.model)      ? flow_json(s, flow)
+                                   : pairs_json(s, pairs));
   r.update(training_json(s));
   return r;
 }
@@ -379,8 +395,11 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
 [[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
                                                                           const std::string& data) {
   sheafnn::ModelOptions model = s.options;
-  model.edge_weights = model.separate_encoder = false;  // as texts below
-  nlohmann::ordered_json json = option_json(s, {model, s.cooperative.options});
+  sheafnn::FlowOptions flow = s.flow.options;
+  for (const auto field : {&model.edge_weights, &model.separate_encoder, &flow.edge_weights, &flow.separate_encoder}) {
+    *field = false;  // as texts below
+  }
+  nlohmann::ordered_json json = option_json(s, {model, s.cooperative.options, flow});
   if (!is_cooperative(s.model)) {
     json["edge_weights"] = s.edge_weights;
     json["separate_encoder"] = s.separate_encoder;

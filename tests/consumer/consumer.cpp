@@ -1,6 +1,8 @@
-// A program of the library's core: a triangle with a tail, built from a careless edge list.
+// A program of the library's core: a triangle with a tail, built from a careless edge list, and a network in continuous
+// time, the only one that needs Boost.Odeint.
 #include <iostream>
 #include <sheafnn/core/parallel.hpp>
+#include <sheafnn/flow.hpp>
 #include <sheafnn/graph/graph.hpp>
 #include <sheafnn/version.hpp>
 #include <vector>
@@ -16,5 +18,6 @@ int main() {
   });
   std::cout << graph.node_count() << " nodes, " << graph.edge_count() << " edges, degrees";
   for (const int degree : degrees) std::cout << ' ' << degree;
-  std::cout << ", version " << SHEAFNN_VERSION_MAJOR << '\n';
+  const sheafnn::SheafFlow<sheafnn::Diagonal<2>> flow({.features = 3, .classes = 2, .time = 2});
+  std::cout << ", flow to time " << flow.options().time << ", version " << SHEAFNN_VERSION_MAJOR << '\n';
 }

@@ -11,109 +11,14 @@
 
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 
+#include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network.hpp"
-#include "sheafnn/layers/diffusion_field.hpp"
-#include "sheafnn/layers/flow_options.hpp"
 
 namespace sheafnn {
-
-/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
-struct FlowOptions {
-  static constexpr Index layers = 1;            ///< the flow, where layers are counted
-  static constexpr PolynomialOptions filter{};  ///< none
-
-  Index features = 0;   ///< p, number of input features (≥ 1)
-  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
-
-  double time = 1;  ///< T; for this and what follows see FlowIntegration
-  FlowMethod method = FlowMethod::dormand_prince;
-  double absolute_tolerance = 1e-3;
-  double relative_tolerance = 1e-3;
-  double first_step = 0.25;
-  Index max_steps = 1000;
-  Index fixed_steps = 8;
-
-  bool normalise_features = true;
-  bool add_lp = false;
-  bool add_hp = false;
-  std::optional<bool> edge_weights = {};
-  std::optional<bool> separate_encoder = {};
-  bool degree_input = false;
-  Index learner_layers = 0;
-  Index learner_width = 0;
-  LearnerInput learner = LearnerInput::concatenation;
-  Index edge_features = 0;
-  SheafActivation sheaf_activation = SheafActivation::tanh;
-  bool second_linear = false;
-  bool left_weights = true;   ///< A
-  bool right_weights = true;  ///< B
-  bool activation = true;     ///< ELU in the encoder and in dX/dt
-  Index readout_layers = 1;
-  bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
-  Normalisation normalisation = Normalisation::augmented;
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
-
-  [[nodiscard]] FlowIntegration integration() const {
-    return {method, time, absolute_tolerance, relative_tolerance, first_step, max_steps, fixed_steps};
-  }
-  [[nodiscard]] DiffusionFieldOptions field() const {
-    return {left_weights, right_weights, activation, negate_inside};
-  }
-
-  friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
-};
-
-namespace detail {
-
-/// The same network with one diffusion layer.
-[[nodiscard]] inline ModelOptions one_layer(const FlowOptions& options) {
-  ModelOptions r;
-  r.features = options.features;
-  r.channels = options.channels;
-  r.layers = 1;
-  r.classes = options.classes;
-  r.normalise_features = options.normalise_features;
-  r.add_lp = options.add_lp;
-  r.add_hp = options.add_hp;
-  r.edge_weights = options.edge_weights;
-  r.separate_encoder = options.separate_encoder;
-  r.degree_input = options.degree_input;
-  r.learner_layers = options.learner_layers;
-  r.learner_width = options.learner_width;
-  r.learner = options.learner;
-  r.edge_features = options.edge_features;
-  r.sheaf_activation = options.sheaf_activation;
-  r.second_linear = options.second_linear;
-  r.left_weights = options.left_weights;
-  r.right_weights = options.right_weights;
-  r.activation = options.activation;
-  r.readout_layers = options.readout_layers;
-  r.normalisation = options.normalisation;
-  r.parametrisation = options.parametrisation;
-  return r;
-}
-
-}  // namespace detail
-
-/// Fills in the defaults that depend on the family and checks every field.
-///
-/// \param bayesian  has the model a posterior over sheaves?
-/// \throws std::invalid_argument  naming the option, its value and its limit
-template <RestrictionMapFamily Family>
-[[nodiscard]] FlowOptions resolve(FlowOptions options, bool bayesian) {
-  const ModelOptions resolved = resolve<Family>(detail::one_layer(options), bayesian);
-  validate(options.integration());
-  options.edge_weights = resolved.edge_weights;
-  options.separate_encoder = resolved.separate_encoder;
-  options.learner_width = resolved.learner_width;
-  return options;
-}
 
 /// Architecture and parameters.
 ///
@@ -131,7 +36,7 @@ class FlowModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = bayesian ? "bflow" : "flow";
+  static constexpr std::string_view kind = bayesian ? bayesian_flow_kind : flow_kind;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A = I, B random orthogonal.
   ///

@@ -2,184 +2,38 @@
 /// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
 ///
 /// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
-/// nsd, bcsnn or csnn), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the options as
-/// text.
+/// nsd, bcsnn, csnn, bflow or flow), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
+/// options as text.
 #pragma once
 
-#include <array>
-#include <charconv>
+#include <cmath>
 #include <concepts>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/model_options.hpp"
 #include "sheafnn/io/tensor_file.hpp"
 #include "sheafnn/version.hpp"
 
 namespace sheafnn::io {
 
-namespace detail {
-
-/// Calls visit(key, field) for every option.
-template <class Options, class Visit>
-void for_each_option(Options& options, const Visit& visit) {
-  visit("features", options.features);
-  visit("channels", options.channels);
-  visit("layers", options.layers);
-  visit("classes", options.classes);
-  visit("normalise_features", options.normalise_features);
-  visit("add_lp", options.add_lp);
-  visit("add_hp", options.add_hp);
-  visit("edge_weights", options.edge_weights);
-  visit("separate_encoder", options.separate_encoder);
-  visit("degree_input", options.degree_input);
-  visit("learner_layers", options.learner_layers);
-  visit("learner_width", options.learner_width);
-  visit("second_linear", options.second_linear);
-  visit("linear", options.linear);
-  visit("left_weights", options.left_weights);
-  visit("right_weights", options.right_weights);
-  visit("activation", options.activation);
-  visit("normalisation", options.normalisation);
-  visit("parametrisation", options.parametrisation);
-  visit("sheaf_activation", options.sheaf_activation);
-  visit("layer_norm", options.layer_norm);
-  visit("readout_layers", options.readout_layers);
-  visit("learner", options.learner);
-  visit("edge_features", options.edge_features);
-  visit("filter", options.filter.basis);
-  visit("filter_degree", options.filter.degree);
-  visit("filter_coefficients", options.filter.coefficients);
-  visit("filter_skip", options.filter.skip);
-  visit("filter_published", options.filter.published);
-  visit("filter_jacobi_alpha", options.filter.jacobi_alpha);
-  visit("filter_jacobi_beta", options.filter.jacobi_beta);
-  visit("filter_gegenbauer_lambda", options.filter.gegenbauer_lambda);
-  visit("filter_largest_eigenvalue", options.filter.largest_eigenvalue);
-}
-
-template <class Options, class Visit>
-  requires std::same_as<std::remove_const_t<Options>, CooperativeOptions>
-void for_each_option(Options& options, const Visit& visit) {
-  visit("features", options.features);
-  visit("channels", options.channels);
-  visit("layers", options.layers);
-  visit("classes", options.classes);
-  visit("normalise_features", options.normalise_features);
-  visit("learner", options.learner);
-  visit("learner_layers", options.learner_layers);
-  visit("learner_width", options.learner_width);
-  visit("learner_dropout", options.learner_dropout);
-  visit("conformal", options.conformal);
-  visit("activation", options.activation);
-  visit("norm", options.norm);
-  visit("left_weights", options.left_weights);
-  visit("right_weights", options.right_weights);
-  visit("residual", options.residual);
-  visit("separate_encoder", options.separate_encoder);
-  visit("readout_layers", options.readout_layers);
-}
-
-/// A model with cooperative options.
-template <class Model>
-concept Cooperative =
-    std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, CooperativeOptions>;
-
-inline std::string option_text(Index value) { return std::to_string(value); }
-inline std::string option_text(bool value) { return value ? "true" : "false"; }
-inline std::string option_text(const std::optional<bool>& value) { return option_text(value.value_or(false)); }
-inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
-inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
-inline std::string option_text(Activation value) { return std::string(to_string(value)); }
-inline std::string option_text(NodeLearnerKind value) { return std::string(to_string(value)); }
-inline std::string option_text(FeatureNorm value) { return std::string(to_string(value)); }
-/// With as many digits as it takes to read the same number back.
-inline std::string option_text(double value) {
-  std::array<char, 64> text;
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
-inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
-inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
-inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
-inline std::string option_text(PolynomialCoefficients value) { return std::string(to_string(value)); }
-inline std::string option_text(HighPassSkip value) { return std::string(to_string(value)); }
-
-/// Options that files of older versions do not have: they keep their defaults.
-[[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  for (const std::string_view newer :
-       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers"}) {
-    if (key == newer) return true;
-  }
-  return key.starts_with("filter");
-}
-
-inline void parse_option(const std::string& key, const std::string& text, Index& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), key, text, "must be a whole number");
-}
-inline void parse_option(const std::string& key, const std::string& text, double& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), key, text, "must be a number");
-}
-inline void parse_option(const std::string& key, const std::string& text, PolynomialBasis& value) {
-  value = parse_name<PolynomialBasis>(key, text, polynomial_basis_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, PolynomialCoefficients& value) {
-  value = parse_name<PolynomialCoefficients>(key, text, polynomial_coefficients_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, LearnerInput& value) {
-  value = parse_name<LearnerInput>(key, text, learner_input_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, SheafActivation& value) {
-  value = parse_name<SheafActivation>(key, text, sheaf_activation_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, HighPassSkip& value) {
-  value = parse_name<HighPassSkip>(key, text, high_pass_skip_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, bool& value) {
-  require(text == "true" || text == "false", key, text, "must be true or false");
-  value = text == "true";
-}
-inline void parse_option(const std::string& key, const std::string& text, std::optional<bool>& value) {
-  bool flag = false;
-  parse_option(key, text, flag);
-  value = flag;
-}
-inline void parse_option(const std::string&, const std::string& text, Normalisation& value) {
-  value = parse_normalisation(text);
-}
-inline void parse_option(const std::string&, const std::string& text, RotationParametrisation& value) {
-  value = parse_rotation_parametrisation(text);
-}
-inline void parse_option(const std::string& key, const std::string& text, Activation& value) {
-  value = parse_name<Activation>(key, text, activation_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, NodeLearnerKind& value) {
-  value = parse_name<NodeLearnerKind>(key, text, node_learner_names);
-}
-inline void parse_option(const std::string& key, const std::string& text, FeatureNorm& value) {
-  value = parse_name<FeatureNorm>(key, text, feature_norm_names);
-}
-
-}  // namespace detail
-
 /// What a checkpoint says about itself, before a model type is chosen.
 struct CheckpointInfo {
-  std::string model;        ///< "bsnn", "nsd", "bcsnn" or "csnn"
+  std::string model;        ///< "bsnn", "nsd", "bcsnn", "csnn", "bflow" or "flow"
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
   ModelOptions options;            ///< of sheaf models
   CooperativeOptions cooperative;  ///< of cooperative models
+  FlowOptions flow;                ///< of flows
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 };
 
@@ -220,6 +74,8 @@ namespace detail {
     };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
       detail::for_each_option(info.cooperative, read);
+    } else if (info.model == flow_kind || info.model == bayesian_flow_kind) {
+      detail::for_each_option(info.flow, read);
     } else {
       detail::for_each_option(info.options, [&](const char* key, auto& field) {
         if (!detail::is_newer_option(key) || file.metadata.contains(key)) read(key, field);
@@ -286,13 +142,40 @@ template <class Model>
   return std::string(Model::bayesian ? DefaultPosterior<Family>::name : PointMass<Family>::name);
 }
 
+/// A model with these options.
+template <class Model, class Options>
+concept HasOptions = std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, Options>;
+
 /// Its options of the kind that the model has.
 template <class Model>
 [[nodiscard]] const auto& options_of(const CheckpointInfo& info) {
-  if constexpr (Cooperative<Model>) {
+  if constexpr (HasOptions<Model, CooperativeOptions>) {
     return info.cooperative;
+  } else if constexpr (HasOptions<Model, FlowOptions>) {
+    return info.flow;
   } else {
     return info.options;
+  }
+}
+
+/// A model of these options, after the largest tensors: wrong metadata must not ask for more memory than the file would
+/// fill.
+template <class Model>
+[[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file, const CheckpointInfo& info,
+                               [[maybe_unused]] const typename Model::Posterior& posterior) {
+  const auto check_size = [&](Index coordinates, const auto& options) {
+    const Index h = coordinates * options.channels;
+    static_cast<void>(tensor_of(path, file, "lin1.weight", {h, options.features}));
+    static_cast<void>(tensor_of(path, file, "lin2.weight", {options.classes, h}));
+  };
+  if constexpr (HasOptions<Model, CooperativeOptions>) {
+    const CooperativeOptions options = resolve(info.cooperative, Model::stalk_dimension, Model::bayesian);
+    check_size(Model::stalk_dimension, options);
+    return Model(options);
+  } else {
+    const auto options = resolve<typename Model::Family>(options_of<Model>(info), Model::bayesian);
+    check_size(Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0), options);
+    return Model(options, 0, posterior);
   }
 }
 
@@ -349,29 +232,13 @@ template <class Model>
 ///         dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file,
-                                 [[maybe_unused]] const typename Model::Posterior& posterior = {}) {
+                                 const typename Model::Posterior& posterior = {}) {
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
   try {
-    // First the largest tensors: wrong metadata must not ask for more memory than the file would fill.
-    if constexpr (detail::Cooperative<Model>) {
-      const CooperativeOptions options = resolve(info.cooperative, Model::stalk_dimension, Model::bayesian);
-      const Index h = Model::stalk_dimension * options.channels;
-      static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
-      static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
-      Model model(options);
-      detail::load_parameters(path, file, model);
-      return model;
-    } else {
-      const ModelOptions options = resolve<typename Model::Family>(info.options, Model::bayesian);
-      const Index h =
-          (Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0)) * options.channels;
-      static_cast<void>(detail::tensor_of(path, file, "lin1.weight", {h, options.features}));
-      static_cast<void>(detail::tensor_of(path, file, "lin2.weight", {options.classes, h}));
-      Model model(options, 0, posterior);
-      detail::load_parameters(path, file, model);
-      return model;
-    }
+    Model model = detail::make_model<Model>(path, file, info, posterior);
+    detail::load_parameters(path, file, model);
+    return model;
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", error.what()));
   }

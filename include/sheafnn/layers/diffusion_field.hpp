@@ -14,18 +14,10 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
-
-/// Which parts the right-hand side has.
-struct DiffusionFieldOptions {
-  bool left = true;        ///< A, mixing stalk coordinates
-  bool right = true;       ///< B, mixing channels
-  bool activation = true;  ///< ELU
-  /// ELU(−Δ …), as published code has it, instead of −ELU(Δ …): which of the two signs ELU bounds.
-  bool negate_inside = false;
-};
 
 /// Buffers of one evaluation on one graph. Features are n × d' × f, channels innermost.
 template <RestrictionMapFamily Family, class S>

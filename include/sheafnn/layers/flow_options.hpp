@@ -1,5 +1,5 @@
 /// \file
-/// How the flow of a continuous-time sheaf network is integrated from t = 0 to T.
+/// The flow of a continuous-time sheaf network: its right-hand side, and how it is integrated from t = 0 to T.
 #pragma once
 
 #include <array>
@@ -11,6 +11,15 @@
 #include "sheafnn/core/errors.hpp"
 
 namespace sheafnn {
+
+/// Which parts the right-hand side has.
+struct DiffusionFieldOptions {
+  bool left = true;        ///< A, mixing stalk coordinates
+  bool right = true;       ///< B, mixing channels
+  bool activation = true;  ///< ELU
+  /// ELU(−Δ …), as published code has it, instead of −ELU(Δ …): which of the two signs ELU bounds.
+  bool negate_inside = false;
+};
 
 enum class FlowMethod {
   dormand_prince,  ///< order 5, with steps chosen by the error estimate of order 4 (Boost.Odeint)
