@@ -94,8 +94,9 @@ void run(const Settings& s) {
   }
   programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
-  std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d\n", data.name.c_str(), data.node_count(),
-              info.model.c_str(), maps.c_str(), info.stalk_dimension);
+  std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
+              info.model.c_str(), maps.c_str(), cooperative && info.cooperative.directed ? " along listed arcs" : "",
+              info.stalk_dimension);
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,

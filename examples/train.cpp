@@ -11,6 +11,7 @@
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
+#include <sheafnn/graph/directed_arcs.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -173,6 +174,10 @@ std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
   return runs;
 }
 
+bool directed(const TrainSettings& s) {
+  return programs::is_cooperative(s.model) && s.cooperative.options.directed;
+}
+
 /// The folder of --checkpoint or --resume, if any.
 std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const sheafnn::Dataset& data,
                                                         const std::vector<std::string>& arguments) {
@@ -181,7 +186,7 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
                    "--resume writes its checkpoints into its own folder");
   return std::make_optional<programs::TrainingFolder>(
       s.resume.empty() ? s.checkpoint : s.resume, !s.resume.empty(), arguments,
-      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data)),
+      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data, directed(s))),
       std::map<std::string, std::string>{{"seed", std::to_string(s.train.seed)},
                                          {"seeds", s.seeds},
                                          {"splits", s.splits}});
@@ -229,6 +234,9 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
         std::string(to_string(*preset)).c_str(), t.learning_rate, t.weight_decay, t.sheaf_decay, t.input_dropout,
         t.dropout, t.kl_maximum, t.epochs, t.patience, s.options.add_lp ? ", low-pass coordinate" : "",
         s.options.add_hp ? ", high-pass coordinate" : "");
+  }
+  if (directed(s)) {
+    std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
   const auto& node = s.cooperative;
   const std::string learner =

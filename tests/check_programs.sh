@@ -96,6 +96,28 @@ for model in csnn bcsnn flow bflow; do
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"
 done
+# Along arcs as an edge list has them: turned round they are another task.
+mkdir arcs seen
+printf 'name,label,a,b\n0,red,1,0\n1,blue,0,1\n2,red,1,0\n3,blue,0,1\n4,red,1,1\n5,blue,0,1\n' | tee arcs/nodes.csv > seen/nodes.csv
+printf '0,1\n1,2\n3,1\n4,3\n4,5\n5,4\n' > arcs/edges.csv
+printf '1,0\n2,1\n1,3\n3,4\n5,4\n4,5\n' > seen/edges.csv
+train=("$bin/train" --make-splits 50/25/25 --split-count 1 --model csnn --stalk-dim 2 --channels 4 --layers 2 --epochs 4)
+for data in arcs seen; do
+  "${train[@]}" --dataset $data --report $data-both.json > /dev/null || fail "train with $data"
+  "${train[@]}" --dataset $data --directed --in-degree-diagonal --report $data.json --save $data.safetensors \
+    --checkpoint $data-states > $data.txt || fail "train --directed with $data"
+done
+grep -q '^directed: 6 arcs as listed$' arcs.txt || fail "the arcs are not counted: $(cat arcs.txt)"
+grep -q '"directed": true' arcs.json || fail "the report lacks the directions"
+results() { facts "$1" | grep -v '"dataset"'; }
+diff <(results arcs-both.json) <(results seen-both.json) || fail "without --directed the order of an arc's nodes matters"
+! diff <(results arcs.json) <(results seen.json) > /dev/null || fail "--directed does not matter"
+"$bin/predict" --model arcs.safetensors --dataset arcs > predicted.txt || fail "predict of a directed model"
+grep -q 'cooperative maps along listed arcs' predicted.txt || fail "predict does not tell directions: $(cat predicted.txt)"
+rm arcs/edges.csv
+printf '1,0\n1,2\n3,1\n4,3\n4,5\n5,4\n' > arcs/edges.csv
+"$bin/train" --resume arcs-states --epochs 8 > error.txt 2>&1 && fail "a training goes on along other arcs"
+grep -q 'data' error.txt || fail "the changed arcs are not named: $(cat error.txt)"
 "$bin/train" --help > help.txt
 grep -q -- '--kl-schedule' help.txt || fail "no help"
 
@@ -212,6 +234,8 @@ esac
 refuse '--maps: diagonal .*not an option of --model csnn' "${quick[@]}" --model csnn --stalk-dim 2 --maps diagonal
 refuse '--add-lp.*not an option of --model bcsnn' "${quick[@]}" --model bcsnn --stalk-dim 2 --add-lp
 refuse '--node-learner: sage .*not an option of --model bsnn' "${quick[@]}" --node-learner sage
+refuse '--directed.*not an option of --model bsnn' "${quick[@]}" --directed
+refuse 'in_degree_diagonal: 1 ' "${quick[@]}" --model csnn --stalk-dim 2 --in-degree-diagonal
 refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model csnn --stalk-dim 2 --preset small
 refuse '--layers: 3 .*not an option of --model flow' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --layers 3
 refuse '--filter: jacobi .*not an option of --model bflow' "${quick[@]}" --model bflow --stalk-dim 2 --filter jacobi

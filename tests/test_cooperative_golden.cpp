@@ -23,7 +23,6 @@ using Rows = std::vector<std::vector<T>>;
 struct Case : golden::Case {
   sheafnn::CooperativeOptions cooperative;
   std::vector<sheafnn::Edge> arcs;
-  bool directed = false;
 };
 
 Case read(const std::string& name, int dimension, bool bayesian) {
@@ -70,7 +69,7 @@ Case read(const std::string& name, int dimension, bool bayesian) {
   o.residual = flag(11);
   o.separate_encoder = flag(12);
   o.readout_layers = static_cast<Index>(config[13]);
-  r.directed = flag(14);
+  o.directed = flag(14);
   return r;
 }
 
@@ -125,10 +124,7 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
   pass.nodes = given.nodes;
   pass.kl_weight = given.file.at("kl_weight").values.at(0);
 
-  const sheafnn::DirectedArcs arcs(given.graph.node_count(), given.arcs);
-  using Network = sheafnn::Network<Model>;
-  Network network =
-      given.directed ? Network(model, given.graph, arcs, given.features) : Network(model, given.graph, given.features);
+  sheafnn::Network<Model> network(model, given.graph, given.features);
   const test::PassResult result = test::train_pass(network, pass);
   compare(given, "kl", {result.kl}, bounds.output);
   compare(given, "loss", {result.loss}, bounds.output);

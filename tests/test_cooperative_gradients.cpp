@@ -60,6 +60,7 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
     s.dropout = 0.4;
   });
   add("directed", [](Setting& s) { s.directed = true; });
+  add("in_degree_diagonal", [](Setting& s) { s.model.directed = s.model.in_degree_diagonal = true; });
   if (dimension > 1) add("no scales", [](Setting& s) { s.model.conformal = false; });
   for (const auto activation : {sheafnn::Activation::elu, sheafnn::Activation::relu, sheafnn::Activation::tanh,
                                 sheafnn::Activation::sigmoid, sheafnn::Activation::identity}) {
@@ -94,10 +95,15 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   return r;
 }
 
-const sheafnn::DirectedArcs& arcs() {
+/// Node 0 is listened to and listens, 3 and 5 are entered by no arc, and 4 by two.
+const sheafnn::Graph& listed() {
   static const std::vector<sheafnn::Edge> list = {{0, 1}, {2, 0}, {1, 2}, {2, 1}, {3, 1},
                                                   {3, 2}, {3, 4}, {4, 2}, {5, 4}};
-  static const sheafnn::DirectedArcs r(tiny::Task::nodes, list);
+  static const sheafnn::Graph r(tiny::Task::nodes, list);
+  return r;
+}
+const sheafnn::DirectedArcs& arcs() {
+  static const sheafnn::DirectedArcs r = sheafnn::listed_arcs(listed());
   return r;
 }
 
@@ -123,8 +129,10 @@ void check_model() {
     pass.samples = setting.samples;
     pass.only_nodes = setting.only_nodes;
     using Network = sheafnn::Network<Model>;
-    Network network = setting.directed ? Network(model, task.graph, arcs(), task.sparse)
-                                       : Network(model, task.graph, task.sparse);
+    // By their own constructor, or by the model's option.
+    Network network = setting.directed
+                          ? Network(model, task.graph, arcs(), task.sparse)
+                          : Network(model, setting.model.directed ? listed() : task.graph, task.sparse);
     test::train_pass(network, pass);
     const sheafnn::Buffer<double> gradient = network.gradient();
     const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {

@@ -129,6 +129,61 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
 }
 
+TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
+  constexpr int D = 2;
+  constexpr Index n = 5, f = 3;
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const std::vector<sheafnn::Edge> list = {{0, 1}, {0, 2}, {2, 0}, {3, 2}, {4, 2}, {4, 3}};
+  const sheafnn::DirectedArcs arcs(n, list);
+  const sheafnn::ArcLists lists = arcs.lists();
+  for (const bool in_degree : {false, true}) {
+    CAPTURE(in_degree);
+    const sheafnn::NodeDegrees<double> degrees(lists, in_degree);
+    sheafnn::NodeMaps<D, double> maps(degrees, true);
+    for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
+      Doubles raw(static_cast<std::size_t>(2 * n));
+      for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = tiny::number(int(side) + 8, static_cast<Index>(i));
+      sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 2), side, maps);
+    }
+    const auto map = [&](sheafnn::MapSide side, Index u) {
+      return Eigen::Map<const Eigen::Matrix<double, D, D, Eigen::RowMajor>>(maps.map(side, u));
+    };
+    // The augmented Laplacians of the arcs that leave and that enter, of the latter the transpose.
+    const auto factor = [&](int op, Index u) {
+      const auto side = op == 0 ? sheafnn::MapSide::out : sheafnn::MapSide::in;
+      const double degree = static_cast<double>((op == 0 ? lists.out : lists.in).degree(u)), s = maps.scale(side, u);
+      return 1 / std::sqrt(degree * s * s + 1);
+    };
+    Matrix product = Matrix::Identity(n * D, n * D);
+    for (int op = 0; op < 2; ++op) {
+      const auto side = op == 0 ? sheafnn::MapSide::out : sheafnn::MapSide::in;
+      Matrix laplacian = Matrix::Zero(n * D, n * D);
+      for (Index u = 0; u < n; ++u) {
+        const double degree = static_cast<double>((op == 1 && in_degree ? lists.in : lists.out).degree(u));
+        const double s = factor(op, u) * maps.scale(side, u);
+        laplacian.block(u * D, u * D, D, D) = degree * s * s * Matrix::Identity(D, D);
+        for (const Index v : lists.out.of(u)) {
+          laplacian.block(u * D, v * D, D, D) = -factor(op, u) * factor(op, v) *
+                                                map(sheafnn::MapSide::out, u).transpose() *
+                                                map(sheafnn::MapSide::in, v);
+        }
+      }
+      product = laplacian * product;
+    }
+    Matrix x(n * D, f);
+    for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(11, i);
+    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity});
+    const Doubles epsilon(D, 0.0);
+    Matrix work[2] = {x, x};
+    layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
+                  sheafnn::NodeSelection(n),
+                  {sheafnn::FeatureView<double>(work[0].data(), n, D, f),
+                   sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
+    const Matrix expected = x - product * x;
+    for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
+  }
+}
+
 TEST_CASE("cooperative networks give the same bits on any number of threads") {
   CooperativeOptions most = options();
   most.learner = sheafnn::NodeLearnerKind::sage;
@@ -198,6 +253,31 @@ TEST_CASE("batch norm gives every column mean b and standard deviation w") {
     CHECK(std::abs(of_y - shift[k]) < 1e-13);
     CHECK(std::abs(of_square - scale[k] * scale[k] * square / (square + 1e-5)) < 1e-12);
   }
+}
+
+TEST_CASE("directed models go along the arcs that a graph was built from") {
+  using Model = sheafnn::Csnn<2, double>;
+  const sheafnn::Dataset& data = task();
+  CooperativeOptions of = options();
+  of.learner = sheafnn::NodeLearnerKind::sage;
+  const Model undirected(of, 3);
+  of.directed = true;
+  const Model directed(of, 3);
+  const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(data.graph);
+  CHECK(arcs.arc_count() == data.graph.edge_count());  // the generator lists each edge once
+  Network<Model> given(undirected, data.graph, arcs, data.features);
+  given.forward();
+  const Doubles expected = test::last_outputs(given);
+  Network<Model> listed(directed, data.graph, data.features);
+  listed.forward();
+  CHECK(test::last_outputs(listed) == expected);
+  Network<Model> both_ways(undirected, data.graph, data.features);
+  both_ways.forward();
+  CHECK(test::last_outputs(both_ways) != expected);
+  // Everything that makes a network of its own follows the option.
+  const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(directed, data, {.layer = 1});
+  CHECK(maps.out.scale[5] == doctest::Approx(given.node_maps(1).scale(sheafnn::MapSide::out, 5)).epsilon(1e-15));
+  CHECK(maps.out.scale != sheafnn::learned_node_maps(undirected, data, {.layer = 1}).out.scale);
 }
 
 TEST_CASE("Bayesian cooperative networks draw by seed, epoch, sample, layer and side") {
@@ -286,6 +366,7 @@ TEST_CASE("checkpoints of cooperative models") {
   of.activation = sheafnn::Activation::tanh;
   of.norm = sheafnn::FeatureNorm::layer;
   of.conformal = of.left_weights = of.residual = of.normalise_features = false;
+  of.directed = of.in_degree_diagonal = true;
   of.readout_layers = 2;
   Model model(of, 1);
   tiny::disturb(model.parameters(), 2, 0.1);
@@ -307,6 +388,10 @@ TEST_CASE("checkpoints of cooperative models") {
   using Bayesian = sheafnn::Bcsnn<3, float>;
   CHECK_THROWS_WITH(static_cast<void>(sheafnn::io::load_checkpoint<Bayesian>(path)),
                     (path.string() + ": model is csnn in the file, but bcsnn in the program").c_str());
+  // Files of earlier versions know no directions.
+  sheafnn::io::TensorFile earlier = sheafnn::io::read_safetensors(path);
+  for (const char* key : {"directed", "in_degree_diagonal"}) CHECK(earlier.metadata.erase(key) == 1);
+  CHECK_FALSE(sheafnn::io::from_tensors<Model>(path, earlier).options().directed);
   Model different(options(), 5);
   CHECK_THROWS_AS(sheafnn::io::load_checkpoint_into(path, different), std::runtime_error);
   Bayesian sampled(options(), 2);
@@ -333,6 +418,8 @@ TEST_CASE("options of cooperative models that are refused") {
          [](auto& o) { o.learner_dropout = 1; });
   refuse("conformal: 0 is not allowed; with stalk dimension 1 there are no rotations to learn",
          [](auto& o) { o.conformal = false; });
+  refuse("in_degree_diagonal: 1 is not allowed; without directed, as many arcs leave a node as enter it",
+         [](auto& o) { o.in_degree_diagonal = true; });
   refuse("separate_encoder: 1 is not allowed; only Bayesian models have an encoder for their learners",
          [](auto& o) { o.separate_encoder = true; });
   using Model = sheafnn::Csnn<2, double>;

@@ -88,6 +88,8 @@ void check_small(const Dataset& data) {
   CHECK(edges_of(data.graph) == std::vector<Edge>{{0, 1}, {1, 2}, {1, 3}});
   CHECK(data.graph.dropped_self_loops() == 1);
   CHECK(data.graph.merged_duplicates() == 1);
+  for (const Index arc : {0, 1, 2, 3}) CHECK(data.graph.listed(arc));  // ada and bob both ways, from bob to others
+  for (const Index arc : {4, 5}) CHECK_FALSE(data.graph.listed(arc));
   CHECK(data.graph.degree(4) == 0);
 }
 

@@ -76,6 +76,9 @@ TEST_CASE("graphs from sparse adjacency matrices of either order") {
     CHECK(std::vector<Edge>(graph.edges().begin(), graph.edges().end()) == std::vector<Edge>{{0, 1}, {1, 3}});
     CHECK(graph.dropped_self_loops() == 1);
     CHECK(graph.merged_duplicates() == 0);  // (0, 1) and (1, 0) are one edge
+    CHECK(graph.listed(1));                 // 1→0
+    CHECK_FALSE(graph.listed(2));           // 1→3
+    CHECK(graph.listed(3));                 // 3→1
   };
   const std::vector<Eigen::Triplet<double>> entries = {{0, 1, 1}, {1, 0, 1}, {3, 1, -2}, {2, 2, 1}, {0, 2, 0}};
   Eigen::SparseMatrix<double> columns(4, 4);

@@ -60,6 +60,8 @@ void check_small(const Dataset& data) {
   CHECK(edges == std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}});
   CHECK(data.graph.merged_duplicates() == 1);
   CHECK(data.graph.dropped_self_loops() == 1);
+  for (const Index arc : {0, 1, 2, 5}) CHECK(data.graph.listed(arc));  // 0→1, 1→0, 1→2, 3→2
+  for (const Index arc : {3, 4}) CHECK_FALSE(data.graph.listed(arc));
   REQUIRE(data.splits.size() == 2);
   CHECK(data.splits[0].train == std::vector<std::int32_t>{0, 1});  // split 2 before split 10
   CHECK(data.splits[1].train == std::vector<std::int32_t>{1, 2});

@@ -66,6 +66,13 @@ TEST_CASE("Graph: merges duplicates and directions, drops loops, keeps isolated 
   const std::vector<std::int32_t> targets(graph.targets().begin(), graph.targets().end());
   CHECK(targets == std::vector<std::int32_t>{1, 4, 0, 3, 1, 0});
   check_consistent(graph);
+  // Which arcs the pairs are.
+  std::vector<Edge> listed;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    if (graph.listed(a)) listed.push_back({graph.sources()[static_cast<std::size_t>(a)],
+                                           graph.targets()[static_cast<std::size_t>(a)]});
+  }
+  CHECK(listed == std::vector<Edge>{{0, 1}, {1, 0}, {1, 3}, {3, 1}, {4, 0}});
 }
 
 TEST_CASE("Graph: the order of the pairs does not matter") {

@@ -75,6 +75,10 @@ TEST_CASE("Matrix Market: graphs and features") {
   CHECK(std::vector<Edge>(graph.edges().begin(), graph.edges().end()) == std::vector<Edge>{{0, 1}, {1, 3}});
   CHECK(graph.dropped_self_loops() == 1);
   CHECK(graph.merged_duplicates() == 0);
+  CHECK(graph.listed(0));  // 0→1, 1→0, 1→3, 3→1
+  CHECK(graph.listed(1));
+  CHECK_FALSE(graph.listed(2));
+  CHECK(graph.listed(3));
   const NodeFeatures features = io::to_features(matrix);
   CHECK(features.rows() == 4);
   CHECK(features.columns() == 4);

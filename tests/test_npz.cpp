@@ -336,6 +336,8 @@ TEST_CASE("load_npz: every accepted layout gives the same dataset") {
       check_small(data);
       CHECK(data.graph.dropped_self_loops() == 1);
       CHECK(data.graph.merged_duplicates() == 1);
+      for (const Index arc : {0, 1, 2, 5}) CHECK(data.graph.listed(arc));  // 0→1, 1→0, 1→2, 3→2
+      for (const Index arc : {3, 4}) CHECK_FALSE(data.graph.listed(arc));
     }
   }
   // A single split may be a vector.

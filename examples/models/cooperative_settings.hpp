@@ -35,6 +35,10 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
       ->capture_default_str();
   group->add_flag("!--no-conformal", s.options.conformal, "maps are rotations, without scales");
   group->add_flag("!--no-residual", s.options.residual, "layers replace the features instead of changing them");
+  group->add_flag("--directed", s.options.directed,
+                  "along arcs as the dataset lists them, instead of every edge both ways (default: off)");
+  group->add_flag("--in-degree-diagonal", s.options.in_degree_diagonal,
+                  "with --directed: the second operator's diagonal counts the arcs that enter (default: off)");
   group->add_option("--node-activation", s.activation, "activation of encoder and layers")
       ->capture_default_str()
       ->check(one_of_names(sheafnn::activation_names));
@@ -87,6 +91,8 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
           {"left_weights", o.left_weights},
           {"right_weights", o.right_weights},
           {"residual", o.residual},
+          {"directed", o.directed},
+          {"in_degree_diagonal", o.in_degree_diagonal},
           {"separate_encoder", o.separate_encoder},
           {"readout_layers", o.readout_layers}};
 }

@@ -23,7 +23,9 @@
 namespace programs {
 
 /// FNV-1a over the bytes of everything in a dataset that a training reads.
-[[nodiscard]] inline std::string fingerprint(const sheafnn::Dataset& data) {
+///
+/// \param directed  it reads which arcs are listed
+[[nodiscard]] inline std::string fingerprint(const sheafnn::Dataset& data, bool directed = false) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto add = [&](const auto& values) {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(values.data(), values.size()));
@@ -35,6 +37,9 @@ namespace programs {
   add(data.features.column_of());
   add(data.features.values());
   add(data.graph.arc_features());
+  for (sheafnn::Index a = 0; directed && a < data.graph.arc_count(); ++a) {
+    add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
+  }
   add(data.labels);
   for (const sheafnn::Split& split : data.splits) {
     std::int32_t mark = 0;  // of an empty set: the same nodes for validation and for testing are two splits

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cassert>
+#include <optional>
 
 #include "sheafnn/bsnn/cooperative_steps.hpp"
 #include "sheafnn/bsnn/network.hpp"
@@ -33,16 +34,16 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, graph, arc_lists(graph), features, execution) {}
-  /// On directed arcs: sums of the operators run over the arcs that leave a node, those of the learners over the arcs
-  /// that enter it.
+      : Passes(model, graph, nullptr, features, execution) {}
+  /// On directed arcs, whatever the options say: sums of the operators run over the arcs that leave a node, those of the
+  /// learners over the arcs that enter it.
   ///
   /// \param graph  with the same nodes; its edges do not matter
   /// \param arcs   must outlive the network
   /// \throws std::invalid_argument  as above, or arcs of another number of nodes
   Network(const Model& model, const Graph& graph, const DirectedArcs& arcs, const NodeFeatures& features,
           Execution execution = {})
-      : Passes(model, graph, arcs.lists(), features, execution) {}
+      : Passes(model, graph, &arcs, features, execution) {}
 
   /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
   /// nodes() only, what the readout reads. \param layer_count  0 … layers of the model

@@ -47,6 +47,9 @@ struct CooperativeOptions {
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates
   bool right_weights = true;                 ///< B_l, mixing channels
   bool residual = true;                      ///< (1 + tanh ε_l) ∘ X
+  bool directed = false;                     ///< along arcs as the graph lists them (Graph::listed()), else both ways
+  /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
+  bool in_degree_diagonal = false;
   /// Feed the learners from an encoder of their own; Bayesian models only.
   bool separate_encoder = false;
   Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
@@ -75,6 +78,8 @@ struct CooperativeOptions {
           options.learner_layers, "the learner mlp has one hidden layer: must be 1");
   require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,
           "must be at least 0 and below 1");
+  require(!options.in_degree_diagonal || options.directed, "in_degree_diagonal", true,
+          "without directed, as many arcs leave a node as enter it");
   require(options.conformal || stalk_dimension > 1, "conformal", false,
           "with stalk dimension 1 there are no rotations to learn");
   require(!options.separate_encoder || bayesian, "separate_encoder", true,

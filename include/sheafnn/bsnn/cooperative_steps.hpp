@@ -74,14 +74,18 @@ struct CooperativeSteps {
   using Model = CooperativeModel<D, Bayesian, S>;
   static constexpr bool is_sampled = Bayesian;
 
-  CooperativeSteps(const Model& of, const Graph& on, const ArcLists& lists, const NodeFeatures& features,
+  /// \param given  the arcs; null: those of the graph, directed as listed where the options say so
+  CooperativeSteps(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
                    Execution with)
       : model(of),
-        graph(checked(of, on, lists, features)),
-        arcs(lists),
+        graph(checked(of, on, given, features)),
+        listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
+        arcs(given != nullptr ? given->lists()
+             : listed         ? listed->lists()
+                              : arc_lists(on)),
         channels(of.options().channels),
         input(of.options().normalise_features ? normalised(features) : features),
-        degrees(lists),
+        degrees(arcs, of.options().in_degree_diagonal),
         encoder(input, on, of.hidden_width(), of.options().activation),
         output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
         maps_gradient(on.node_count()),
@@ -233,6 +237,7 @@ struct CooperativeSteps {
 
   const Model& model;
   const Graph& graph;
+  std::optional<DirectedArcs> listed;
   ArcLists arcs;
   Index channels;
   SparseInput<S> input;
@@ -259,10 +264,11 @@ struct CooperativeSteps {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  static const Graph& checked(const Model& model, const Graph& graph, const ArcLists& lists,
+  static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
                               const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    require(lists.nodes == graph.node_count(), "nodes of the arcs", lists.nodes,
+    const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
+    require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));
     return graph;
   }

@@ -33,7 +33,7 @@ struct ArcLists {
   NeighbourLists out, in;
 };
 
-/// Those of an undirected graph: every edge is an arc both ways.
+/// Those of an undirected graph: every edge is an arc both ways, however it was listed.
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
   const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
   return {graph.node_count(), lists, lists};
@@ -91,5 +91,16 @@ class DirectedArcs {
   Index nodes_;
   Lists out_, in_;
 };
+
+/// The arcs that a graph was built from, the way they were listed (Graph::listed()).
+[[nodiscard]] inline DirectedArcs listed_arcs(const Graph& graph) {
+  std::vector<Edge> arcs;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    if (graph.listed(a)) {
+      arcs.push_back({static_cast<std::int32_t>(graph.source(a)), static_cast<std::int32_t>(graph.target(a))});
+    }
+  }
+  return DirectedArcs(graph.node_count(), arcs);
+}
 
 }  // namespace sheafnn

@@ -1,5 +1,6 @@
 /// \file
-/// Graph: a simple undirected graph as sorted arcs (CSR) with their reverses and their edges.
+/// Graph: a simple undirected graph as sorted arcs (CSR) with their reverses and their edges. It remembers which way each
+/// edge was listed, for networks on directed arcs.
 #pragma once
 
 #include <algorithm>
@@ -33,15 +34,16 @@ class Graph {
   Graph() = default;
 
   /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped
-  /// and counted.
+  /// and counted. listed() tells the directions.
   ///
   /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or more than 2³⁰
   ///                                edges
   Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
-    std::vector<Edge> sorted;
-    sorted.reserve(pairs.size());
+    // One number for each pair: its smaller node, its larger one, and whether the larger one comes first.
+    std::vector<std::uint64_t> keys;
+    keys.reserve(pairs.size());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const Edge pair = pairs[i];
       for (const std::int32_t node : {pair.u, pair.v}) {
@@ -53,15 +55,27 @@ class Graph {
       if (pair.u == pair.v) {
         ++dropped_self_loops_;
       } else {
-        sorted.push_back({std::min(pair.u, pair.v), std::max(pair.u, pair.v)});
+        const auto [low, high] = std::minmax(pair.u, pair.v);
+        keys.push_back(static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint64_t>(high) << 1 |
+                       static_cast<std::uint64_t>(pair.u > pair.v));
       }
     }
-    std::sort(sorted.begin(), sorted.end());
-    const auto last = std::unique(sorted.begin(), sorted.end());
-    merged_duplicates_ = sorted.end() - last;
-    sorted.erase(last, sorted.end());
+    std::sort(keys.begin(), keys.end());
+    std::vector<Edge> sorted;
+    std::vector<std::uint8_t> directions;
+    for (const std::uint64_t key : keys) {
+      const Edge edge{static_cast<std::int32_t>(key >> 32), static_cast<std::int32_t>(key >> 1 & 0x7fffffffU)};
+      if (sorted.empty() || sorted.back() != edge) {
+        sorted.push_back(edge);
+        directions.push_back(0);
+      }
+      directions.back() = static_cast<std::uint8_t>(directions.back() | 1 << (key & 1));
+    }
+    merged_duplicates_ = static_cast<Index>(keys.size() - sorted.size());
     require(sorted.size() <= (std::size_t{1} << 30), "edges", sorted.size(), "at most 2^30 distinct edges");
     build_arcs(sorted);
+    directions_.resize(static_cast<Index>(directions.size()));
+    std::copy(directions.begin(), directions.end(), directions_.begin());
   }
 
   /// Number of nodes n.
@@ -87,6 +101,11 @@ class Graph {
 
   /// Endpoints of edge e, u < v.
   [[nodiscard]] Edge edge(Index e) const noexcept { return edges_[e]; }
+  /// Whether the pairs that the graph was built from have the arc u→v as {u, v}, in this order.
+  [[nodiscard]] bool listed(Index arc) const noexcept {
+    return (directions_[edge_of_[arc]] >> (source_[arc] > target_[arc] ? 1 : 0) & 1) != 0;
+  }
+
   /// The arc u→v of edge e = {u, v}, u < v; its reverse is reverse(forward_arc(e)).
   [[nodiscard]] Index forward_arc(Index e) const noexcept { return forward_arc_[e]; }
 
@@ -164,17 +183,19 @@ class Graph {
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);
   Buffer<std::int32_t> source_, target_, reverse_, edge_of_, forward_arc_;
   Buffer<Edge> edges_;
+  Buffer<std::uint8_t> directions_;  ///< of each edge, bit 0: listed from its smaller node, bit 1: from its larger one
+
+  friend Graph graph_of_entries(Index n, std::vector<Edge> entries);
 };
 
-/// The graph of the entries (u, v) of an n × n adjacency matrix. The two entries of an edge, (u, v) and (v, u), are no
-/// repetition: merged_duplicates() is 0.
+/// The graph of the entries (u, v) of an n × n adjacency matrix; they are its listed arcs. The two entries of an edge,
+/// (u, v) and (v, u), are no repetition: merged_duplicates() is 0.
 ///
 /// \throws std::invalid_argument  as Graph
 [[nodiscard]] inline Graph graph_of_entries(Index n, std::vector<Edge> entries) {
-  for (Edge& entry : entries) entry = {std::min(entry.u, entry.v), std::max(entry.u, entry.v)};
-  std::sort(entries.begin(), entries.end());
-  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-  return Graph(n, entries);
+  Graph graph(n, entries);
+  graph.merged_duplicates_ = 0;
+  return graph;
 }
 
 }  // namespace sheafnn

@@ -96,6 +96,8 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("left_weights", options.left_weights);
   visit("right_weights", options.right_weights);
   visit("residual", options.residual);
+  visit("directed", options.directed);
+  visit("in_degree_diagonal", options.in_degree_diagonal);
   visit("separate_encoder", options.separate_encoder);
   visit("readout_layers", options.readout_layers);
 }
@@ -124,7 +126,8 @@ inline std::string option_text(HighPassSkip value) { return std::string(to_strin
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
   for (const std::string_view newer :
-       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers"}) {
+       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
+        "in_degree_diagonal"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter");

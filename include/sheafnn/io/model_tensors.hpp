@@ -70,6 +70,7 @@ namespace detail {
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
     const auto read = [&](const char* key, auto& field) {
+      if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
       detail::parse_option(key, detail::metadata_value(path, file, key), field);
     };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
@@ -77,9 +78,7 @@ namespace detail {
     } else if (info.model == flow_kind || info.model == bayesian_flow_kind) {
       detail::for_each_option(info.flow, read);
     } else {
-      detail::for_each_option(info.options, [&](const char* key, auto& field) {
-        if (!detail::is_newer_option(key) || file.metadata.contains(key)) read(key, field);
-      });
+      detail::for_each_option(info.options, read);
     }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));

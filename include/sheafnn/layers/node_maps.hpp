@@ -28,14 +28,19 @@ template <class S>
 struct NodeDegrees {
   Index nodes = 0;
   Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
+  bool in_degree_diagonal = false;
 
-  explicit NodeDegrees(const ArcLists& arcs) : nodes(arcs.nodes) {
+  /// \param in_degree_diagonal  the diagonal of the second operator counts the arcs that enter a node
+  explicit NodeDegrees(const ArcLists& arcs, bool in_degree_diagonal = false)
+      : nodes(arcs.nodes), in_degree_diagonal(in_degree_diagonal) {
     for (int side = 0; side < 2; ++side) {
       of[side].resize((nodes + lanes<S> - 1) / lanes<S> * lanes<S>);
       const NeighbourLists& lists = side == 0 ? arcs.out : arcs.in;
       for (Index u = 0; u < nodes; ++u) of[side][u] = static_cast<S>(lists.degree(u));
     }
   }
+  /// What the diagonal of an operator counts: the arcs that leave, or those that enter.
+  [[nodiscard]] const Buffer<S>& counted(int op) const noexcept { return of[in_degree_diagonal ? op : 0]; }
   /// Nodes in packs.
   [[nodiscard]] Index blocks() const noexcept { return of[0].size() / lanes<S>; }
   [[nodiscard]] int count(Index block) const noexcept {
@@ -90,7 +95,7 @@ class NodeMaps {
   [[nodiscard]] S scale(MapSide side, Index u) const noexcept { return scale_[int(side)][u]; }
   /// a_u or b_u: of the first operator and of the second.
   [[nodiscard]] S factor(int op, Index u) const noexcept { return factor_[op][u]; }
-  /// What the operators multiply x_u with: a² deg⁺ τ² and b² deg⁺ σ².
+  /// What the operators multiply x_u with: a² deg⁺ τ² and b² deg⁺ σ², or b² deg⁻ σ² with in_degree_diagonal.
   [[nodiscard]] S diagonal(int op, Index u) const noexcept { return diagonal_[op][u]; }
   /// The logarithm of the scales of a pack of nodes, before it is limited.
   [[nodiscard]] P log_scale(Index block, int side) const noexcept {
@@ -108,7 +113,7 @@ class NodeMaps {
     scale.store(scale_[side].data() + first);
     log_scale.store(log_scale_[side].data() + first);
     sqrt(inverse).store(factor_[side].data() + first);
-    (P::load(degrees_->of[0].data() + first) * squared * inverse).store(diagonal_[side].data() + first);
+    (P::load(degrees_->counted(side).data() + first) * squared * inverse).store(diagonal_[side].data() + first);
     P entries[size];
     for (int k = 0; k < size; ++k) entries[k] = scale * rotation(k / D, k % D);
     detail::store_rows<size>(entries, degrees_->count(block), map_[side].data() + first * size);
@@ -139,7 +144,6 @@ class NodeMaps {
         }
       }
     }
-    const P leaving = P::load(degrees_->of[0].data() + first);
     for (int side = 0; side < 2; ++side) {
       const P scale = P::load(scale_[side].data() + first), inverse = P(S(1)) / scale;
       P product = P(S(0));
@@ -151,8 +155,9 @@ class NodeMaps {
       // d a / d log τ = −deg τ² a³, and d (a² deg⁺ τ²) / d log τ = 2 deg⁺ τ² a⁴, a² deg τ² = 1 − a².
       const P squared = scale * scale, a = factor[side], aa = a * a;
       const P degree = P::load(degrees_->of[side].data() + first);
+      const P counted = P::load(degrees_->counted(side).data() + first);
       product +=
-          (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * leaving * aa - factor_bar[side] * degree * a) *
+          (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * counted * aa - factor_bar[side] * degree * a) *
           squared * aa;
       const bool scaled = conformal_;
       out.log_scale_bar[side] =
