@@ -1,11 +1,12 @@
 /// \file
-/// The golden cases (golden_case.hpp) on an executor of the batch engine.
+/// The golden cases (golden_case.hpp, golden2_case.hpp) on an executor of the batch engine.
 #pragma once
 
 #include <algorithm>
 #include <span>
 
 #include "batch_checks.hpp"
+#include "golden2_case.hpp"
 #include "golden_case.hpp"
 #include "map_kind.hpp"
 #include "sheafnn/batch/network.hpp"
@@ -14,10 +15,9 @@ namespace golden {
 
 /// Outputs and gradients of a case as the batch engine computes them.
 template <class Model, class Executor>
-void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
+void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
-  const Case given = read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian);
   const Model model = model_of<Model>(given);
   const auto& parameters = model.parameters();
   Outcome outcome;
@@ -47,5 +47,22 @@ void check_batch(Executor& executor, const std::string& name, const Bounds& boun
   store_gradients(parameters, all, outcome);
   compare(given, outcome, bounds);
 }
+/// The same for golden/NAME.npz.
+template <class Model, class Executor>
+void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
+  check_batch<Model>(
+      executor, read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian), bounds);
+}
 
 }  // namespace golden
+
+namespace golden2 {
+
+/// The same for golden2/NAME.npz.
+template <class Model, class Executor>
+void check_batch(Executor& executor, const std::string& name, const golden::Bounds& bounds) {
+  golden::check_batch<Model>(
+      executor, read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian), bounds);
+}
+
+}  // namespace golden2

@@ -31,6 +31,8 @@ void count_allocation() { ++allocations; }
 
 #include "map_kind.hpp"
 #include "shared_networks.hpp"
+#include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/flow.hpp"
@@ -229,6 +231,25 @@ TEST_CASE("epochs do not allocate: special orthogonal") {
 TEST_CASE("epochs do not allocate: general linear") {
   check_model<Bsnn<sheafnn::GeneralLinear<3>>>();
   check_model<Nsd<sheafnn::GeneralLinear<3>>>();
+}
+TEST_CASE("epochs do not allocate: batches") {
+  using Model = Bsnn<sheafnn::SpecialOrthogonal<3>>;
+  ModelOptions options;
+  options.features = task().feature_count();
+  options.classes = task().class_count;
+  options.filter = {.basis = sheafnn::PolynomialBasis::chebyshev_interpolation, .degree = 3};
+  Model first(options, 1), second(options, 2);
+  const sheafnn::TrainOptions train = {.dropout = 0.3, .training_samples = 2};
+  const sheafnn::batch::Training<Model> trainings[] = {{&first, &task().splits[0], train},
+                                                       {&second, &task().splits[0], train}};
+  sheafnn::batch::HostExecutor executor;
+  sheafnn::batch::BatchTrainer<sheafnn::batch::HostExecutor, Model> trainer(executor, task(), trainings);
+  trainer.record_epoch();
+  const std::size_t before = allocations;
+  Eigen::internal::set_is_malloc_allowed(false);
+  for (int epoch = 0; epoch < 3; ++epoch) executor.replay();
+  Eigen::internal::set_is_malloc_allowed(true);
+  CHECK(allocations - before == 0);
 }
 TEST_CASE("epochs do not allocate: cooperative") {
   check_cooperative_model<sheafnn::Csnn<3>>();

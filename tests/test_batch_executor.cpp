@@ -67,8 +67,9 @@ struct CountingExecutor : batch::HostExecutor {
 
 /// What a recorded epoch holds: 4 layers, 3 samples, dropout.
 template <class Model>
-std::string launches_of_epoch(const Dataset& data) {
+std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {}) {
   ModelOptions options;
+  options.filter = filter;
   options.features = data.feature_count();
   options.classes = data.class_count;
   options.layers = 4;
@@ -93,6 +94,9 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   const Dataset data = synthetic(options);
   CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "48 kernels, 5 products");
   CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 14 products");
+  // A filter of degree K: K − 1 applications of Δ more per layer and pass, and one launch for the derivatives of θ.
+  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data, {PolynomialBasis::chebyshev, 3}) ==
+        "73 kernels, 5 products");
 }
 
 TEST_CASE("small products by the kernel are those of the host executor") {

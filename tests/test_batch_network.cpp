@@ -155,6 +155,81 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
   compare<Model>(o, {}, bound);
 }
 
+TEST_CASE("the batch engine agrees with the CPU: bases of polynomial filters") {
+  // All in one family: what differs between them are the numbers of the recurrence and the coefficients.
+  for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
+    CAPTURE(polynomial_basis_names[i]);
+    ModelOptions o = small_options();
+    o.filter = {static_cast<PolynomialBasis>(i), 4};
+    o.filter.jacobi_alpha = 0.5;
+    o.filter.jacobi_beta = -0.25;
+    o.filter.gegenbauer_lambda = 0.7;
+    compare<Nsd<GeneralLinear<2>, double>>(o, {}, bound);
+  }
+}
+
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: polynomial filters", Model,
+                   Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
+                   Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
+                   Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
+  ModelOptions o = small_options();
+  o.filter = {PolynomialBasis::legendre, 3};
+  o.add_lp = Model::bayesian;
+  o.add_hp = Model::stalk_dimension == 3;
+  compare<Model>(o, {.samples = 2}, bound);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: options of polynomial filters") {
+  ModelOptions o = small_options();
+  o.filter = {PolynomialBasis::gegenbauer, 3};
+  Step step;
+  SUBCASE("degree 0") { o.filter.degree = 0; }
+  SUBCASE("degree 0, no high-pass term") {
+    o.filter.degree = 0;
+    o.filter.skip = HighPassSkip::off;
+  }
+  SUBCASE("degree 1, free coefficients, high-pass term of the mixed features") {
+    o.filter.degree = 1;
+    o.filter.coefficients = PolynomialCoefficients::free;
+    o.filter.skip = HighPassSkip::mixed;
+  }
+  SUBCASE("degree 2, no high-pass term, no weights, one sheaf") {
+    o.filter.degree = 2;
+    o.filter.skip = HighPassSkip::off;
+    o.left_weights = o.right_weights = false;
+    o.linear = true;
+    o.layers = 3;
+  }
+  SUBCASE("no weights, mixed features, no dropout, no activation") {
+    o.filter.skip = HighPassSkip::mixed;
+    o.left_weights = o.right_weights = o.activation = false;
+    step = {.input_dropout = 0, .dropout = 0};
+  }
+  SUBCASE("published interpolation, another bound, several samples") {
+    o.filter.basis = PolynomialBasis::chebyshev_interpolation;
+    o.filter.published = true;
+    o.filter.largest_eigenvalue = 2.5;
+    step.samples = 3;
+  }
+  SUBCASE("published Jacobi, another normalisation, wide features") {
+    o.filter.basis = PolynomialBasis::jacobi;
+    o.filter.published = true;
+    o.normalisation = Normalisation::degree;
+    o.channels = 17;
+    o.right_weights = false;
+  }
+  compare<Bsnn<SpecialOrthogonal<2>, double>>(o, step, bound);
+  compare<Nsd<GeneralLinear<2>, double>>(o, step, bound);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: polynomial filters on nodes whose arcs are summed in segments") {
+  ModelOptions o = small_options();
+  o.filter = {PolynomialBasis::chebyshev, 2};
+  o.add_lp = true;
+  compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
+  compare<Bsnn<Diagonal<2>, double>>(o, {}, bound, batch_checks::small_problem(true));
+}
+
 TEST_CASE("the batch engine agrees with the CPU: stalks of one coordinate, graphs without edges") {
   compare<Bsnn<SpecialOrthogonal<1>, double>>(small_options(), {}, bound);
   compare<Nsd<GeneralLinear<1>, double>>(small_options(), {}, bound);
@@ -191,6 +266,7 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
   o.second_linear = true;
   o.learner_layers = 2;
   const batch_checks::Problem problem = batch_checks::small_problem();
+  o.filter = {PolynomialBasis::chebyshev_interpolation, 3};
   const Step step{.samples = 2};
   batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);
@@ -203,7 +279,10 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
 
 TEST_CASE("the batch engine agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
-  compare<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 512 * 1.2e-7);
+  ModelOptions o = small_options();
+  compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
+  o.filter = {PolynomialBasis::chebyshev, 3};
+  compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
 }
 
 }  // namespace test_batch_network

@@ -47,6 +47,15 @@ TEST_CASE("training by the batch engine follows the CPU for twenty epochs") {
   compare_training<Nsd<SpecialOrthogonal<2>, double>>(options, 1e-11);
 }
 
+TEST_CASE("training by the batch engine follows the CPU: polynomial filters") {
+  TrainOptions options;
+  options.epochs = 20;
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {}, {PolynomialBasis::jacobi, 3});
+  options.samples = 2;
+  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, karate_club(), {},
+                                                       {PolynomialBasis::chebyshev_interpolation, 4});
+}
+
 TEST_CASE("training by the batch engine follows the CPU: unknown labels, class weights") {
   TrainOptions options;
   options.epochs = 20;
@@ -261,7 +270,10 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
   const Dataset data = karate_club();
   std::vector<Model> models;
   std::vector<batch::Training<Model>> trainings;
-  for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i));
+  PolynomialOptions filter;
+  SUBCASE("diffusion") {}
+  SUBCASE("a polynomial filter") { filter = {PolynomialBasis::chebyshev, 3}; }
+  for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i, {}, filter));
   for (std::size_t i = 0; i < models.size(); ++i) {
     TrainOptions options;
     options.epochs = static_cast<Index>(10 + 9 * i);
@@ -277,7 +289,7 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(i);
     CHECK(outcomes[i].error.empty());
-    Model alone = karate_model<Model>(data, i);
+    Model alone = karate_model<Model>(data, i, {}, filter);
     const TrainResult result = batch::train(executor, alone, data, *trainings[i].split, trainings[i].options);
     CHECK(difference(outcomes[i].result.history, result.history) == 0);
     CHECK(outcomes[i].result.best_epoch == result.best_epoch);
@@ -321,9 +333,8 @@ TEST_CASE("a batch refuses what does not belong together, and says what diverged
                   .layers = 2,
                   .classes = data.class_count,
                   .filter = {PolynomialBasis::legendre, 2}});
-  const batch::Training<Model> with_filter[] = {{&filtered, &data.splits[0], {.epochs = 2}}};
-  CHECK_THROWS_WITH_AS((batch::train_batch<HostExecutor, Model>(executor, data, with_filter)),
-                       doctest::Contains("filter.basis: legendre"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(run({&filtered, &data.splits[0], {}}), doctest::Contains("architecture"),
+                       std::invalid_argument);
 
   // One training that overflows; the other goes on.
   const auto before = b.parameters().values();

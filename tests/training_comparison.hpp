@@ -23,8 +23,13 @@ using namespace sheafnn;
 using batch::HostExecutor;
 
 template <class Model>
-Model karate_model(const Dataset& data, std::uint64_t seed, const typename Model::Posterior& posterior = {}) {
-  return Model({.features = data.features.columns(), .channels = 4, .layers = 2, .classes = data.class_count},
+Model karate_model(const Dataset& data, std::uint64_t seed, const typename Model::Posterior& posterior = {},
+                   const PolynomialOptions& filter = {}) {
+  return Model({.features = data.features.columns(),
+                .channels = 4,
+                .layers = 2,
+                .classes = data.class_count,
+                .filter = filter},
                seed, posterior);
 }
 
@@ -50,12 +55,15 @@ inline double difference(const std::vector<EpochReport>& a, const std::vector<Ep
 /// Both from the same initial parameters: histories, results, parameters and predictions within `bound`.
 ///
 /// \param class_weights  of the loss; empty: the dataset is trained as it is
+/// \param filter         of the models
 template <class Model>
 void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {},
-                      const Dataset& data = karate_club(), const std::vector<double>& class_weights = {}) {
+                      const Dataset& data = karate_club(), const std::vector<double>& class_weights = {},
+                      const PolynomialOptions& filter = {}) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::Posterior::name);
-  Model expected = karate_model<Model>(data, 3, posterior), model = karate_model<Model>(data, 3, posterior);
+  Model expected = karate_model<Model>(data, 3, posterior, filter),
+        model = karate_model<Model>(data, 3, posterior, filter);
   HostExecutor executor;
   const Split& split = data.splits.at(0);
   TrainResult right, result;

@@ -20,6 +20,16 @@ TEST_CASE("batches on the GPU agree with the host: Bayesian models") {
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.estimator = KlEstimator::monte_carlo});
 }
 
+TEST_CASE("batches on the GPU agree with the host: polynomial filters of Bayesian models") {
+  ModelOptions o = small_options();
+  o.filter = {PolynomialBasis::chebyshev_interpolation, 3};
+  compare_executors<Bsnn<Diagonal<3>, double>>(o, {});
+  o.filter = {PolynomialBasis::legendre, 2};
+  o.filter.skip = HighPassSkip::mixed;
+  o.add_lp = o.linear = true;
+  compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
+}
+
 TEST_CASE("batches on the GPU agree with the host: conformal maps, and a posterior without closed form") {
   compare_executors<Bsnn<Conformal<3>, double>>(small_options(), {});
   using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;

@@ -16,6 +16,7 @@ TEST_CASE("golden values on the GPU: diagonal maps") {
   golden::check_batch<Nsd<Diagonal<3>, double>>(executor, "nsd_diag3_lp", device_bounds);
   golden::check_batch<Bsnn<Diagonal<2>, double>>(executor, "bsnn_diag2", device_bounds);
   golden::check_batch<Bsnn<Diagonal<3>, double>>(executor, "bsnn_diag3_lp", device_bounds);
+  golden2::check_batch<Bsnn<Diagonal<3>, double>>(executor, "poly_bsnn_diag3_chebyshev1_lp", device_bounds);
 }
 
 }  // namespace test_device_golden_diagonal

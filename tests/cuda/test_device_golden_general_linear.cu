@@ -16,6 +16,7 @@ TEST_CASE("golden values on the GPU: general linear maps") {
   golden::check_batch<Nsd<GeneralLinear<3>, double>>(executor, "nsd_gen3", device_bounds);
   golden::check_batch<Bsnn<GeneralLinear<2>, double>>(executor, "bsnn_gen2", device_bounds);
   golden::check_batch<Bsnn<GeneralLinear<3>, double>>(executor, "bsnn_gen3", device_bounds);
+  golden2::check_batch<Nsd<GeneralLinear<2>, double>>(executor, "poly_nsd_gen2_jacobi_lp", device_bounds);
 }
 
 }  // namespace test_device_golden_general_linear

@@ -18,6 +18,7 @@ TEST_CASE("golden values on the GPU: special orthogonal maps") {
   golden::check_batch<Bsnn<SpecialOrthogonal<2>, double>>(executor, "bsnn_so2", device_bounds);
   golden::check_batch<Bsnn<SpecialOrthogonal<3>, double>>(executor, "bsnn_so3_hp", device_bounds);
   golden::check_batch<Bsnn<SpecialOrthogonal<4>, double>>(executor, "bsnn_so4", device_bounds);
+  golden2::check_batch<Nsd<SpecialOrthogonal<3>, double>>(executor, "poly_nsd_so3_legendre_hp", device_bounds);
 }
 
 }  // namespace test_device_golden_special_orthogonal

@@ -117,49 +117,74 @@ struct Diffusion {
   }
 };
 
+/// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments.
+///
+/// \param segments  for these sums: segments × d' × f per instance
+template <class Executor, class Family, class S>
+[[nodiscard]] Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, const GraphView<S>& graph,
+                                                   const SheafRange& range, const SheafView<Family, S>& sheaf,
+                                                   const FeatureShape<S>& shape, const S* features, S* segments) {
+  executor.launch(graph.segments * shape.channels, instances,
+                  SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments});
+  return {graph, range, sheaf, shape, features, segments};
+}
+
+/// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z).
+template <class S>
+struct LayerOutput {
+  const S* epsilon = nullptr;
+  Index parameter_stride = 0;
+  bool activation = true;
+  const S* x = nullptr;
+  S* out = nullptr;
+  const Run* runs = nullptr;
+  Pass pass;
+  std::uint32_t next_layer = 0;
+  S* dropped = nullptr;  ///< X' after the next layer's dropout; null: none
+
+  /// At a node and channel. \param z  of the coordinates, at most Max; becomes X'
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_INLINE void store(const FeatureShape<S>& shape, Index item, Index instance, S (&z)[Max]) const {
+    using std::tanh;
+    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
+    const Index index = instance * shape.size() + u * shape.row() + c;
+    const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (i < d) {
+        z[i] = (S(1) + tanh(eps[i])) * x[index + i * f] - (activation ? elu(z[i]) : z[i]);
+        out[index + i * f] = z[i];
+      }
+    }
+    if (dropped == nullptr) return;
+    const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (i < d) dropped[index + i * f] = dropout(u * shape.row() + i * f + c, z[i]);
+    }
+  }
+};
+
 /// Forward: R and X'. A team, or a lane alone, per item (node, channel); group: instance.
 template <class Family, class S>
 struct DiffuseForward {
   using Scalar = S;
   static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
   Diffusion<Family, S> diffusion;  ///< of W
-  const S* epsilon;
-  Index parameter_stride;
-  bool activation;
-  const S* x;
   S* r;
-  S* out;
-  const Run* runs;
-  Pass pass;
-  std::uint32_t next_layer;
-  S* dropped;  ///< X' after the next layer's dropout; null: none
+  LayerOutput<S> output;
   int lanes;
 
   SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
     diffusion.gather(item, instance, lane, lanes, sums);
   }
   SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
-    using std::tanh;
     const FeatureShape<S>& shape = diffusion.shape;
-    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index index = instance * shape.size() + u * shape.row() + c;
-    const S* eps = epsilon + pass.run_of(instance) * parameter_stride;
+    const Index f = shape.channels, index = instance * shape.size() + item / f * shape.row() + item % f;
     S diffused[max_coordinates] = {}, value[max_coordinates] = {};
     diffusion.finish(item, instance, sums, diffused, value);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) value[i] = (S(1) + tanh(eps[i])) * x[index + i * f] - (activation ? elu(value[i]) : value[i]);
+      if (i < shape.coordinates) r[index + i * f] = diffused[i];
     }
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) {
-        r[index + i * f] = diffused[i];
-        out[index + i * f] = value[i];
-      }
-    }
-    if (dropped == nullptr) return;
-    const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) dropped[index + i * f] = dropout(u * shape.row() + i * f + c, value[i]);
-    }
+    output.store(shape, item, instance, value);
   }
 };
 
@@ -241,7 +266,20 @@ SHEAFNN_HD SHEAFNN_INLINE void add_products(const S* a, const S* b, S* sums) {
   }
 }
 
-/// Derivative of L_uv per edge, R̄_u W_vᵀ + W_u R̄_vᵀ: a team per edge, lanes over channels; group: instance.
+/// Features V_0, V_1, … of applications of Δ to them: the first by themselves, the others one after another.
+template <class S>
+struct StackedFeatures {
+  const S* first = nullptr;
+  const S* others = nullptr;
+  Index stride = 0;  ///< of the others
+
+  [[nodiscard]] SHEAFNN_HD const S* at(Index k) const noexcept {
+    return k == 0 ? first : others + (k - 1) * stride;
+  }
+};
+
+/// Derivative of L_uv per edge, R̄_u W_vᵀ + W_u R̄_vᵀ, summed over applications of Δ: a team per edge, lanes over
+/// channels; group: instance.
 template <class Family, class S>
 struct EdgeGradient {
   using Scalar = S;
@@ -254,20 +292,25 @@ struct EdgeGradient {
   S* out;    ///< BlockGradient::off_diagonal
   bool add;  ///< another layer has the same sheaf
   int lanes;
+  Index applications = 1;
+  Index stride = 0;  ///< of w and r_bar, from one application to the next
 
   SHEAFNN_HD void part(Index edge, Index instance, int lane, S* sums) const {
     constexpr int D = Family::stalk_dimension;
     const Index f = shape.channels, base = instance * shape.size();
     const Index u = base + graph.edge_node[edge] * shape.row();
     const Index v = base + graph.edge_node[graph.edges + edge] * shape.row();
-    for (Index c = lane; c < f; c += lanes) {
-      S w_u[D], w_v[D], r_u[D], r_v[D];
-      load_stalk<D>(w + u + c, f, w_u);
-      load_stalk<D>(w + v + c, f, w_v);
-      load_stalk<D>(r_bar + u + c, f, r_u);
-      load_stalk<D>(r_bar + v + c, f, r_v);
-      add_products<D, outputs>(r_u, w_v, sums);
-      add_products<D, outputs>(w_u, r_v, sums);
+    for (Index k = 0; k < applications; ++k) {
+      const S *features = w + k * stride, *bar = r_bar + k * stride;
+      for (Index c = lane; c < f; c += lanes) {
+        S w_u[D], w_v[D], r_u[D], r_v[D];
+        load_stalk<D>(features + u + c, f, w_u);
+        load_stalk<D>(features + v + c, f, w_v);
+        load_stalk<D>(bar + u + c, f, r_u);
+        load_stalk<D>(bar + v + c, f, r_v);
+        add_products<D, outputs>(r_u, w_v, sums);
+        add_products<D, outputs>(w_u, r_v, sums);
+      }
     }
   }
   SHEAFNN_HD void finish(Index edge, Index instance, const S* sums) const {
@@ -276,7 +319,8 @@ struct EdgeGradient {
   }
 };
 
-/// Derivatives of D_u, R̄_u W_uᵀ, and of S_u, Z̄_u R_uᵀ + W̄_u Y_uᵀ: a team per node; group: instance.
+/// Derivatives of D_u, R̄_u W_uᵀ, and of S_u, Z̄_u R_uᵀ + W̄_u Y_uᵀ, summed over applications of Δ: a team per node;
+/// group: instance.
 template <class Family, class S>
 struct NodeGradient {
   using Scalar = S;
@@ -284,26 +328,31 @@ struct NodeGradient {
   static constexpr int outputs = 2 * size;
   SheafRange range;
   FeatureShape<S> shape;
-  const S *y, *w, *r, *z_bar, *r_bar, *w_bar;
+  StackedFeatures<S> y;
+  const S *w, *r, *z_bar, *r_bar, *w_bar;
   BlockGradient<S> out;
   bool add;
   int lanes;
+  Index applications = 1;
+  Index stride = 0;  ///< of w … w_bar, from one application to the next
 
   SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
     constexpr int D = Family::stalk_dimension;
     const Index f = shape.channels;
-    for (Index c = lane; c < f; c += lanes) {
-      const Index index = instance * shape.size() + u * shape.row() + c;
-      S a[D], b[D];
-      load_stalk<D>(r_bar + index, f, a);
-      load_stalk<D>(w + index, f, b);
-      add_products<D, size>(a, b, sums);
-      load_stalk<D>(z_bar + index, f, a);
-      load_stalk<D>(r + index, f, b);
-      add_products<D, size>(a, b, sums + size);
-      load_stalk<D>(w_bar + index, f, a);
-      load_stalk<D>(y + index, f, b);
-      add_products<D, size>(a, b, sums + size);
+    for (Index k = 0; k < applications; ++k) {
+      for (Index c = lane; c < f; c += lanes) {
+        const Index node = instance * shape.size() + u * shape.row() + c, index = k * stride + node;
+        S a[D], b[D];
+        load_stalk<D>(r_bar + index, f, a);
+        load_stalk<D>(w + index, f, b);
+        add_products<D, size>(a, b, sums);
+        load_stalk<D>(z_bar + index, f, a);
+        load_stalk<D>(r + index, f, b);
+        add_products<D, size>(a, b, sums + size);
+        load_stalk<D>(w_bar + index, f, a);
+        load_stalk<D>(y.at(k) + node, f, b);
+        add_products<D, size>(a, b, sums + size);
+      }
     }
   }
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {

@@ -3,22 +3,18 @@
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/polynomial_layer.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 
 namespace sheafnn::batch {
-
-/// Derivatives on the way through a layer, n × d' × f per instance; layers use them in turn.
-template <class Executor, class S>
-struct LayerScratch {
-  Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;
-  Array<Executor, S> segments;  ///< partial sums of high-degree nodes, segments × d' × f per instance
-};
 
 /// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B.
 template <class S>
@@ -69,10 +65,12 @@ template <class Executor, class Family, class S>
 class BatchDiffusionLayer {
  public:
   BatchDiffusionLayer() = default;
+  /// \param filter  the network's, which must outlive the layer
   BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const DiffusionLayout& layer, const ParameterSet<S>& parameters, std::uint32_t number,
-                      const BatchSize& batch, bool dropout, PartialSums& sums)
-      : graph_(graph), shape_(shape), number_(number), activation_(layer.activation) {
+                      const DiffusionLayout& layer, const BatchFilter<Executor, S>& filter,
+                      const ParameterSet<S>& parameters, std::uint32_t number, const BatchSize& batch, bool dropout,
+                      PartialSums& sums)
+      : graph_(graph), shape_(shape), filter_(&filter), number_(number), activation_(layer.activation) {
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
     left_ = offset(layer.left);
@@ -81,8 +79,12 @@ class BatchDiffusionLayer {
     if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
     if (right_ >= 0) product_ = array();
     if (left_ >= 0) mixed_ = array();
-    scaled_ = array();
-    diffused_ = array();
+    if (filter.active()) {
+      filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
+    } else {
+      scaled_ = array();
+      diffused_ = array();
+    }
     output_ = array();
     const Index d = shape.coordinates, f = shape.channels;
     const RowChunks nodes{shape.nodes * batch.training_copies}, rows{shape.nodes * batch.training_copies * d};
@@ -119,14 +121,14 @@ class BatchDiffusionLayer {
                     MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
-                                          before_, product_.data(), mixed_.data(), scaled_.data()});
-    const Diffusion<Family, S> diffusion =
-        begin_diffusion(executor, pass.instances(), sheaf, range, scaled_.data(), scratch);
-    const int lanes = graph_.gather_lanes;
-    executor.launch_teams(items, pass.instances(), lanes,
-                          DiffuseForward<Family, S>{diffusion, parameters.value + epsilon_, parameters.stride,
-                                                    activation_, x, diffused_.data(), output_.data(), runs, pass,
-                                                    number_ + 1, next, lanes});
+                                          before_, product_.data(), mixed_.data(),
+                                          filter_->active() ? filtered_.scaled() : scaled_.data()});
+    const LayerOutput<S> output{parameters.value + epsilon_, parameters.stride, activation_, x, output_.data(), runs,
+                                pass, number_ + 1, next};
+    if (filter_->active()) return filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
+    const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
+    executor.launch_teams(items, pass.instances(), graph_.gather_lanes,
+                          DiffuseForward<Family, S>{diffusion, diffused_.data(), output, graph_.gather_lanes});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
@@ -142,33 +144,47 @@ class BatchDiffusionLayer {
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
-    const CoordinateProducts<S> gains{
+    const CoordinateProducts<S> sums{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
-    executor.launch_together(ready..., Items{gains.items(), pass.runs, gains},
-                             Items{items, instances,
-                                   ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
-                                                                 diffused_.data(), x_bar, z_bar, r_bar}});
-    const Diffusion<Family, S> diffusion = begin_diffusion(executor, instances, sheaf, range, r_bar, scratch);
-    executor.launch_teams(items, instances, graph_.gather_lanes,
-                          DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+    const Items gains{sums.items(), pass.runs, sums};
+    const bool filtered = filter_->active();
+    if (filtered) {
+      filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
+    } else {
+      executor.launch_together(ready..., gains,
+                               Items{items, instances,
+                                     ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
+                                                                   diffused_.data(), x_bar, z_bar, r_bar}});
+      const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
+      executor.launch_teams(items, instances, graph_.gather_lanes,
+                            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+    }
     const Items mix{items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
                                                             right_ >= 0 ? parameters.value + right_ : nullptr,
                                                             left_ >= 0 ? parameters.value + left_ : nullptr,
                                                             parameters.value + epsilon_, parameters.stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar}};
+                                                            scratch.p_bar.data(), x_bar, filter_->input_skip(),
+                                                            filter_->weight_stride(), scratch.g.data()}};
+    const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
+    const auto coefficients = filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y,
+                                                filtered_.high_pass());
     if constexpr (is_learned<Family>) {
       const int lanes = team_lanes(f);
+      const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
+      const S* r = filtered ? filtered_.diffused() : diffused_.data();
+      const Index applications = filter_->steps(), stride = filtered_.stride();
       executor.launch_together(Teams{graph_.edges, instances, lanes,
-                                     EdgeGradient<Family, S>{graph_, range, shape_, scaled_.data(), r_bar,
-                                                             sheaf.gradient().off_diagonal, add, lanes}},
+                                     EdgeGradient<Family, S>{graph_, range, shape_, w, r_bar,
+                                                             sheaf.gradient().off_diagonal, add, lanes, applications,
+                                                             stride}},
                                Teams{shape_.nodes, instances, lanes,
-                                     NodeGradient<Family, S>{range, shape_, y_, scaled_.data(), diffused_.data(),
-                                                             z_bar, r_bar, scratch.w_bar.data(), sheaf.gradient(),
-                                                             add, lanes}},
-                               mix);
+                                     NodeGradient<Family, S>{range, shape_, y, w, r, z_bar, r_bar,
+                                                             scratch.w_bar.data(), sheaf.gradient(), add, lanes,
+                                                             applications, stride}},
+                               mix, coefficients);
     } else {
-      executor.launch_together(mix);
+      executor.launch_together(mix, coefficients);
     }
   }
 
@@ -197,18 +213,17 @@ class BatchDiffusionLayer {
   }
 
  private:
-  /// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments.
-  Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, BatchSheaf<Executor, Family, S>& sheaf,
-                                       const SheafRange& range, const S* features,
-                                       LayerScratch<Executor, S>& scratch) const {
-    executor.launch(graph_.segments * shape_.channels, instances,
-                    SegmentNeighbours<Family, S>{graph_, range, sheaf.view(), shape_, features,
-                                                 scratch.segments.data()});
-    return {graph_, range, sheaf.view(), shape_, features, scratch.segments.data()};
+  [[nodiscard]] Diffusion<Family, S> diffusion_of(Executor& executor, const Pass& pass,
+                                                  BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
+                                                  const S* features, LayerScratch<Executor, S>& scratch) const {
+    return begin_diffusion(executor, pass.instances(), graph_, range, sheaf.view(), shape_, features,
+                           scratch.segments.data());
   }
 
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
+  const BatchFilter<Executor, S>* filter_ = nullptr;
+  BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
   Index left_ = -1, right_ = -1, epsilon_ = -1;

@@ -145,7 +145,7 @@ struct MixForward {
 };
 
 /// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i. item (node, channel), group: instance.
+/// ε_i, with α G added where a filter's high-pass term reads X. item (node, channel), group: instance.
 template <int D, class S>
 struct MixBackward {
   FeatureShape<S> shape;
@@ -160,6 +160,9 @@ struct MixBackward {
   const S* y_bar;
   S* p_bar;  ///< not written where A is null: it is Ȳ
   S* x_bar;
+  const S* skip = nullptr;  ///< α per run; null: no such term
+  Index skip_stride = 0;
+  const S* g = nullptr;  ///< G
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     using std::tanh;
@@ -202,7 +205,8 @@ struct MixBackward {
     const S* eps = epsilon + run * parameter_stride;
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (i < d) {
-        const S through = dropped ? dropout(u * shape.row() + i * f + c, bar[i]) : bar[i];
+        S through = dropped ? dropout(u * shape.row() + i * f + c, bar[i]) : bar[i];
+        if (skip != nullptr) through += skip[run * skip_stride] * g[index + i * f];
         x_bar[index + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
       }
     }

@@ -27,8 +27,6 @@ template <class Model>
           sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
   require(features.columns() == model.options().features, "features.columns", features.columns(),
           sheafnn::detail::concat("the model was built for ", model.options().features));
-  require(!model.options().filter.active(), "filter.basis", to_string(model.options().filter.basis),
-          "the batch engine has no polynomial filters; train such models one by one");
   require(model.options().learner == LearnerInput::concatenation, "learner", to_string(model.options().learner),
           "the batch engine has no such sheaf learner; train such models one by one");
   require(model.options().edge_features == 0, "edge_features", model.options().edge_features,

@@ -104,6 +104,7 @@ class BatchNetwork {
     const Run* runs = parts_.runs.data();
     parts_.encoder->begin(drop);
     const auto transposes = parts_.right.transpose(parts_.view);
+    const auto coefficients = parts_.filter.coefficients(parts_.view);
     const auto entries = parts_.encoder->drop_entries(runs);
     const auto segments = parts_.encoder->row_segments(parts_.view);
     const auto nodes = parts_.encoder->nodes(runs, parts_.view);
@@ -112,16 +113,16 @@ class BatchNetwork {
       if (parts_.sheaf_encoder) {
         // It has no dropout, and is one launch ahead of the other encoder.
         parts_.sheaf_encoder->begin(false);
-        executor_.launch_together(transposes, learner.assemble(parts_.view), entries,
+        executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries,
                                   parts_.sheaf_encoder->row_segments(parts_.view), others...);
         executor_.launch_together(segments, parts_.sheaf_encoder->nodes(runs, parts_.view));
         parts_.posterior->infer(executor_, parts_.view, learner, parts_.sheaf_encoder->output(), nodes);
         embed();
         return;
       }
-      executor_.launch_together(transposes, learner.assemble(parts_.view), entries, others...);
+      executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries, others...);
     } else {
-      executor_.launch_together(transposes, entries, others...);
+      executor_.launch_together(transposes, coefficients, entries, others...);
     }
     executor_.launch_together(segments);
     executor_.launch_together(nodes);
@@ -311,6 +312,7 @@ class BatchNetwork {
     } else {
       executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
     }
+    parts_.filter.finish_gradient(executor_, parts_.view);
   }
 
   Executor& executor_;

@@ -51,9 +51,9 @@ struct NetworkParts {
         runs(executor, "runs", batch.runs),
         sheaf_count(model.sheaf_count()) {
     shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
-    int filter = 0;
-    if (options.add_lp) shape.filter_sign[filter++] = S(1);
-    if (options.add_hp) shape.filter_sign[filter++] = S(-1);
+    int fixed = 0;
+    if (options.add_lp) shape.filter_sign[fixed++] = S(1);
+    if (options.add_hp) shape.filter_sign[fixed++] = S(-1);
     make_layers(executor, model, targets, dropout);
     make_arrays(executor, dropout);
     // Now that all layers have reserved their partial sums.
@@ -77,6 +77,7 @@ struct NetworkParts {
   PartialSums sums;
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
+  BatchFilter<Executor, S> filter;  ///< of all layers, or none
   std::optional<BatchOutput<Executor, S>> output;
   std::vector<BatchSheafLearner<Executor, S>> learners;
   BatchSheaf<Executor, Family, S> sheaf;
@@ -114,9 +115,10 @@ struct NetworkParts {
       }
     }
     sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count, options.normalisation);
+    filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(executor, g, shape, layout.layers[l], p, static_cast<std::uint32_t>(l), batch, dropout,
-                          sums);
+      layers.emplace_back(executor, g, shape, layout.layers[l], filter, p, static_cast<std::uint32_t>(l), batch,
+                          dropout, sums);
     }
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
     output.emplace(executor, layout.output_weight, layout.output_bias, p, targets, n, h, options.classes, batch,
@@ -133,11 +135,8 @@ struct NetworkParts {
     }
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
-    for (Array<Executor, S>* a :
-         {&scratch.z_bar, &scratch.r_bar, &scratch.w_bar, &scratch.y_bar, &scratch.p_bar}) {
-      *a = array("layers", training);
-    }
-    scratch.segments = array("layers", batch.instances() * graph.view().segments * shape.row());
+    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(),
+                                        batch.instances() * graph.view().segments * shape.row());
   }
 };
 
