@@ -19,6 +19,7 @@ namespace programs {
 struct CooperativeSettings {
   sheafnn::CooperativeOptions options;
   std::string learner = "mlp", activation = "gelu";
+  bool batch_norm = false;
 };
 
 inline constexpr const char* cooperative_group = "Cooperative networks";
@@ -39,6 +40,7 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
                   "along arcs as the dataset lists them, instead of every edge both ways (default: off)");
   group->add_flag("--in-degree-diagonal", s.options.in_degree_diagonal,
                   "with --directed: the second operator's diagonal counts the arcs that enter (default: off)");
+  group->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
   group->add_option("--node-activation", s.activation, "activation of encoder and layers")
       ->capture_default_str()
       ->check(one_of_names(sheafnn::activation_names));
@@ -51,9 +53,10 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
 /// \throws std::invalid_argument  an option of the other kind, or a value out of range
 inline void resolve_cooperative(const CLI::App& app, const std::string& model, const sheafnn::ModelOptions& pairs,
                                 CooperativeSettings& s) {
-  constexpr std::array shared = {"--model",        "--stalk-dim",          "--channels",           "--layers",
-                                 "--layer-norm",   "--readout-layers",     "--learner-layers",     "--learner-width",
-                                 "--no-left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
+  constexpr std::array shared = {
+      "--model",           "--stalk-dim",        "--channels",         "--layers",
+      "--layer-norm",      "--readout-layers",   "--learner-layers",   "--learner-width",
+      "--no-left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
   if (!is_cooperative(model)) {
     refuse_options(app, cooperative_group, model);
     return;
@@ -66,12 +69,16 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
   s.options.left_weights = pairs.left_weights;
   s.options.right_weights = pairs.right_weights;
   s.options.separate_encoder = pairs.separate_encoder.value_or(false);
-  s.options.norm = pairs.layer_norm ? sheafnn::FeatureNorm::layer : sheafnn::FeatureNorm::none;
+  sheafnn::require(!s.batch_norm || !pairs.layer_norm, "--batch-norm", "true",
+                   "layers have one norm: not with --layer-norm");
+  s.options.norm = s.batch_norm       ? sheafnn::FeatureNorm::batch
+                   : pairs.layer_norm ? sheafnn::FeatureNorm::layer
+                                      : sheafnn::FeatureNorm::none;
   s.options.readout_layers = pairs.readout_layers;
   if (given("--learner-layers")) s.options.learner_layers = pairs.learner_layers;
   if (given("--learner-width")) s.options.learner_width = pairs.learner_width;
-  s.options.learner = sheafnn::parse_name<sheafnn::NodeLearnerKind>("--node-learner", s.learner,
-                                                                    sheafnn::node_learner_names);
+  s.options.learner =
+      sheafnn::parse_name<sheafnn::NodeLearnerKind>("--node-learner", s.learner, sheafnn::node_learner_names);
   s.options.activation =
       sheafnn::parse_name<sheafnn::Activation>("--node-activation", s.activation, sheafnn::activation_names);
 }
@@ -88,6 +95,7 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
           {"conformal", o.conformal},
           {"node_activation", to_string(o.activation)},
           {"layer_norm", o.norm == sheafnn::FeatureNorm::layer},
+          {"batch_norm", o.norm == sheafnn::FeatureNorm::batch},
           {"left_weights", o.left_weights},
           {"right_weights", o.right_weights},
           {"residual", o.residual},
