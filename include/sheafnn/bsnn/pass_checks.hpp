@@ -7,6 +7,7 @@
 
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/views.hpp"
 
 namespace sheafnn::detail {
 
