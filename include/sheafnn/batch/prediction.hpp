@@ -21,8 +21,7 @@ template <class Executor, class Model>
 [[nodiscard]] Prediction predict(Executor& executor, const Model& model, const Graph& graph,
                                  const NodeFeatures& features, const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
-  require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
-          "must be between 1 and 32768");
+  require_between("samples", options.samples, 1, 32768);
   const Index n = graph.node_count(), classes = model.options().classes;
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
   const std::vector<std::uint8_t> roles(static_cast<std::size_t>(n));

@@ -63,17 +63,13 @@ struct CooperativeOptions {
 /// \throws std::invalid_argument  naming the option, its value and its limit
 [[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
                                                 bool bayesian) {
-  const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
-    require(value >= least && value <= most, name, value,
-            detail::concat("must be between ", least, " and ", most));
-  };
-  in_range("features", options.features, 1, 1 << 28);
-  in_range("channels", options.channels, 1, max_channels);
-  in_range("layers", options.layers, 1, 64);
-  in_range("classes", options.classes, 1, 1 << 20);
-  in_range("learner_layers", options.learner_layers, 1, 8);
-  in_range("learner_width", options.learner_width, 1, 1024);
-  in_range("readout_layers", options.readout_layers, 1, 8);
+  require_between("features", options.features, 1, 1 << 28);
+  require_between("channels", options.channels, 1, max_channels);
+  require_between("layers", options.layers, 1, 64);
+  require_between("classes", options.classes, 1, 1 << 20);
+  require_between("learner_layers", options.learner_layers, 1, 8);
+  require_between("learner_width", options.learner_width, 1, 1024);
+  require_between("readout_layers", options.readout_layers, 1, 8);
   require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",
           options.learner_layers, "the learner mlp has one hidden layer: must be 1");
   require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,

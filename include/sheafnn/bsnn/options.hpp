@@ -77,16 +77,13 @@ inline constexpr bool has_rotation_coordinates = requires(RotationParametrisatio
 template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
   constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
-  const auto in_range = [](std::string_view name, Index value, Index least, Index most) {
-    require(value >= least && value <= most, name, value, detail::concat("must be between ", least, " and ", most));
-  };
-  in_range("features", options.features, 1, 1 << 28);
-  in_range("channels", options.channels, 1, max_channels);
-  in_range("layers", options.layers, 1, 64);
-  in_range("classes", options.classes, 1, 1 << 20);
-  in_range("learner_layers", options.learner_layers, 0, 8);
-  in_range("readout_layers", options.readout_layers, 1, 8);
-  in_range("learner_width", options.learner_width, 0, 1024);
+  require_between("features", options.features, 1, 1 << 28);
+  require_between("channels", options.channels, 1, max_channels);
+  require_between("layers", options.layers, 1, 64);
+  require_between("classes", options.classes, 1, 1 << 20);
+  require_between("learner_layers", options.learner_layers, 0, 8);
+  require_between("readout_layers", options.readout_layers, 1, 8);
+  require_between("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
@@ -95,7 +92,7 @@ template <RestrictionMapFamily Family>
   require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
-  in_range("edge_features", options.edge_features, 0, 1024);
+  require_between("edge_features", options.edge_features, 0, 1024);
   require(options.learner == LearnerInput::concatenation || is_learned<Family>, "learner",
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,

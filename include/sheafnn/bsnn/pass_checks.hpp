@@ -43,7 +43,7 @@ void check_noise(const ForwardPass<S>& pass, Index size, Index sheaf_count) {
 inline void check_backward(const BackwardOptions& options) {
   require(options.kl_weight >= 0 && std::isfinite(options.kl_weight), "kl_weight", options.kl_weight,
           "must be finite and at least 0");
-  require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples, "must be between 1 and 32768");
+  require_between("samples", options.samples, 1, 32768);
 }
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 inline void check_input(Index node_count, Index rows, Index columns, Index model_features) {

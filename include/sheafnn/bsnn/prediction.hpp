@@ -38,8 +38,7 @@ template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
                                  const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
-  require(options.samples >= 1 && options.samples <= 32768, "samples", options.samples,
-          "must be between 1 and 32768");
+  require_between("samples", options.samples, 1, 32768);
   require(options.threads >= 0, "threads", options.threads,
           "must be at least 0 (0: as many as the graph is worth)");
   const Index n = graph.node_count(), classes = model.options().classes;

@@ -70,4 +70,12 @@ void require(bool ok, std::string_view argument, const Value& value, std::string
   if (!ok) throw_invalid_argument(argument, value, limit);
 }
 
+/// Throws std::invalid_argument unless least ≤ value ≤ most; NaN is not.
+template <class Value>
+void require_between(std::string_view argument, const Value& value, const std::type_identity_t<Value>& least,
+                     const std::type_identity_t<Value>& most) {
+  if (value >= least && value <= most) return;
+  throw_invalid_argument(argument, value, detail::concat("must be between ", least, " and ", most));
+}
+
 }  // namespace sheafnn

@@ -76,7 +76,7 @@ template <class SizesOf>
 [[nodiscard]] std::vector<Split> cut_groups(const std::vector<std::vector<std::int32_t>>& groups, Index count,
                                             std::uint64_t seed, const std::array<bool, 3>& needed,
                                             const SizesOf& sizes_of) {
-  require(count >= 0 && count <= 1000, "count", count, "must be between 0 and 1000");
+  require_between("count", count, 0, 1000);
   const char* too_few = needed[1] && needed[2]   ? "too few for three non-empty sets"
                         : needed[1] || needed[2] ? "too few for two non-empty sets"
                                                  : "too few for a training set";

@@ -38,18 +38,17 @@ struct SyntheticOptions {
 ///
 /// \throws std::invalid_argument  naming the option, its value and the limit
 inline void validate(const SyntheticOptions& o) {
-  require(o.classes >= 2 && o.classes <= 1000, "classes", o.classes, "must be between 2 and 1000");
+  require_between("classes", o.classes, 2, 1000);
   require(o.nodes >= 3 * o.classes && o.nodes <= 2147483647, "nodes", o.nodes,
           detail::concat("must be between three per class, ", 3 * o.classes, ", and 2147483647"));
   require(o.features >= o.classes && o.features <= 10000000, "features", o.features,
           detail::concat("must be between the number of classes, ", o.classes, ", and 10000000"));
-  require(o.words >= 1 && o.words <= 1000, "words", o.words, "must be between 1 and 1000");
-  require(o.homophily >= 0 && o.homophily <= 1, "homophily", o.homophily, "must be between 0 and 1");
-  require(o.class_cycle >= 0 && o.class_cycle <= 1, "class_cycle", o.class_cycle, "must be between 0 and 1");
-  require(o.feature_noise >= 0 && o.feature_noise <= 1, "feature_noise", o.feature_noise,
-          "must be between 0 and 1");
-  require(o.degree_noise >= 0 && o.degree_noise <= 2, "degree_noise", o.degree_noise, "must be between 0 and 2");
-  require(o.splits >= 0 && o.splits <= 1000, "splits", o.splits, "must be between 0 and 1000");
+  require_between("words", o.words, 1, 1000);
+  require_between("homophily", o.homophily, 0, 1);
+  require_between("class_cycle", o.class_cycle, 0, 1);
+  require_between("feature_noise", o.feature_noise, 0, 1);
+  require_between("degree_noise", o.degree_noise, 0, 2);
+  require_between("splits", o.splits, 0, 1000);
   require(o.degree >= 0 && std::isfinite(o.degree), "degree", o.degree, "must be finite and not negative");
   const double n = static_cast<double>(o.nodes);
   const double edges = n * o.degree / 2;

@@ -144,7 +144,7 @@ struct ReliabilityBin {
                                                                      std::span<const std::int32_t> nodes,
                                                                      Index bins = default_bins) {
   detail::check_predictions(probabilities, class_count, labels, nodes, true);
-  require(bins >= 1 && bins <= 1000000, "bins", bins, "must be between 1 and 1000000");
+  require_between("bins", bins, 1, 1000000);
   const double width = static_cast<double>(bins);
   std::vector<ReliabilityBin> diagram(static_cast<std::size_t>(bins));
   for (std::size_t k = 0; k < diagram.size(); ++k) {
