@@ -168,7 +168,7 @@ struct NetworkParts {
     const PolynomialOptions& filter = of.options().filter;
     const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
     const FilterTerms terms = choose_terms(filter, of.options().normalisation, bytes);
-    const auto workspace = std::make_shared<FilterWorkspace<S>>();
+    const auto workspace = std::make_shared<FilterWorkspace<Family, S>>();
     layers.reserve(filter.active() ? 0 : of.layout().layers.size());
     filter_layers.reserve(filter.active() ? of.layout().layers.size() : 0);
     for (const DiffusionLayout& layer : of.layout().layers) {

@@ -321,10 +321,59 @@ SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
   lanes_to_rows<K, Stride>(in, count, [=](int lane) { return rows + lane * Stride; });
 }
 
+#if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS) && defined(__AVX__)
+/// Of the numbers of two registers of two quarters each, those at even places of each quarter, plus those behind them.
+SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
+  return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
+}
+/// The sums over the lanes of each half of four packs of eight floats: those of the lower halves, then of the upper ones.
+SHEAFNN_INLINE __m256 half_sums(const Pack<float, 8>* in) {
+  return pairs_added(pairs_added(in[0].chunk[0], in[1].chunk[0]), pairs_added(in[2].chunk[0], in[3].chunk[0]));
+}
+/// out = (out +) the sums over lanes of `Packs` ≤ 8 packs; up to `Room` numbers of `out` may be overwritten by others.
+template <int Packs, int Room>
+SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumulate) {
+  Pack<float, 8> all[8];
+  for (int k = 0; k < 8; ++k) all[k] = in[std::min(k, Packs - 1)];
+  const __m256 low = half_sums(all);
+  if constexpr (Packs > 4) {
+    const __m256 high = half_sums(all + 4);
+    const __m256 sum = _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+    static_assert(Packs == 8);
+    _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), sum) : sum);
+  } else {
+    const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(low), _mm256_extractf128_ps(low, 1));
+    if constexpr (Packs == 4 || Room >= 4) {
+      _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
+    } else {
+      alignas(16) float value[4];
+      _mm_store_ps(value, sum);
+      for (int i = 0; i < Packs; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
+    }
+  }
+}
+#endif
+
 /// out[0 … Count) = (out +) the sums over lanes of `Count` packs.
-template <int Count, class T, class S>
+///
+/// \tparam Room  numbers of `out` that may be overwritten, ≥ Count
+template <int Count, int Room = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   int first = 0;
+#if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS) && defined(__AVX__)
+  if constexpr (std::is_same_v<T, Pack<float, 8>> && Count >= 3) {
+    constexpr int octets = Count / 8, rest = Count % 8 / 4;
+    for (int k = 0; k < octets; ++k) octet_sums<8, 8>(in + 8 * k, out + 8 * k, accumulate);
+    first = 8 * octets;
+    if constexpr (rest > 0) octet_sums<4, 4>(in + first, out + first, accumulate);
+    first += 4 * rest;
+    constexpr int left = Count % 4, room = Room - (Count - left);
+    if constexpr (left == 3 || (left > 0 && room >= 4)) {
+      octet_sums<left, room>(in + first, out + first, accumulate);
+      return;
+    }
+  }
+#endif
 #if SHEAFNN_AVX512
   if constexpr (std::is_same_v<T, Pack<float, 16>> && Count >= 3) {
     constexpr int whole = Count % 4 == 3 ? Count + 1 : Count / 4 * 4;

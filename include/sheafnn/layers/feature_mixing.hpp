@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
@@ -77,6 +78,17 @@ class FeatureMixing {
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
+                S* x_bar, const DiffusionWeights<S>& weights_bar) {
+    const Index row = coordinates_ * channels_;
+    backward(execution, weights, gain, [=](Index first, Index, S*) { return y_bar + first * row; }, x_bar, weights_bar);
+  }
+  /// The same where the derivative of output() lies elsewhere.
+  ///
+  /// \param y_bar_rows  called as y_bar_rows(first node, nodes, scratch), from any thread, for groups of nodes: returns
+  ///                    where their rows are, which may be the scratch
+  template <class Rows>
+    requires std::invocable<const Rows&, Index, Index, S*>
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const Rows& y_bar_rows,
                 S* x_bar, const DiffusionWeights<S>& weights_bar);
 
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
@@ -216,21 +228,23 @@ FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, 
 }
 
 template <class S>
+template <class Rows>
+  requires std::invocable<const Rows&, Index, Index, S*>
 void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
-                                const S* y_bar, S* x_bar, const DiffusionWeights<S>& weights_bar) {
+                                const Rows& y_bar_rows, S* x_bar, const DiffusionWeights<S>& weights_bar) {
   const Index f = channels_, d = coordinates_, row = d * f;
   const S* left = left_ ? weights.left.data() : nullptr;
   const S* right = right_ ? weights.right.data() : nullptr;
   chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-    S source[scratch_size], product[scratch_size], product_bar[scratch_size];
+    S source[scratch_size], product[scratch_size], product_bar[scratch_size], rows[scratch_size];
     S* left_bar = partial_.data() + chunk * gradient_size();
     std::fill_n(left_bar, gradient_size(), S(0));
     S* right_bar = left_bar + (left != nullptr ? d * d : 0);
     for (Index u = begin; u < end; u += group_) {
       const Index nodes = std::min(group_, end - u), size = nodes * row;
       const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
-      const S* bar = y_bar + u * row;  // becomes the derivative of dropout(X): Aᵀ Ȳ B
-      const S* mixed_bar = bar;        // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
+      const S* bar = y_bar_rows(u, nodes, rows);  // becomes the derivative of dropout(X): Aᵀ Ȳ B
+      const S* mixed_bar = bar;  // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
       if (left != nullptr) {
         times_left_transposed(left, nodes, bar, product_bar);
         mixed_bar = product_bar;

@@ -14,6 +14,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
@@ -28,38 +29,40 @@ struct FilterWeights {
   std::span<T> skip;   ///< α, one number; empty without the high-pass term
 };
 
-/// Sums of one layer. Arrays are n × d' × f.
+/// Sums of one layer. Arrays are n × d' × f, or in tiles of channels where that is said.
 template <class S>
 class FilterActivation {
  public:
   FilterActivation() = default;
-  FilterActivation(const NodeChunks& chunks, Index coordinates, Index channels, bool activation)
+  FilterActivation(const NodeChunks& chunks, const ChannelTiles<S>& tiles, bool activation)
       : chunks_(chunks),
-        coordinates_(coordinates),
-        channels_(channels),
+        tiles_(tiles),
         activation_(activation),
-        partial_(chunks.count * sums_per_chunk) {}
+        partial_(chunks.count * (sums_per_chunk + tiles.count() * terms)) {}
 
   /// 1 + tanh ε_i.
   void gains(std::span<const S> epsilon, S* gain) const {
-    for (Index i = 0; i < coordinates_; ++i) gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
+    for (Index i = 0; i < tiles_.coordinates; ++i) gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
   }
 
   /// out = (1 + tanh ε) ∘ x − ELU(z + skip · base) at some nodes, one row each.
   ///
   /// \param base  null: 0
-  /// \param keep  z + skip · base at these nodes; may be z; null: not kept
+  /// \param z     in tiles
+  /// \param keep  z + skip · base at these nodes; null: not kept
   void forward(Execution execution, const NodeSelection& nodes, std::span<const S> epsilon, const S* x,
                const S* base, S skip, const S* z, S* keep, S* out) const {
     S gain[max_coordinates];
     gains(epsilon, gain);
-    const Index f = channels_, row = coordinates_ * f;
+    const Index f = tiles_.channels, row = tiles_.coordinates * f;
     parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
+      S z_row[max_coordinates * max_channels];
       for (Index index = begin; index < end; ++index) {
-        for (Index i = 0; i < coordinates_; ++i) {
+        tiles_.take(nodes[index], 1, z, z_row);
+        for (Index i = 0; i < tiles_.coordinates; ++i) {
           const Index from = nodes[index] * row + i * f, to = index * row + i * f;
           detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-            T value = detail::load<T>(z + from + c);
+            T value = detail::load<T>(z_row + i * f + c);
             if (base != nullptr) value += T(skip) * detail::load<T>(base + from + c);
             if (keep != nullptr) detail::store(keep + from + c, value);
             if (activation_) value = elu(value);
@@ -70,40 +73,31 @@ class FilterActivation {
     });
   }
 
-  /// G = −x̄' ∘ ELU′(z), in the place of z, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0; the sums
-  /// ⟨x, x̄'⟩ of each coordinate, ⟨G, base⟩ and ⟨G, last term⟩.
-  ///
-  /// \param degree  the number of the last term; all other sums become 0
-  void backward(Execution execution, const NodeSelection& nodes, const S* x, const S* base, const S* last_term,
-                Index degree, const S* out_bar, S* z, S* x_bar);
+  /// G = −x̄' ∘ ELU′(z), in the place of z and in tiles, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0;
+  /// the sums ⟨x, x̄'⟩ of each coordinate and ⟨G, base⟩.
+  void backward(Execution execution, const NodeSelection& nodes, const S* x, const S* base, const S* out_bar, S* z,
+                S* g_tiles, S* x_bar);
 
-  /// Adds ⟨G, V_k⟩ and, for k = 0, ⟨G, ΔV_0⟩ of the nodes of a chunk.
-  void add_products(Index chunk, Index k, S with_term, S with_laplacian) {
-    S* sum = sums(chunk);
-    sum[first_term + k] += with_term;
-    if (k == 0) sum[laplacian] += with_laplacian;
-  }
+  /// Sets ⟨G, V_k⟩ of the nodes of a chunk and the channels of a tile.
+  void put_product(Index chunk, Index tile, Index k, S with_term) { products(chunk, tile)[k] = with_term; }
   /// ⟨G, V_k⟩.
-  [[nodiscard]] double with_term(Index k) const { return total(first_term + k); }
+  [[nodiscard]] double with_term(Index k) const {
+    double r = 0;
+    for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
+      for (Index tile = 0; tile < tiles_.count(); ++tile) r += static_cast<double>(products(chunk, tile)[k]);
+    }
+    return r;
+  }
   /// ⟨G, base⟩.
   [[nodiscard]] double with_base() const { return total(base_sum); }
-  /// ⟨G, ΔY⟩.
-  [[nodiscard]] double with_laplacian() const { return total(laplacian); }
   /// ε̄_i += (1 − tanh² ε_i) ⟨x, x̄'⟩_i.
   void add_epsilon_bar(std::span<const S> epsilon, std::span<S> epsilon_bar) const {
-    for (Index i = 0; i < coordinates_; ++i) {
+    for (Index i = 0; i < tiles_.coordinates; ++i) {
       const S tangent = std::tanh(epsilon[static_cast<std::size_t>(i)]);
       epsilon_bar[static_cast<std::size_t>(i)] += (S(1) - tangent * tangent) * static_cast<S>(total(i));
     }
   }
 
-  /// out = factor · in.
-  static void scale(Execution execution, Index size, S factor, const S* in, S* out) {
-    parallel_for(execution, size, 4096, [&](Index begin, Index end) {
-      detail::for_tiles<S>(begin, end,
-                           [&]<class T>(Index i) { detail::store(out + i, T(factor) * detail::load<T>(in + i)); });
-    });
-  }
   /// out += factor · in.
   static void add_multiple(Execution execution, Index size, S factor, const S* in, S* out) {
     parallel_for(execution, size, 4096, [&](Index begin, Index end) {
@@ -114,10 +108,15 @@ class FilterActivation {
   }
 
  private:
-  static constexpr Index base_sum = max_coordinates, laplacian = base_sum + 1, first_term = laplacian + 1;
-  static constexpr Index sums_per_chunk = first_term + max_polynomial_degree + 1;
+  static constexpr Index base_sum = max_coordinates, sums_per_chunk = base_sum + 1;
+  static constexpr Index terms = max_polynomial_degree + 1;
 
   [[nodiscard]] S* sums(Index chunk) { return partial_.data() + chunk * sums_per_chunk; }
+  [[nodiscard]] Index place(Index chunk, Index tile) const {
+    return chunks_.count * sums_per_chunk + (tile * chunks_.count + chunk) * terms;
+  }
+  [[nodiscard]] S* products(Index chunk, Index tile) { return partial_.data() + place(chunk, tile); }
+  [[nodiscard]] const S* products(Index chunk, Index tile) const { return partial_.data() + place(chunk, tile); }
   [[nodiscard]] double total(Index i) const {
     double r = 0;
     for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
@@ -127,25 +126,25 @@ class FilterActivation {
   }
 
   NodeChunks chunks_;
-  Index coordinates_ = 0, channels_ = 0;
+  ChannelTiles<S> tiles_;
   bool activation_ = true;
-  Buffer<S> partial_;  ///< per chunk of nodes: ⟨x, x̄'⟩ of each coordinate, ⟨G, base⟩, ⟨G, ΔY⟩, ⟨G, V_k⟩
+  Buffer<S> partial_;  ///< per chunk of nodes: ⟨x, x̄'⟩ of each coordinate, ⟨G, base⟩; per tile and chunk: ⟨G, V_k⟩
 };
 
 template <class S>
 void FilterActivation<S>::backward(Execution execution, const NodeSelection& nodes, const S* x, const S* base,
-                                   const S* last_term, Index degree, const S* out_bar, S* z, S* x_bar) {
-  const Index f = channels_, row = coordinates_ * f;
+                                   const S* out_bar, S* z, S* g_tiles, S* x_bar) {
+  const Index f = tiles_.channels, row = tiles_.coordinates * f;
   chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
     S* sum = sums(chunk);
     std::fill_n(sum, sums_per_chunk, S(0));
     detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-      T with_x[max_coordinates], with_base = T(S(0)), with_term = T(S(0));
-      for (Index i = 0; i < coordinates_; ++i) with_x[i] = T(S(0));
+      T with_x[max_coordinates], with_base = T(S(0));
+      for (Index i = 0; i < tiles_.coordinates; ++i) with_x[i] = T(S(0));
       Index index = nodes.lower_bound(begin);
       for (Index u = begin; u < end; ++u) {
         const bool selected = index < nodes.count() && nodes[index] == u;
-        for (Index i = 0; i < coordinates_; ++i) {
+        for (Index i = 0; i < tiles_.coordinates; ++i) {
           const Index at = u * row + i * f + c;
           if (!selected) {
             detail::store(z + at, T(S(0)));
@@ -158,15 +157,14 @@ void FilterActivation<S>::backward(Execution execution, const NodeSelection& nod
           detail::store(z + at, g);
           detail::store(x_bar + at, bar);
           with_x[i] += detail::load<T>(x + at) * bar;
-          with_term += g * detail::load<T>(last_term + at);
           if (base != nullptr) with_base += g * detail::load<T>(base + at);
         }
         if (selected) ++index;
       }
-      for (Index i = 0; i < coordinates_; ++i) sum[i] += reduce_add(with_x[i]);
+      for (Index i = 0; i < tiles_.coordinates; ++i) sum[i] += reduce_add(with_x[i]);
       sum[base_sum] += reduce_add(with_base);
-      sum[first_term + degree] += reduce_add(with_term);
     });
+    tiles_.put(begin, end - begin, z + begin * row, g_tiles);
   });
 }
 

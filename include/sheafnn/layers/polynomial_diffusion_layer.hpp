@@ -9,7 +9,8 @@
 ///
 ///     b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2},   k = K … 0,   b_0 = p(L̂) Y.
 ///
-/// Backwards Clenshaw's recurrence runs on G = Z̄ instead of Y; each step hands its share to the blocks of Δ.
+/// Backwards Clenshaw's recurrence runs on G = Z̄ instead of Y; each step hands its share to the blocks of Δ. All
+/// recurrences run on tiles of channels, between which nothing is exchanged.
 /// Source: math: "Polynomial filters"; Polynomial Neural Sheaf Diffusion (arXiv 2512.00242).
 #pragma once
 
@@ -22,7 +23,9 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/laplacian_rows.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/polynomial_steps.hpp"
@@ -48,21 +51,26 @@ enum class FilterTerms {
   return bounded && large && options.degree > 2 && !options.published ? FilterTerms::recompute : FilterTerms::keep;
 }
 
-/// Arrays that passes write and no other pass reads; layers of one network, which run in turn, share them.
-template <class S>
+/// What the layers of one network, which run in turn, share: the places of Δ's blocks, and arrays that a pass writes and
+/// no other one reads. Features are in tiles of channels.
+template <RestrictionMapFamily Family, class S>
 struct FilterWorkspace {
-  Buffer<S> w[2], q[2], r_bar[2];
+  LaplacianRows<Family, S> rows;
+  LaplacianBlocks<S> blocks;      ///< of evaluations
+  LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
+  Buffer<S> y;                    ///< Y of evaluations, G
+  Buffer<S> b[2];                 ///< Clenshaw's b_k and b_{k+1}
 
   /// Takes the memory of evaluations, and of backward passes; once for all layers.
-  void reserve(Index size) {
-    for (Buffer<S>* buffer : {&w[0], &w[1], &q[0], &q[1]}) {
-      if (buffer->size() != size) buffer->resize(size);
-    }
+  void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
+    if (y.size() == size) return;
+    rows = LaplacianRows<Family, S>(graph, shape);
+    for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
   }
-  void reserve_backward(Index size) {
-    for (Buffer<S>& buffer : r_bar) {
-      if (buffer.size() != size) buffer.resize(size);
-    }
+  void reserve_backward(Index groups) {
+    if (!is_learned<Family> || !blocks_bar.node.empty()) return;
+    blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_room + lanes<S>);
+    blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_room + lanes<S>);
   }
 };
 
@@ -76,7 +84,7 @@ class PolynomialDiffusionLayer {
   /// \throws std::invalid_argument  a filter out of range, or none
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
-                           std::shared_ptr<FilterWorkspace<S>> workspace = nullptr);
+                           std::shared_ptr<FilterWorkspace<Family, S>> workspace = nullptr);
 
   /// X' at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
@@ -111,6 +119,7 @@ class PolynomialDiffusionLayer {
 
  private:
   using Recurrence = detail::FilterRecurrence;
+  using Pass = detail::FilterPass;
 
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights, const FilterWeights<T>& filter) const {
@@ -124,12 +133,8 @@ class PolynomialDiffusionLayer {
   [[nodiscard]] double skip_of(const FilterWeights<const S>& filter) const {
     return filter_.skip == HighPassSkip::off ? 0.0 : static_cast<double>(filter.skip.front());
   }
-  /// What α multiplies besides −ΔY/λ_max: X, Y or nothing.
-  [[nodiscard]] const S* skip_base() const {
-    return filter_.skip == HighPassSkip::off     ? nullptr
-           : filter_.skip == HighPassSkip::input ? input_
-                                                 : mixing_.output();
-  }
+  /// X where α multiplies it, else null: all else that α multiplies is part of the recurrence.
+  [[nodiscard]] const S* skip_base() const { return filter_.skip == HighPassSkip::input ? input_ : nullptr; }
   void start(const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
              const FeatureView<const S>& x, const NodeSelection& nodes) {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x");
@@ -137,43 +142,41 @@ class PolynomialDiffusionLayer {
     input_ = x.data();
     nodes_ = nodes;
   }
-  /// V_k.
-  [[nodiscard]] const S* term(Index k) const { return k == 0 ? mixing_.output() : terms_.data() + room(k); }
-  [[nodiscard]] S* term_room(Index k) { return terms_.data() + room(k); }
-  [[nodiscard]] Index room(Index k) const { return (kept_ == FilterTerms::keep ? k - 1 : k % 2) * size_; }
-
-  /// w = S Y.
-  void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights,
-                     const SheafBlocks<Family, S>& sheaf, const Dropout& dropout, S* w) {
-    const Index row = diffusion_->row();
-    mixing_.forward(execution, weights, input_, dropout, true, [&](Index first, Index nodes, const S* y) {
-      detail::scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
-    });
+  /// V_k, k ≥ 0, in tiles: V_0 and all others, or V_0 and the last two.
+  [[nodiscard]] S* term(Index k) {
+    return terms_.data() + tiles_.size() * (k == 0 || kept_ == FilterTerms::keep ? k : 1 + k % 2);
   }
-  /// Applies Δ at some nodes to what w = S U came from, and does with it what `step` says.
-  void apply(Execution execution, const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w,
-             detail::FilterStep<Family, S>& step) const {
-    step.shape = diffusion_;
-    step.sheaf = &sheaf;
-    step.nodes = &nodes;
-    step.y = mixing_.output();
-    detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w, step);
+  /// Y, in tiles.
+  void mix(Execution execution, const DiffusionWeights<const S>& weights, const Dropout& dropout, bool keep, S* y) {
+    mixing_.forward(execution, weights, input_, dropout, keep,
+                    [&](Index first, Index nodes, const S* rows) { tiles_.put(first, nodes, rows, y); });
   }
-  void add_terms(Execution execution, const SheafBlocks<Family, S>& sheaf, const Recurrence& of);
-  const S* add_by_clenshaw(Execution execution, const SheafBlocks<Family, S>& sheaf, const Recurrence& of);
-  const S* clenshaw_backward(Execution execution, const SheafBlocks<Family, S>& sheaf, const Recurrence& of,
-                             SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, double skip);
+  /// One step for a tile at the nodes of a range of chunks; `step` has the arrays of all tiles.
+  template <detail::FilterPass P>
+  S take_step(const LaplacianBlocks<S>& blocks, Index tile, Index begin, Index end, detail::FilterStep<S> step) const {
+    const Index at = tile * tiles_.tile_size();
+    step.x += at;
+    step.previous = step.previous == nullptr ? step.x : step.previous + at;
+    step.next += at;
+    if (step.y != nullptr) step.y += at;
+    if (step.v != nullptr) step.v += at;
+    return detail::filter_step<P>(workspace_->rows, blocks, *diffusion_, begin, end, step);
+  }
+  void add_terms(Execution execution, const Recurrence& of);
+  const S* add_by_clenshaw(Execution execution, const Recurrence& of);
+  const S* clenshaw_backward(Execution execution, const Recurrence& of);
 
   const Graph* graph_ = nullptr;
   const DiffusionShape<S>* diffusion_ = nullptr;
   DiffusionOptions options_;
   PolynomialOptions filter_;
   FilterTerms kept_ = FilterTerms::keep;
-  Index size_ = 0;  ///< n · d' · f
+  ChannelTiles<S> tiles_;
   FeatureMixing<S> mixing_;
-  std::shared_ptr<FilterWorkspace<S>> workspace_;
-  Buffer<S> terms_;  ///< V_1 … V_K, or two of them
-  Buffer<S> z_;      ///< Z, then G
+  std::shared_ptr<FilterWorkspace<Family, S>> workspace_;
+  LaplacianBlocks<S> blocks_;  ///< of forward(), for backward()
+  Buffer<S> terms_;            ///< V_0 … V_K, or V_0 and two of them, in tiles
+  Buffer<S> z_;                ///< Z, then G, n × d' × f
   Buffer<S> output_;
   FilterActivation<S> activation_;
   const S* input_ = nullptr;
@@ -181,24 +184,22 @@ class PolynomialDiffusionLayer {
 };
 
 template <RestrictionMapFamily Family, class S>
-PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(const Graph& graph,
-                                                              const DiffusionShape<S>& diffusion,
-                                                              const DiffusionOptions& options,
-                                                              const PolynomialOptions& filter, FilterTerms terms,
-                                                              std::shared_ptr<FilterWorkspace<S>> workspace)
+PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
+    const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
+    const PolynomialOptions& filter, FilterTerms terms, std::shared_ptr<FilterWorkspace<Family, S>> workspace)
     : graph_(&graph),
       diffusion_(&diffusion),
       options_(options),
       filter_(filter),
       kept_(filter.degree > 2 ? terms : FilterTerms::keep),
-      size_(graph.node_count() * diffusion.row()),
+      tiles_{graph.node_count(), diffusion.coordinates, diffusion.channels},
       mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
-      workspace_(workspace != nullptr ? std::move(workspace) : std::make_shared<FilterWorkspace<S>>()),
-      output_(size_),
-      activation_(mixing_.chunks(), diffusion.coordinates, diffusion.channels, options.activation) {
+      workspace_(workspace != nullptr ? std::move(workspace) : std::make_shared<FilterWorkspace<Family, S>>()),
+      output_(graph.node_count() * diffusion.row()),
+      activation_(mixing_.chunks(), tiles_, options.activation) {
   require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
   validate(filter);
-  workspace_->reserve(size_);
+  workspace_->reserve(graph, diffusion, tiles_.size());
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -209,16 +210,17 @@ void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const Dif
                                                   const NodeSelection& nodes) {
   start(weights, filter, x, nodes);
   if (terms_.empty()) {  // not before: networks that only evaluate do without
-    terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) : 2) * size_);
-    z_.resize(size_);
-    workspace_->reserve_backward(size_);
+    terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());
+    z_.resize(output_.size());
+    workspace_->reserve_backward(tiles_.groups());
   }
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
-  mix_and_scale(execution, weights, sheaf, dropout, workspace_->w[0].data());
-  add_terms(execution, sheaf, Recurrence(p, skip));
-  activation_.forward(execution, nodes_, weights.epsilon, input_, skip_base(), static_cast<S>(skip), z_.data(),
-                      z_.data(), output_.data());
+  workspace_->rows.build(execution, sheaf, blocks_);
+  mix(execution, weights, dropout, false, term(0));
+  add_terms(execution, Recurrence(p, skip));
+  activation_.forward(execution, nodes_, weights.epsilon, input_, skip_base(), static_cast<S>(skip),
+                      workspace_->b[0].data(), z_.data(), output_.data());
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -230,13 +232,16 @@ void PolynomialDiffusionLayer<Family, S>::evaluate(Execution execution, const Di
   start(weights, filter, x, nodes);
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
-  S* w = workspace_->w[0].data();
+  workspace_->rows.build(execution, sheaf, workspace_->blocks);
+  S* y = workspace_->y.data();
   if (mixed == MixedFeatures::reuse) {
-    detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w);
+    mixing_.chunks().for_each(execution, [&](Index, Index begin, Index end) {
+      tiles_.put(begin, end - begin, mixing_.output() + begin * diffusion_->row(), y);
+    });
   } else {
-    mix_and_scale(execution, weights, sheaf, Dropout{}, w);
+    mix(execution, weights, Dropout{}, mixed == MixedFeatures::compute_and_keep, y);
   }
-  const S* z = add_by_clenshaw(execution, sheaf, Recurrence(p, skip));
+  const S* z = add_by_clenshaw(execution, Recurrence(p, skip));
   activation_.forward(execution, nodes_, weights.epsilon, input_, skip_base(), static_cast<S>(skip), z, nullptr,
                       output_.data());
 }
@@ -253,138 +258,127 @@ void PolynomialDiffusionLayer<Family, S>::backward(
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
   const Recurrence recurrence(p, skip);
-  const S* g = z_.data();
-  activation_.backward(execution, nodes_, input_, skip_base(), term(recurrence.steps()), recurrence.steps(),
-                       output_bar.data(), z_.data(), x_bar.data());
-  const S* y_bar = clenshaw_backward(execution, sheaf, recurrence, sheaf_gradient, accumulate, skip);
+  activation_.backward(execution, nodes_, input_, skip_base(), output_bar.data(), z_.data(), workspace_->y.data(),
+                       x_bar.data());
+  const S* y_bar = clenshaw_backward(execution, recurrence);
+  if constexpr (is_learned<Family>) {
+    workspace_->rows.backward(execution, sheaf, tiles_.groups(), workspace_->blocks_bar, sheaf_gradient, accumulate);
+  }
   S gain[max_coordinates];
   activation_.gains(weights.epsilon, gain);
-  mixing_.backward(execution, weights, gain, y_bar, x_bar.data(), weights_bar);
+  const auto y_bar_rows = [&](Index first, Index nodes, S* rows) {
+    tiles_.take(first, nodes, y_bar, rows);
+    return rows;
+  };
+  mixing_.backward(execution, weights, gain, y_bar_rows, x_bar.data(), weights_bar);
   if (filter_.skip == HighPassSkip::input) {
-    activation_.add_multiple(execution, size_, static_cast<S>(skip), g, x_bar.data());  // X̄ += α G
+    activation_.add_multiple(execution, z_.size(), static_cast<S>(skip), z_.data(), x_bar.data());  // X̄ += α G
   }
   activation_.add_epsilon_bar(weights.epsilon, weights_bar.epsilon);
   std::array<double, static_cast<std::size_t>(max_polynomial_degree + 1)> w_bar{};
-  for (Index k = 0; k <= filter_.degree; ++k) w_bar[static_cast<std::size_t>(k)] = activation_.with_term(k);
+  double skip_bar = activation_.with_base();  // ⟨G, X − ΔY/λ_max⟩
+  for (Index k = 0; k <= recurrence.steps(); ++k) {
+    const double with_term = activation_.with_term(k);
+    if (k <= filter_.degree) w_bar[static_cast<std::size_t>(k)] = with_term;
+    skip_bar += recurrence.skip_share(k) * with_term;
+  }
   p.backward(std::span<const double>(w_bar.data(), filter.theta.size()), filter_bar.theta);
-  if (filter_.skip != HighPassSkip::off) {  // ᾱ = ⟨G, X − ΔY/λ_max⟩
-    filter_bar.skip.front() +=
-        static_cast<S>(activation_.with_base() - activation_.with_laplacian() / filter_.largest_eigenvalue);
-  }
+  if (filter_.skip != HighPassSkip::off) filter_bar.skip.front() += static_cast<S>(skip_bar);
 }
 
-/// V_{k+1} = c_k ΔV_k + (B_k − A_k) V_k − C_k V_{k−1} and Z = Σ_k w_k V_k − (α/λ_max) ΔV_0, from w[0] = S Y.
+/// V_{k+1} = c_k ΔV_k + (B_k − A_k) V_k − C_k V_{k−1}, and in b[0] Σ_k (coefficient of P_k) V_k.
 template <RestrictionMapFamily Family, class S>
-void PolynomialDiffusionLayer<Family, S>::add_terms(Execution execution, const SheafBlocks<Family, S>& sheaf,
-                                                    const Recurrence& of) {
-  const NodeSelection all(graph_->node_count());
-  auto& w = workspace_->w;
-  for (Index k = 0; k < of.steps(); ++k) {
-    const bool last = k + 1 == of.steps();
-    detail::FilterStep<Family, S> step;
-    step.slope = static_cast<S>(of.slope(k));
-    step.last = term(k);
-    step.own = static_cast<S>(of.own(k));
-    if (k > 0) {
-      step.previous = term(k - 1);
-      step.before = static_cast<S>(-of.before(k));
+void PolynomialDiffusionLayer<Family, S>::add_terms(Execution execution, const Recurrence& of) {
+  const Index steps = of.steps(), row = tiles_.row();
+  const NodeChunks& chunks = mixing_.chunks();
+  tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index k, Index from, Index to) {
+    const Index begin = chunks.begin(from), end = chunks.begin(to);
+    detail::FilterStep<S> step;
+    step.of = of.upwards<S>(k);
+    step.x = term(k);
+    if (k > 0) step.previous = term(k - 1);
+    step.next = term(k + 1);
+    take_step<Pass::terms>(blocks_, tile, begin, end, step);
+    const Index at = tile * tiles_.tile_size();
+    S* const z = workspace_->b[0].data() + at;
+    const S* in[max_polynomial_degree + 1];
+    S weight[max_polynomial_degree + 1];
+    if (kept_ == FilterTerms::recompute) {
+      in[0] = k == 0 ? term(0) + at : z;
+      weight[0] = k == 0 ? static_cast<S>(of.weight(0)) : S(1);
+      in[1] = term(k + 1) + at;
+      weight[1] = static_cast<S>(of.weight(k + 1));
+      detail::add_multiples(begin * row, end * row, 2, in, weight, z);
+    } else if (k + 1 == steps) {
+      for (Index i = 0; i <= steps; ++i) {
+        in[i] = term(i) + at;
+        weight[i] = static_cast<S>(of.weight(i));
+      }
+      detail::add_multiples(begin * row, end * row, steps + 1, in, weight, z);
     }
-    step.next = term_room(k + 1);
-    step.sum = z_.data();
-    step.sum_next = static_cast<S>(of.weight(k + 1));
-    if (k == 0) {
-      step.first = true;
-      step.sum_y = static_cast<S>(of.weight(0));
-      step.sum_slope = static_cast<S>(-of.skip());
-    }
-    if (!last) step.w = w[(k + 1) % 2].data();
-    const bool here_only = last && kept_ == FilterTerms::keep;  // running downwards needs V_K at all nodes
-    apply(execution, sheaf, here_only ? nodes_ : all, w[k % 2].data(), step);
-  }
+  });
 }
 
-/// b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2} − δ_{k0} (α/λ_max) ΔY, from w[0] = S Y. \returns b_0
+/// b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2}. \returns b_0
 template <RestrictionMapFamily Family, class S>
-const S* PolynomialDiffusionLayer<Family, S>::add_by_clenshaw(Execution execution,
-                                                              const SheafBlocks<Family, S>& sheaf,
-                                                              const Recurrence& of) {
-  const NodeSelection all(graph_->node_count());
-  auto& [w, b, unused] = *workspace_;
-  static_cast<void>(unused);
+const S* PolynomialDiffusionLayer<Family, S>::add_by_clenshaw(Execution execution, const Recurrence& of) {
   const Index steps = of.steps();
-  for (Index k = steps; k-- > 0;) {
-    const Index i = steps - 1 - k;  // b_k is in b[i % 2], over b_{k+2}
-    const auto from = of.clenshaw<S>(k);
-    detail::FilterStep<Family, S> step;
-    step.slope = i == 0 ? from.start : S(1);  // the first step's U is start · Y
-    step.direct = from.direct;
+  const NodeChunks& chunks = mixing_.chunks();
+  Buffer<S>(&b)[2] = workspace_->b;
+  tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index i, Index from, Index to) {
+    detail::FilterStep<S> step;  // b_k is in b[i % 2], over b_{k+2}
+    step.of = of.clenshaw<S>(steps - 1 - i);
+    step.y = workspace_->y.data();
+    step.x = i == 0 ? step.y : b[(i + 1) % 2].data();
+    if (i > 1) step.previous = b[i % 2].data();
     step.next = b[i % 2].data();
-    if (i > 0) {
-      step.last = b[(i + 1) % 2].data();
-      step.own = from.own;
-    }
-    if (i > 1) {
-      step.previous = b[i % 2].data();
-      step.before = from.before;
-    }
-    if (k > 0) {
-      const auto next = of.clenshaw<S>(k - 1);
-      step.w = w[(i + 1) % 2].data();
-      step.w_next = next.slope;
-      step.w_y = next.start;
-    }
-    apply(execution, sheaf, k == 0 ? nodes_ : all, w[i % 2].data(), step);
-  }
+    take_step<Pass::sum>(workspace_->blocks, tile, chunks.begin(from), chunks.begin(to), step);
+  });
   return b[(steps - 1) % 2].data();
 }
 
-/// q_k = w_k G + (A_k L̂ + B_k) q_{k+1} − C_{k+1} q_{k+2}, k = K − 1 … 0, with −(α/λ_max) ΔG added in the last step, and
-/// the derivatives with respect to S, L and D of every application of Δ. \returns Ȳ
+/// q_k = w_k G + (A_k L̂ + B_k) q_{k+1} − C_{k+1} q_{k+2}, k = K − 1 … 0, the derivatives of Δ's blocks and ⟨G, V_k⟩.
+/// \returns Ȳ
 template <RestrictionMapFamily Family, class S>
-const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execution,
-                                                                const SheafBlocks<Family, S>& sheaf,
-                                                                const Recurrence& of,
-                                                                SheafBlocksGradient<Family, S>& sheaf_gradient,
-                                                                bool accumulate, double skip) {
-  auto& [w, q, r_bar] = *workspace_;
-  const S* g = z_.data();
-  const Index steps = of.steps();
-  activation_.scale(execution, size_, of.clenshaw<S>(steps - 1).start, g, q[1].data());
-  detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, q[1].data(), r_bar[0].data());
-  detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, term(steps - 1), w[0].data());
-  for (Index k = steps; k-- > 0;) {
-    const Index i = steps - 1 - k;  // q_k is in q[i % 2], over q_{k+2}
-    detail::FilterStepBackward<S> step;
-    step.step = of.clenshaw<S>(k);
-    step.v = term(k);
-    step.w = w[i % 2].data();
-    step.r_bar = r_bar[i % 2].data();
-    step.g = g;
-    if (i > 0) step.q = q[(i + 1) % 2].data();
-    if (i > 1) step.after = q[i % 2].data();
-    step.q_next = q[i % 2].data();
-    if (k == 0 && filter_.skip == HighPassSkip::mixed) step.step.direct += static_cast<S>(skip);  // Ȳ += α G
-    if (k > 0) {
-      const auto next = of.clenshaw<S>(k - 1);
-      step.w_next = w[(i + 1) % 2].data();
-      step.r_bar_next = r_bar[(i + 1) % 2].data();
-      step.w_step = next.slope;
-      step.w_start = next.start;
-      if (k == 1 || kept_ == FilterTerms::keep) {
-        step.v_before = term(k - 1);
-      } else {  // V_{k−1} = ((A_k L̂ + B_k) V_k − V_{k+1}) / C_k, over V_{k+1}
-        step.v_after = term_room(k + 1);
-        step.v_slope = static_cast<S>(of.slope(k) / of.before(k));
-        step.v_own = static_cast<S>(of.own(k) / of.before(k));
-        step.v_factor = static_cast<S>(-1 / of.before(k));
-      }
+const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execution, const Recurrence& of) {
+  const Index steps = of.steps(), row = tiles_.row();
+  const NodeChunks& chunks = mixing_.chunks();
+  Buffer<S>(&q)[2] = workspace_->b;
+  const S* const g = workspace_->y.data();
+  // Where terms are recomputed, every other step is one of their recurrence.
+  const Index turns = kept_ == FilterTerms::keep ? 1 : 2;
+  tiles_.for_steps(execution, chunks, turns * steps, [&](Index group, Index tile, Index turn, Index from, Index to) {
+    const Index i = turn / turns, k = steps - 1 - i, at = tile * tiles_.tile_size();
+    detail::FilterStep<S> step;
+    if (turn % turns == 1) {  // V_{k−1} = ((A_k L̂ + B_k) V_k − V_{k+1}) / C_k, over V_{k+1}
+      if (k < 2) return;      // V_0 is there
+      step.of = of.downwards<S>(k);
+      step.x = term(k);
+      step.previous = term(k + 1);
+      step.next = term(k + 1);
+      take_step<Pass::terms>(blocks_, tile, chunks.begin(from), chunks.begin(to), step);
+      return;
     }
-    detail::filter_step_backward<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.chunks(), step,
-                                         sheaf_gradient, accumulate || i > 0,
-                                         [&](Index chunk, S with_term, S with_laplacian) {
-                                           activation_.add_products(chunk, k, with_term, with_laplacian);
-                                         });
-  }
+    step.of = of.clenshaw<S>(k);  // q_k is in q[i % 2], over q_{k+2}
+    step.y = g;
+    step.x = i == 0 ? g : q[(i + 1) % 2].data();
+    if (i > 1) step.previous = q[i % 2].data();
+    step.next = q[i % 2].data();
+    step.v = term(k);
+    if constexpr (is_learned<Family>) {
+      auto& bar = workspace_->blocks_bar;
+      step.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_room;
+      step.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_room;
+      step.accumulate = i > 0 || tile > tiles_.first_tile(group);
+    }
+    for (Index chunk = from; chunk < to; ++chunk) {
+      const Index begin = chunks.begin(chunk), end = chunks.end(chunk);
+      activation_.put_product(chunk, tile, k, take_step<Pass::backward>(blocks_, tile, begin, end, step));
+      if (i > 0) continue;
+      const S* const last = term(steps) + at;
+      activation_.put_product(chunk, tile, steps, detail::tile_product(begin * row, end * row, g + at, last));
+    }
+  });
   return q[(steps - 1) % 2].data();
 }
 

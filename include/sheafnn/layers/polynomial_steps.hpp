@@ -1,61 +1,82 @@
 /// \file
-/// The steps that a polynomial filter's recurrences are made of, and their backward pass: in each, one application of
-/// Δ = S L S and everything that is done with it per node, in one walk over the nodes
+/// The steps that a polynomial filter's recurrences are made of, forwards and backwards: in each, one application of Δ to
+/// a tile of channels and everything that is done with it per node, in one walk over the nodes
 /// (math: "Polynomial filters").
 #pragma once
 
 #include <algorithm>
+#include <array>
 
-#include "sheafnn/core/parallel.hpp"
-#include "sheafnn/layers/diffusion.hpp"
-#include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/layers/channel_tiles.hpp"
+#include "sheafnn/layers/laplacian_rows.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 
 namespace sheafnn::detail {
 
-/// One step of Clenshaw's recurrence on y,
-///   b_k = ΔU_k + own · b_{k+1} + before · b_{k+2} + direct · y,   U_k = slope · b_{k+1} + start · y.
+/// Factors of one step: slope · Δx + own · x + before · (the array before x) + direct · y.
 template <class S>
-struct ClenshawStep {
-  S own = 0, before = 0, direct = 0, slope = 0, start = 0;
+struct FilterFactors {
+  S slope = 0, own = 0, before = 0, direct = 0;
 };
 
-/// The numbers of p(L̂) Y − (α/λ_max) ΔY, L̂ = (2/λ_max) Δ − I, as polynomials in Δ: with c_k = (2/λ_max) A_k,
+/// The polynomial p(L̂) − (α/λ_max) Δ, L̂ = (2/λ_max) Δ − I, and with the high-pass term `mixed` also + α: since
+/// Δ/λ_max = ½ (L̂ + 1) and L̂ = (P_1 − B_0)/A_0, all of it is a polynomial in the basis of p, with the coefficients
+///   w_0 − ½ α (1 − B_0/A_0) (+ α),   w_1 − α/(2 A_0),   w_2, …, w_K.
+/// In terms of Δ, with c_k = (2/λ_max) A_k,
 ///   V_{k+1} = c_k Δ V_k + (B_k − A_k) V_k − C_k V_{k−1},   V_0 = Y.
-/// A filter of degree 0 counts as one of degree 1 with w_1 = 0, so that ΔY is always there.
+/// A filter of degree 0 counts as one of degree 1 with w_1 = 0.
 class FilterRecurrence {
  public:
-  FilterRecurrence(const Polynomial& p, double skip)
-      : p_(&p), skip_(skip / p.options().largest_eigenvalue), slope_(2 / p.options().largest_eigenvalue) {}
+  /// \param alpha  of the high-pass term, 0 without
+  FilterRecurrence(const Polynomial& p, double alpha)
+      : p_(&p), alpha_(alpha), slope_(2 / p.options().largest_eigenvalue) {}
 
   /// Applications of Δ, max(K, 1).
   [[nodiscard]] Index steps() const noexcept { return std::max<Index>(p_->degree(), 1); }
-  /// w_k.
-  [[nodiscard]] double weight(Index k) const noexcept { return k <= p_->degree() ? p_->coefficient(k) : 0; }
+  /// The coefficient of P_k.
+  [[nodiscard]] double weight(Index k) const noexcept {
+    return (k <= p_->degree() ? p_->coefficient(k) : 0) + alpha_ * skip_share(k);
+  }
+  /// ∂(coefficient of P_k)/∂α.
+  [[nodiscard]] double skip_share(Index k) const noexcept {
+    const RecurrenceStep first = step(0);
+    const bool mixed = p_->options().skip == HighPassSkip::mixed;
+    if (k == 0) return (mixed ? 1 : 0) - (1 - first.constant / first.slope) / 2;
+    return k == 1 ? -1 / (2 * first.slope) : 0;
+  }
   /// c_k, B_k − A_k and C_k.
   [[nodiscard]] double slope(Index k) const noexcept { return slope_ * step(k).slope; }
   [[nodiscard]] double own(Index k) const noexcept { return step(k).constant - step(k).slope; }
   [[nodiscard]] double before(Index k) const noexcept { return step(k).before; }
-  /// α/λ_max.
-  [[nodiscard]] double skip() const noexcept { return skip_; }
 
-  /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0. b_{steps()} = w y is no array: it is part of `direct` and
-  /// `start` of the two steps that read it.
+  /// From V_k and V_{k−1} to V_{k+1}.
   template <class S>
-  [[nodiscard]] ClenshawStep<S> clenshaw(Index k) const noexcept {
+  [[nodiscard]] FilterFactors<S> upwards(Index k) const noexcept {
+    return {static_cast<S>(slope(k)), static_cast<S>(own(k)), static_cast<S>(k > 0 ? -before(k) : 0), S(0)};
+  }
+  /// From V_k and V_{k+1} to V_{k−1}.
+  template <class S>
+  [[nodiscard]] FilterFactors<S> downwards(Index k) const noexcept {
+    return {static_cast<S>(slope(k) / before(k)), static_cast<S>(own(k) / before(k)), static_cast<S>(-1 / before(k)),
+            S(0)};
+  }
+  /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0, on y:
+  ///   b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
+  /// b_{steps()} = w y is no array: the first step takes y in its place, and what the second one reads of it is part of
+  /// `direct`.
+  template <class S>
+  [[nodiscard]] FilterFactors<S> clenshaw(Index k) const noexcept {
     const Index last = steps();
-    double own_k = own(k), before_k = k + 1 < last ? -before(k + 1) : 0, direct = weight(k), slope_k = slope(k);
-    double start = k == 0 ? -skip_ : 0;
+    double slope_k = slope(k), own_k = own(k), before_k = k + 1 < last ? -before(k + 1) : 0, direct = weight(k);
     if (k == last - 1) {
-      direct += own_k * weight(last);
-      start += slope_k * weight(last);
-      own_k = slope_k = 0;
+      slope_k *= weight(last);
+      own_k *= weight(last);
     } else if (k == last - 2) {
       direct += before_k * weight(last);
       before_k = 0;
     }
-    return {static_cast<S>(own_k), static_cast<S>(before_k), static_cast<S>(direct), static_cast<S>(slope_k),
-            static_cast<S>(start)};
+    return {static_cast<S>(slope_k), static_cast<S>(own_k), static_cast<S>(before_k), static_cast<S>(direct)};
   }
 
  private:
@@ -63,175 +84,104 @@ class FilterRecurrence {
     return k < p_->degree() ? p_->step(k) : RecurrenceStep{1, 0, 0};
   }
   const Polynomial* p_;
-  double skip_, slope_;
+  double alpha_, slope_;
 };
 
-/// What apply_laplacian() does with Z = ΔU at a node u of a step:
-///   next = slope · Z + own · last + before · previous + direct · y,
-///   sum  = sum (or, first, sum_y · y) + sum_slope · Z + sum_next · next,
-///   w    = S (w_next · next + w_y · y).
-/// Arrays are n × d' × f; those that are null are not read or written. `next` may be `previous`.
-template <class Family, class S>
-struct FilterStep {
-  const DiffusionShape<S>* shape = nullptr;
-  const SheafBlocks<Family, S>* sheaf = nullptr;
-  const NodeSelection* nodes = nullptr;
-  const S *last = nullptr, *previous = nullptr, *y = nullptr;
-  S *next = nullptr, *sum = nullptr, *w = nullptr;
-  S slope = 1, own = 0, before = 0, direct = 0;
-  S sum_y = 0, sum_slope = 0, sum_next = 0;
-  S w_next = 1, w_y = 0;
-  bool first = false;
-
-  template <class T, int N>
-  SHEAFNN_INLINE void operator()(Index index, Index i, Index c, const T*, const T* z) const {
-    constexpr int D = Family::stalk_dimension;
-    const Index u = (*nodes)[index], f = shape->channels, at = u * shape->row() + i * f + c;
-    T scaled[N];
-    SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-      const Index here = at + k * f;
-      const T own_y = load<T>(y + here);
-      T value = T(slope) * z[k] + T(direct) * own_y;
-      if (last != nullptr) value += T(own) * load<T>(last + here);
-      if (previous != nullptr) value += T(before) * load<T>(previous + here);
-      if (sum != nullptr) {
-        const T before_it = first ? T(sum_y) * own_y : load<T>(sum + here);
-        store(sum + here, before_it + T(sum_slope) * z[k] + T(sum_next) * value);
-      }
-      store(next + here, value);
-      scaled[k] = T(w_next) * value + T(w_y) * own_y;
-    }
-    if (w == nullptr) return;
-    if constexpr (N == D) {
-      if (i < D) {
-        T out[D];
-        scale_block<Family>(sheaf->scale(u), scaled, out);
-        SHEAFNN_UNROLL for (int k = 0; k < D; ++k) store(w + at + k * f, out[k]);
-        return;
-      }
-    }
-    SHEAFNN_UNROLL for (int k = 0; k < N; ++k) store(w + at + k * f, T(shape->inverse_root[u]) * scaled[k]);
-  }
-};
-
-/// One step backwards. With Ū = slope · q_{k+1} + start · g and r̄ = S Ū,
-///   q_k = ΔŪ + own · q_{k+1} + before · q_{k+2} + direct · g,
-/// the derivatives of ⟨Ū, ΔV_k⟩ with respect to S, L and D, ⟨g, V_k⟩ and ⟨g, ΔV_k⟩, and for the next step
-/// S (w_step · q_k + w_start · g) and S V_{k−1}, with V_{k−1} either read or computed from V_k and V_{k+1}:
-///   V_{k−1} = v_slope · ΔV_k + v_own · V_k + v_after · V_{k+1}.
+/// One tile's arrays in a step, n × d' × w each: next = slope · Δx + own · x + before · previous + direct · y.
 template <class S>
-struct FilterStepBackward {
-  ClenshawStep<S> step;
-  const S *v = nullptr, *w = nullptr, *r_bar = nullptr;  ///< V_k, S V_k, S Ū
-  const S *q = nullptr, *after = nullptr, *g = nullptr;  ///< q_{k+1}, q_{k+2} (null: 0), g
-  S* q_next = nullptr;                                   ///< q_k; may be `after`
-  S *w_next = nullptr, *r_bar_next = nullptr;            ///< of the next step; null after the last one
-  const S* v_before = nullptr;                           ///< V_{k−1}; null: computed
-  S* v_after = nullptr;                                  ///< V_{k+1}, becomes V_{k−1} where that is computed
-  S w_step = 0, w_start = 0;
-  S v_slope = 0, v_own = 0, v_factor = 0;
+struct FilterStep {
+  FilterFactors<S> of;
+  const S *x = nullptr, *previous = nullptr, *y = nullptr;  ///< y is not read where Δ alone is applied
+  S* next = nullptr;                                        ///< may be `previous`
+  // Backwards, where x is q_{k+1} and y is G:
+  const S* v = nullptr;                    ///< V_k
+  S *arc_bar = nullptr, *node_bar = nullptr;  ///< slope · V_u x_vᵀ of every arc u→v and slope · V_u x_uᵀ
+  bool accumulate = false;                 ///< add to them
 };
 
-/// \param use_sums    called as use_sums(chunk, ⟨g, V_k⟩, ⟨g, ΔV_k⟩) for every chunk of nodes, from any thread; it adds
-/// \param accumulate  add to the gradients of S, L and D instead of overwriting them
-template <class Family, class S, class UseSums>
-void filter_step_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                          const SheafBlocks<Family, S>& sheaf, const NodeChunks& chunks,
-                          const FilterStepBackward<S>& of, SheafBlocksGradient<Family, S>& gradient,
-                          bool accumulate, const UseSums& use_sums) {
+/// What a step does besides applying Δ.
+enum class FilterPass {
+  terms,    ///< nothing
+  sum,      ///< adds direct · y
+  backward  ///< adds direct · y, and takes the derivatives of Δ's blocks
+};
+
+/// A step at the nodes of a range. \returns ⟨y, v⟩ there, backwards
+template <FilterPass Pass, RestrictionMapFamily Family, class S>
+SHEAFNN_NOINLINE S filter_step(const LaplacianRows<Family, S>& rows, const LaplacianBlocks<S>& blocks,
+                               const DiffusionShape<S>& shape, Index begin, Index end, const FilterStep<S>& step) {
   constexpr int D = Family::stalk_dimension;
-  constexpr bool learned = is_learned<Family>;
+  using Rows = LaplacianRows<Family, S>;
   using Sizes = BlockSizes<Family>;
-  const Index f = shape.channels, row = shape.row();
-  chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
-    for_tiles<S>(0, f, [&]<class T>(Index c) {
-      const FilterStepBackward<S> a = of;
-      const std::int32_t* target = graph.targets().data();
-      const std::int32_t* offset = graph.offsets().data();
-      const Index last_arc = graph.arc_count() - 1;
-      const S *w_c = a.w + c, *bar_c = a.r_bar + c;
-      S* edge_bar = gradient.off_diagonal_bar.data();
-      const bool add = accumulate || c > 0;
-      T with_v = T(S(0)), with_z = T(S(0));
-      // At one coordinate of a node: z = ΔV_k, d = ΔŪ; sets what the next step's w and r̄ are S times of.
-      const auto advance = [&](Index at, const T& z, const T& d, T& w_next, T& bar_next) SHEAFNN_INLINE_LAMBDA {
-        const T g = load<T>(a.g + at), v = load<T>(a.v + at);
-        T q = d + T(a.step.direct) * g;
-        if (a.q != nullptr) q += T(a.step.own) * load<T>(a.q + at);
-        if (a.after != nullptr) q += T(a.step.before) * load<T>(a.after + at);
-        store(a.q_next + at, q);
-        with_v += g * v;
-        with_z += g * z;
-        if (a.w_next == nullptr) return;
-        bar_next = T(a.w_step) * q + T(a.w_start) * g;
-        if (a.v_before != nullptr) {
-          w_next = load<T>(a.v_before + at);
-        } else {
-          w_next = T(a.v_slope) * z + T(a.v_own) * v + T(a.v_factor) * load<T>(a.v_after + at);
-          store(a.v_after + at, w_next);
-        }
-      };
-      for (Index u = begin; u < end; ++u) {
-        const Index first = offset[u], last = offset[u + 1], at = u * row + c;
-        T r_bar[D], w[D], w_bar[D], r[D];
-        load_coordinates<D>(bar_c + u * row, f, r_bar);
-        load_coordinates<D>(w_c + u * row, f, w);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w_bar[i] = r[i] = T(S(0));
-        add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), r_bar, w_bar);
-        add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), w, r);
-        Index arc = first;
-        const auto neighbour = [&]<bool Transposed>() SHEAFNN_INLINE_LAMBDA {
-          const Index e = graph.edge_of(arc), v = target[arc] * row;
-          const Index soon = target[std::min(arc + 6, last_arc)] * row;
-          T other_bar[D], other[D];
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            SHEAFNN_PREFETCH(bar_c + soon + i * f);
-            SHEAFNN_PREFETCH(w_c + soon + i * f);
-          }
-          load_coordinates<D>(bar_c + v, f, other_bar);
-          load_coordinates<D>(w_c + v, f, other);
-          add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(e), other_bar, w_bar);
-          add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(e), other, r);
-          if constexpr (learned && !Transposed) {
-            channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport,
-                                                  add);
-          }
-        };
-        for (; arc < last && target[arc] < u; ++arc) neighbour.template operator()<true>();
-        for (; arc < last; ++arc) neighbour.template operator()<false>();
-        T z[D], d[D], w_next[D], bar_next[D];
-        scale_block<Family>(sheaf.scale(u), r, z);
-        scale_block<Family>(sheaf.scale(u), w_bar, d);
-        if constexpr (learned) {
-          T v[D], u_bar[D];
-          load_coordinates<D>(a.v + at, f, v);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            u_bar[i] = T(a.step.start) * load<T>(a.g + at + i * f);
-            if (a.q != nullptr) u_bar[i] += T(a.step.slope) * load<T>(a.q + at + i * f);
-          }
-          channel_products<D, Sizes::gram>(u_bar, r, w_bar, v, gradient.scale_bar.data() + u * Sizes::gram, add);
-          channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram, add);
-        }
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) advance(at + i * f, z[i], d[i], w_next[i], bar_next[i]);
-        if (a.w_next != nullptr) {
-          T out[D];
-          scale_block<Family>(sheaf.scale(u), w_next, out);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(a.w_next + at + i * f, out[i]);
-          scale_block<Family>(sheaf.scale(u), bar_next, out);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(a.r_bar_next + at + i * f, out[i]);
-        }
-        for (Index i = D; i < shape.coordinates; ++i) {
-          const T root = T(shape.inverse_root[u]);
-          advance(at + i * f, root * filtered<T>(shape, w_c, target, first, last, u, i),
-                  root * filtered<T>(shape, bar_c, target, first, last, u, i), w_next[0], bar_next[0]);
-          if (a.w_next == nullptr) continue;
-          store(a.w_next + at + i * f, root * w_next[0]);
-          store(a.r_bar_next + at + i * f, root * bar_next[0]);
-        }
+  using T = typename ChannelTiles<S>::Tile;
+  constexpr int w = ChannelTiles<S>::width;
+  constexpr bool backward = Pass == FilterPass::backward, learned = backward && is_learned<Family>;
+  const FilterStep<S> a = step;
+  const Index coordinates = shape.coordinates, row = coordinates * w;
+  const std::int32_t* const target = rows.graph().targets().data();
+  const std::int32_t* const offset = rows.graph().offsets().data();
+  const T slope = T(a.of.slope), own = T(a.of.own), before = T(a.of.before), direct = T(a.of.direct);
+  T with_v = T(S(0));
+  const auto finish = [&](Index at, const T& applied, const T& x) SHEAFNN_INLINE_LAMBDA {
+    T value = slope * applied + own * x + before * load<T>(a.previous + at);
+    if constexpr (Pass != FilterPass::terms) value += direct * load<T>(a.y + at);
+    store(a.next + at, value);
+    if constexpr (backward) with_v += load<T>(a.y + at) * load<T>(a.v + at);
+  };
+  for (Index u = begin; u < end; ++u) {
+    const Index at = u * row, first = offset[u], last = offset[u + 1];
+    T x[D], sum[D], v[D];
+    load_coordinates<D>(a.x + at, w, x);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
+    add_block_times<D, Sizes::gram, false, false, T>(blocks.node.data() + u * Rows::node_room, x, sum);
+    if constexpr (learned) {
+      load_coordinates<D>(a.v + at, w, v);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) v[i] *= slope;
+      channel_products<D, Sizes::gram>(v, x, a.node_bar + u * Rows::node_room, a.accumulate);
+    }
+    const S* block = blocks.arc.data() + first * Rows::arc_room;
+    for (Index arc = first; arc < last; ++arc, block += Rows::arc_room) {
+      T other[D];
+      load_coordinates<D>(a.x + target[arc] * row, w, other);
+      add_block_times<D, Sizes::transport, false, false, T>(block, other, sum);
+      if constexpr (learned) {
+        channel_products<D, Sizes::transport, Rows::arc_room>(v, other, a.arc_bar + arc * Rows::arc_room,
+                                                              a.accumulate);
       }
-      use_sums(chunk, reduce_add(with_v), reduce_add(with_z));
-    });
-  });
+    }
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) finish(at + i * w, sum[i], x[i]);
+    for (Index i = D; i < coordinates; ++i) {  // fixed filters
+      const Index here = at + i * w;
+      T neighbours = T(S(0));
+      for (Index arc = first; arc < last; ++arc) {
+        neighbours += T(rows.arc_weight()[arc]) * load<T>(a.x + target[arc] * row + i * w);
+      }
+      const T own_x = load<T>(a.x + here);
+      const S sign = shape.filter_sign[i - (coordinates - shape.filters)];
+      finish(here, T(rows.node_weight()[u]) * own_x + T(sign) * neighbours, own_x);
+    }
+  }
+  return reduce_add(with_v);
+}
+
+/// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, numbers [begin, end), whole tiles of channels; out may be one of them.
+template <class S>
+void add_multiples(Index begin, Index end, Index count, const S* const* in, const S* factor, S* out) {
+  using T = typename ChannelTiles<S>::Tile;
+  for (Index i = begin; i < end; i += T::width) {
+    T sum = T(factor[0]) * load<T>(in[0] + i);
+    for (Index k = 1; k < count; ++k) sum += T(factor[k]) * load<T>(in[k] + i);
+    store(out + i, sum);
+  }
+}
+
+/// ⟨a, b⟩ over numbers [begin, end), whole tiles of channels.
+template <class S>
+[[nodiscard]] S tile_product(Index begin, Index end, const S* a, const S* b) {
+  using T = typename ChannelTiles<S>::Tile;
+  T sum = T(S(0));
+  for (Index i = begin; i < end; i += T::width) sum += load<T>(a + i) * load<T>(b + i);
+  return reduce_add(sum);
 }
 
 }  // namespace sheafnn::detail

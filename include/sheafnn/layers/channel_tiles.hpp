@@ -1,0 +1,98 @@
+/// \file
+/// ChannelTiles: features cut into tiles of a few channels, each tile an array of its own,
+///
+///     tile t, n × d' × w:  x_{u, i, t w + c},   c = 0 … w − 1.
+///
+/// What acts on nodes and stalk coordinates only, as Δ does, never mixes channels: threads that each take tiles of their
+/// own apply it as often as they like without reading what another thread wrote. The last tile is filled up with zeros.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
+
+namespace sheafnn {
+
+/// Where features of one shape lie in tiles.
+template <class S>
+struct ChannelTiles {
+  static constexpr int width = lanes<S> / 2;  ///< w: two threads share 16 floats
+  using Tile = Pack<S, width>;
+
+  Index nodes = 0, coordinates = 0, channels = 0;  ///< n, d', f
+
+  [[nodiscard]] Index count() const noexcept { return (channels + width - 1) / width; }
+  /// Numbers of one node in a tile, of a tile, of all tiles.
+  [[nodiscard]] Index row() const noexcept { return coordinates * width; }
+  [[nodiscard]] Index tile_size() const noexcept { return nodes * row(); }
+  [[nodiscard]] Index size() const noexcept { return count() * tile_size(); }
+
+  /// Groups of consecutive tiles. Sums over channels are taken tile after tile within a group, and then over the
+  /// groups, whatever the number of threads is.
+  [[nodiscard]] Index groups() const noexcept { return std::min<Index>(count(), 4); }
+  [[nodiscard]] Index first_tile(Index group) const noexcept { return count() * group / groups(); }
+
+  /// Rows of n × d' × f to tiles, for `nodes_here` nodes from `first` on.
+  void put(Index first, Index nodes_here, const S* rows, S* tiles) const {
+    move(first, nodes_here, [&](Index row, Index at, auto of) { of.copy(rows + row, tiles + at); });
+  }
+  /// And back.
+  void take(Index first, Index nodes_here, const S* tiles, S* rows) const {
+    move(first, nodes_here, [&](Index row, Index at, auto of) { of.copy(tiles + at, rows + row); });
+  }
+
+  /// Calls step(group, tile, i, first chunk, past the last one) for all tiles, steps i = 0 … steps − 1 and chunks of
+  /// nodes. A step of a tile begins when the one before it has ended at all nodes of the tile. A group is one thread's
+  /// where there are as many, and otherwise shared by several, which then wait for each other after every step.
+  template <class Step>
+  void for_steps(Execution execution, const NodeChunks& chunks, Index steps, const Step& step) const {
+    const Index alone = groups() / execution.threads() * execution.threads(), shared = groups() - alone;
+    parallel_for(execution, alone, 1, [&](Index begin, Index end) {
+      for (Index group = begin; group < end; ++group) {
+        for (Index tile = first_tile(group); tile < first_tile(group + 1); ++tile) {
+          for (Index i = 0; i < steps; ++i) step(group, tile, i, Index{0}, chunks.count);
+        }
+      }
+    });
+    if (shared == 0) return;
+    for (Index turn = 0; turn < count() / groups() + 1; ++turn) {
+      for (Index i = 0; i < steps; ++i) {
+        parallel_for(execution, shared * chunks.count, 1, [&](Index begin, Index end) {
+          for (Index at = begin; at < end;) {
+            const Index group = at / chunks.count, first = at - group * chunks.count;
+            const Index last = std::min(chunks.count, first + end - at), tile = first_tile(alone + group) + turn;
+            if (tile < first_tile(alone + group + 1)) step(alone + group, tile, i, first, last);
+            at += last - first;
+          }
+        });
+      }
+    }
+  }
+
+ private:
+  struct Whole {
+    void copy(const S* from, S* to) const { detail::store(to, detail::load<Tile>(from)); }
+  };
+  struct Part {
+    Index size;
+    void copy(const S* from, S* to) const { std::copy_n(from, size, to); }
+  };
+  template <class Copy>
+  void move(Index first, Index nodes_here, const Copy& copy) const {
+    for (Index tile = 0, channel = 0; channel < channels; ++tile, channel += width) {
+      const Index begin = tile * tile_size() + first * row();
+      for (Index k = 0; k < nodes_here * coordinates; ++k) {
+        if (channel + width <= channels) {
+          copy(k * channels + channel, begin + k * width, Whole{});
+        } else {
+          copy(k * channels + channel, begin + k * width, Part{channels - channel});
+        }
+      }
+    }
+  }
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,267 @@
+/// \file
+/// LaplacianRows: the normalised Laplacian of a sheaf multiplied out, a block for every arc and every node,
+///
+///     Δ_uv = S_u L_uv S_v,   L_uv = −Q_e for u < v,   Δ_vu = Δ_uvᵀ,   Δ_uu = S_u D_u S_u,
+///
+/// for filters, which apply it many times, and from the derivatives of its blocks, with C_uv = Δ̄_uv + Δ̄_vuᵀ,
+///
+///     L̄_uv = S_u C_uv S_v,   D̄_u = S_u Δ̄_uu S_u,   S̄_u = Σ_v C_uv S_v L_uvᵀ + Δ̄_uu S_u D_u + D_u S_u Δ̄_uu
+///
+/// (math: "Polynomial filters"). Behind the learned coordinates stand those of the fixed filters, whose blocks are
+/// numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/sheaf/family.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// A block of Size numbers: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
+/// symmetric S of size Scale, from the left and from the right.
+template <int D, int Scale, int Size, class P>
+SHEAFNN_INLINE void scaled_left(const P* s, const P* a, P* out) {
+  if constexpr (Size == D * D && D > 1 && Scale == Size) {
+    for (int j = 0; j < D; ++j) {
+      for (int i = 0; i < D; ++i) {
+        P sum = s[i] * a[j * D];
+        for (int k = 1; k < D; ++k) sum += s[k * D + i] * a[j * D + k];
+        out[j * D + i] = sum;
+      }
+    }
+  } else {
+    for (int k = 0; k < Size; ++k) out[k] = s[Scale == 1 ? 0 : k % D] * a[k];
+  }
+}
+template <int D, int Scale, int Size, class P>
+SHEAFNN_INLINE void scaled_right(const P* a, const P* s, P* out) {
+  if constexpr (Size == D * D && D > 1 && Scale == Size) {
+    scaled_left<D, Scale, Size>(a, s, out);
+  } else {
+    constexpr bool dense = Size == D * D && D > 1;
+    for (int k = 0; k < Size; ++k) out[k] = a[k] * s[Scale == 1 ? 0 : dense ? k / D : k];
+  }
+}
+template <int D, int Size, class P>
+SHEAFNN_INLINE void transposed(const P* a, P* out) {
+  for (int k = 0; k < Size; ++k) out[k] = a[Size == D * D ? k % D * D + k / D : k];
+}
+/// The part of a bᵀ that a block of size Scale has: all, the diagonal, or its sum.
+template <int D, int Scale, int Size, class P>
+SHEAFNN_INLINE void product_with_transposed(const P* a, const P* b, P* out) {
+  constexpr bool dense = Size == D * D && D > 1;
+  if constexpr (dense && Scale == Size) {
+    for (int j = 0; j < D; ++j) {
+      for (int i = 0; i < D; ++i) {
+        P sum = a[i] * b[j];
+        for (int k = 1; k < D; ++k) sum += a[k * D + i] * b[k * D + j];
+        out[j * D + i] = sum;
+      }
+    }
+  } else {
+    for (int k = 0; k < Size; ++k) {
+      const int to = Scale == 1 ? 0 : k % D;
+      out[to] = k == 0 || (Scale > 1 && k < D) ? a[k] * b[k] : out[to] + a[k] * b[k];
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Blocks of Δ: per arc u→v that of Δ_uv, per node that of Δ_uu, in the order and sizes of LaplacianRows.
+template <class S>
+struct LaplacianBlocks {
+  Buffer<S> arc, node;
+};
+
+/// The places of the blocks on one graph, and how they come from a sheaf's.
+template <RestrictionMapFamily Family, class S>
+class LaplacianRows {
+ public:
+  using Sizes = BlockSizes<Family>;
+  static constexpr int D = Family::stalk_dimension;
+  static constexpr int W = lanes<S>;
+  using P = Pack<S, W>;
+  /// Numbers from one arc's block to the next, and from one node's.
+  static constexpr int arc_room = Sizes::transport <= 4 ? detail::row_room(Sizes::transport) : Sizes::transport;
+  static constexpr int node_room = Sizes::gram;
+
+  LaplacianRows() = default;
+  /// \param graph  must outlive this
+  LaplacianRows(const Graph& graph, const DiffusionShape<S>& shape);
+
+  [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
+  /// The fixed filters' numbers: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node.
+  [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
+  [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
+
+  /// From the sheaf's L and S to the blocks of Δ.
+  void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
+
+  /// From the derivatives of the blocks of Δ to those of the sheaf's.
+  ///
+  /// \param parts       bar.arc and bar.node have so many parts, which are added up
+  /// \param bar         per arc u→v that of Δ_vu, transposed, per node that of Δ_uu, transposed; used up
+  /// \param accumulate  add to `gradient` instead of overwriting it
+  void backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts, LaplacianBlocks<S>& bar,
+                SheafBlocksGradient<Family, S>& gradient, bool accumulate) const;
+
+ private:
+  /// body(first edge or node, how many) for blocks of W.
+  template <class Body>
+  static void for_blocks(Execution execution, Index count, const Body& body) {
+    parallel_for(execution, count, 2 * W, [&](Index begin, Index end) {
+      for (Index first = begin; first < end; first += W) {
+        body(first, static_cast<int>(std::min<Index>(W, end - first)));
+      }
+    });
+  }
+
+  const Graph* graph_ = nullptr;
+  /// Per edge {u, v}, u < v, filled up with copies of the last one: u, v, and the arcs u→v, v→u.
+  Buffer<std::int32_t> node_[2], arc_[2];
+  Buffer<S> arc_weight_, node_weight_;
+};
+
+template <RestrictionMapFamily Family, class S>
+LaplacianRows<Family, S>::LaplacianRows(const Graph& graph, const DiffusionShape<S>& shape) : graph_(&graph) {
+  const Index edges = graph.edge_count();
+  for (Buffer<std::int32_t>* buffer : {&node_[0], &node_[1], &arc_[0], &arc_[1]}) buffer->resize(edges + W);
+  for (Index i = 0; edges > 0 && i < node_[0].size(); ++i) {
+    const Index e = std::min(i, edges - 1), forward = graph.forward_arc(e);
+    node_[0][i] = graph.edge(e).u;
+    node_[1][i] = graph.edge(e).v;
+    arc_[0][i] = static_cast<std::int32_t>(forward);
+    arc_[1][i] = static_cast<std::int32_t>(graph.reverse(forward));
+  }
+  if (shape.filters == 0) return;
+  const Buffer<S>& root = shape.inverse_root;
+  arc_weight_.resize(graph.arc_count());
+  node_weight_.resize(graph.node_count());
+  for (Index arc = 0; arc < graph.arc_count(); ++arc) {
+    arc_weight_[arc] = root[graph.source(arc)] * root[graph.target(arc)];
+  }
+  for (Index u = 0; u < graph.node_count(); ++u) {
+    node_weight_[u] = static_cast<S>(graph.degree(u)) / static_cast<S>(graph.degree(u) + 1);
+  }
+}
+
+template <RestrictionMapFamily Family, class S>
+void LaplacianRows<Family, S>::build(Execution execution, const SheafBlocks<Family, S>& sheaf,
+                                     LaplacianBlocks<S>& blocks) const {
+  constexpr int gram = Sizes::gram, size = Sizes::transport;
+  if (blocks.node.empty()) {
+    blocks.arc.resize(graph_->arc_count() * arc_room + W);
+    blocks.node.resize(graph_->node_count() * node_room + W);
+  }
+  for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
+    P q[size], s[gram], part[size], block[size];
+    detail::load_rows<size>(sheaf.transport_block(e), count, q);
+    detail::gather_rows<gram>(sheaf.scale(0), node_[0].data() + e, s);
+    detail::scaled_left<D, gram, size>(s, q, part);
+    detail::gather_rows<gram>(sheaf.scale(0), node_[1].data() + e, s);
+    detail::scaled_right<D, gram, size>(part, s, block);
+    for (P& number : block) number = -number;
+    detail::scatter_rows<size, arc_room>(block, arc_[0].data() + e, count, blocks.arc.data());
+    detail::transposed<D, size>(block, part);
+    detail::scatter_rows<size, arc_room>(part, arc_[1].data() + e, count, blocks.arc.data());
+  });
+  for_blocks(execution, graph_->node_count(), [&](Index u, int count) {
+    P d[gram], s[gram], part[gram], block[gram];
+    detail::load_rows<gram>(sheaf.degree_block(u), count, d);
+    detail::load_rows<gram>(sheaf.scale(u), count, s);
+    detail::scaled_left<D, gram, gram>(s, d, part);
+    detail::scaled_right<D, gram, gram>(part, s, block);
+    detail::store_rows<gram>(block, count, blocks.node.data() + u * gram);
+  });
+}
+
+template <RestrictionMapFamily Family, class S>
+void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts,
+                                        LaplacianBlocks<S>& bar, SheafBlocksGradient<Family, S>& gradient,
+                                        bool accumulate) const {
+  constexpr int gram = Sizes::gram, size = Sizes::transport;
+  const Index arc_part = graph_->arc_count() * arc_room, node_part = graph_->node_count() * node_room;
+  const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` numbers of each of `count` rows
+    P sum[gram];
+    for (int k = 0; k < gram; ++k) sum[k] = numbers[k];
+    if (accumulate) {
+      P before[gram];
+      detail::load_rows<gram>(out, count, before);
+      for (int k = 0; k < gram; ++k) sum[k] += before[k];
+    }
+    detail::store_rows<gram>(sum, count, out);
+  };
+  for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
+    const std::int32_t *there = arc_[0].data() + e, *back = arc_[1].data() + e;
+    P sum[size], other[size], part[size], c[size];
+    for (Index i = 0; i < parts; ++i) {
+      detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, there, c);
+      detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, back, part);
+      for (int k = 0; k < size; ++k) sum[k] = i == 0 ? c[k] : sum[k] + c[k];
+      for (int k = 0; k < size; ++k) other[k] = i == 0 ? part[k] : other[k] + part[k];
+    }
+    detail::transposed<D, size>(other, c);
+    for (int k = 0; k < size; ++k) c[k] += sum[k];  // C_uv
+    P q[size], s[2][gram], share[gram];
+    detail::load_rows<size>(sheaf.transport_block(e), count, q);
+    for (P& number : q) number = -number;  // L_uv
+    for (int side = 0; side < 2; ++side) {
+      detail::gather_rows<gram>(sheaf.scale(0), node_[side].data() + e, s[side]);
+    }
+    detail::scaled_right<D, gram, size>(c, s[1], part);  // C S_v
+    detail::product_with_transposed<D, gram, size>(part, q, share);
+    detail::scatter_rows<gram, arc_room>(share, there, count, bar.arc.data());
+    detail::scaled_left<D, gram, size>(s[0], part, sum);  // L̄_uv
+    S* edge_bar = gradient.off_diagonal_bar.data() + e * size;
+    if (accumulate) {
+      detail::load_rows<size>(edge_bar, count, part);
+      for (int k = 0; k < size; ++k) sum[k] += part[k];
+    }
+    detail::store_rows<size>(sum, count, edge_bar);
+    detail::transposed<D, size>(c, other);
+    detail::scaled_right<D, gram, size>(other, s[0], part);  // Cᵀ S_u
+    detail::transposed<D, size>(q, other);
+    detail::product_with_transposed<D, gram, size>(part, other, share);
+    detail::scatter_rows<gram, arc_room>(share, back, count, bar.arc.data());
+  });
+  for_blocks(execution, graph_->node_count(), [&](Index first, int count) {
+    alignas(64) S shares[W * gram];
+    for (int lane = 0; lane < count; ++lane) {
+      S sum[gram] = {};
+      for (Index arc = graph_->first_arc(first + lane); arc < graph_->first_arc(first + lane + 1); ++arc) {
+        for (int k = 0; k < gram; ++k) sum[k] += bar.arc[arc * arc_room + k];
+      }
+      std::copy_n(sum, gram, shares + lane * gram);
+    }
+    P c[gram], s[gram], d[gram], part[gram], product[gram], scale_bar[gram];
+    for (Index i = 0; i < parts; ++i) {
+      detail::load_rows<gram>(bar.node.data() + i * node_part + first * gram, count, part);
+      for (int k = 0; k < gram; ++k) product[k] = i == 0 ? part[k] : product[k] + part[k];
+    }
+    detail::transposed<D, gram>(product, c);
+    detail::load_rows<gram>(shares, count, scale_bar);
+    detail::load_rows<gram>(sheaf.scale(first), count, s);
+    detail::load_rows<gram>(sheaf.degree_block(first), count, d);
+    detail::scaled_right<D, gram, gram>(c, s, part);  // Δ̄_uu S
+    detail::scaled_right<D, gram, gram>(part, d, product);
+    for (int k = 0; k < gram; ++k) scale_bar[k] += product[k];
+    detail::scaled_left<D, gram, gram>(s, part, product);
+    add_to(product, count, gradient.degree_bar.data() + first * gram);
+    detail::scaled_left<D, gram, gram>(s, c, part);  // S Δ̄_uu
+    detail::scaled_left<D, gram, gram>(d, part, product);
+    for (int k = 0; k < gram; ++k) scale_bar[k] += product[k];
+    add_to(scale_bar, count, gradient.scale_bar.data() + first * gram);
+  });
+}
+
+}  // namespace sheafnn
