@@ -28,4 +28,13 @@ TEST_CASE("golden values: polynomial filters in the batch engine on the host") {
                                                        golden::double_bounds);
 }
 
+TEST_CASE("golden values: options of the sheaf learner in the batch engine on the host") {
+  using namespace sheafnn;
+  batch::HostExecutor executor;
+  golden2::check_batch<Nsd<Diagonal<3>, double>>(executor, "poly_nsd_diag3_options", golden::double_bounds);
+  golden2::check_batch<Nsd<GeneralLinear<2>, double>>(executor, "poly_nsd_gen2_attention", golden::double_bounds);
+  golden2::check_batch<Nsd<SpecialOrthogonal<2>, double>>(executor, "poly_nsd_so2_summed_published",
+                                                          golden::double_bounds);
+}
+
 }  // namespace test_batch_golden

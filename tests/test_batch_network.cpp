@@ -155,6 +155,52 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
   compare<Model>(o, {}, bound);
 }
 
+TEST_CASE("the batch engine agrees with the CPU: what the sheaf learner reads") {
+  ModelOptions o = small_options();
+  batch_checks::Problem problem = batch_checks::small_problem();
+  const Index count = problem.graph.arc_count();
+  std::vector<double> features;
+  for (Index i = 0; i < 2 * count; ++i) features.push_back(std::sin(static_cast<double>(7 * i)));
+  problem.graph.set_arc_features(features, 2);
+  SUBCASE("sums over stalk coordinates") { o.learner = LearnerInput::summed; }
+  SUBCASE("sums as published, a hidden layer") {
+    o.learner = LearnerInput::summed_published;
+    o.learner_layers = 1;
+    o.learner_width = 3;
+    o.add_lp = true;
+  }
+  SUBCASE("features of arcs") { o.edge_features = 2; }
+  SUBCASE("sums, features of arcs, hidden layers, a filter") {
+    o.learner = LearnerInput::summed;
+    o.edge_features = 2;
+    o.learner_layers = 2;
+    o.filter = {PolynomialBasis::legendre, 2};
+  }
+  compare<Bsnn<SpecialOrthogonal<2>, double>>(o, {}, bound, problem);
+  compare<Nsd<GeneralLinear<2>, double>>(o, {}, bound, problem);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: layer norm, hidden layers of the readout") {
+  ModelOptions o = small_options();
+  o.layers = 3;
+  SUBCASE("layer norm") { o.layer_norm = true; }
+  SUBCASE("one hidden layer of the readout") { o.readout_layers = 2; }
+  SUBCASE("both, two hidden layers, a filter, wide features, no dropout") {
+    o.layer_norm = true;
+    o.readout_layers = 3;
+    o.filter = {PolynomialBasis::chebyshev, 2};
+    o.channels = 17;
+    compare<Bsnn<SpecialOrthogonal<2>, double>>(o, {.dropout = 0, .samples = 3}, bound);
+  }
+  SUBCASE("both, many classes") {
+    o.layer_norm = true;
+    o.readout_layers = 2;
+    o.classes = 11;
+  }
+  compare<Bsnn<SpecialOrthogonal<2>, double>>(o, {}, bound);
+  compare<Nsd<GeneralLinear<2>, double>>(o, {.samples = 2}, bound);
+}
+
 TEST_CASE("the batch engine agrees with the CPU: bases of polynomial filters") {
   // All in one family: what differs between them are the numbers of the recurrence and the coefficients.
   for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
@@ -267,6 +313,9 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
   o.learner_layers = 2;
   const batch_checks::Problem problem = batch_checks::small_problem();
   o.filter = {PolynomialBasis::chebyshev_interpolation, 3};
+  o.layer_norm = true;
+  o.readout_layers = 2;
+  o.learner = LearnerInput::summed;
   const Step step{.samples = 2};
   batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);

@@ -212,20 +212,9 @@ TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
                        "trainings[0].resume: a state is not allowed; the batch engine starts from the beginning",
                        std::invalid_argument);
   options.resume = nullptr;
-  ModelOptions unknown{.features = 34, .channels = 4, .layers = 2, .classes = 2};
-  unknown.learner = LearnerInput::summed;
-  Nsd<Diagonal<2>> summed(unknown);
-  CHECK_THROWS_WITH_AS(batch::train(executor, summed, data, data.splits[0], options),
-                       "learner: summed is not allowed; the batch engine has no such sheaf learner; train such models "
-                       "one by one",
-                       std::invalid_argument);
-  unknown.learner = LearnerInput::concatenation;
-  unknown.edge_features = 2;
-  Nsd<Diagonal<2>> featured(unknown);
+  Nsd<Diagonal<2>> featured({.features = 34, .channels = 4, .layers = 2, .classes = 2, .edge_features = 2});
   CHECK_THROWS_WITH_AS(batch::train(executor, featured, data, data.splits[0], options),
-                       "edge_features: 2 is not allowed; the batch engine has no edge features; train such models one "
-                       "by one",
-                       std::invalid_argument);
+                       "arc features of the graph: 0 is not allowed; the sheaf learner reads 2", std::invalid_argument);
   options.stop_on = StopOn::roc_auc;
   CHECK_THROWS_WITH_AS(
       batch::train(executor, model, data, data.splits[0], options),

@@ -26,7 +26,9 @@ TEST_CASE("batches on the GPU agree with the host: polynomial filters of Bayesia
   compare_executors<Bsnn<Diagonal<3>, double>>(o, {});
   o.filter = {PolynomialBasis::legendre, 2};
   o.filter.skip = HighPassSkip::mixed;
-  o.add_lp = o.linear = true;
+  o.add_lp = o.linear = o.layer_norm = true;
+  o.learner = LearnerInput::summed;
+  o.readout_layers = 3;
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
 }
 

@@ -33,6 +33,7 @@ struct GraphView {
   const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; others have none
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
+  const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
 
   /// Lanes for the diffusion's sums over arcs: 1, or more on small graphs with high-degree nodes, which then have no
   /// segments.
@@ -58,7 +59,8 @@ class BatchGraph {
   static constexpr Index small_graph = 4096, small_degree = 256;
   static constexpr int gather_lanes = 8;
 
-  BatchGraph(Executor& executor, const Graph& graph)
+  /// \param arc_features  how many features of the graph's arcs are read, all of them or none
+  BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0)
       : nodes_(graph.node_count()),
         edges_(graph.edge_count()),
         offset_(executor, "graph", graph.offsets()),
@@ -102,6 +104,14 @@ class BatchGraph {
     arc_pair_ = put(arc_pair);
     edge_node_ = put(edge_node);
     pair_arc_ = put(pair_arc);
+    std::vector<S> pair_feature;
+    for (Index j = 0; j < arc_features; ++j) {
+      for (const std::int32_t arc : pair_arc) {
+        pair_feature.push_back(
+            static_cast<S>(graph.arc_features()[static_cast<std::size_t>(arc * arc_features + j)]));
+      }
+    }
+    pair_feature_ = put(pair_feature);
     degree_ = put(degree);
     inverse_root_ = put(inverse_root);
     node_segment_ = put(node_segment);
@@ -123,6 +133,7 @@ class BatchGraph {
             node_segment_.data(),
             segment_arc_.data(),
             segment_node_.data(),
+            pair_feature_.data(),
             lanes_};
   }
 
@@ -130,7 +141,7 @@ class BatchGraph {
   Index nodes_, edges_;
   int lanes_ = 1;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
-  Array<Executor, S> degree_, inverse_root_;
+  Array<Executor, S> degree_, inverse_root_, pair_feature_;
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;
 };
 

@@ -27,17 +27,20 @@ template <class Model>
           sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
   require(features.columns() == model.options().features, "features.columns", features.columns(),
           sheafnn::detail::concat("the model was built for ", model.options().features));
-  require(model.options().learner == LearnerInput::concatenation, "learner", to_string(model.options().learner),
-          "the batch engine has no such sheaf learner; train such models one by one");
-  require(model.options().edge_features == 0, "edge_features", model.options().edge_features,
-          "the batch engine has no edge features; train such models one by one");
-  require(!model.options().layer_norm, "layer_norm", true,
-          "the batch engine has no layer norm; train such models one by one");
-  require(model.options().readout_layers == 1, "readout_layers", model.options().readout_layers,
-          "the batch engine has no hidden readout layers; train such models one by one");
   NodeFeatures r = features;
   if (model.options().normalise_features) r.normalise_rows();
   return r;
+}
+
+/// How many features of the graph's arcs a model reads.
+///
+/// \throws std::invalid_argument  the arcs have another number of them
+template <class Model>
+[[nodiscard]] Index arc_features_of(const Model& model, const Graph& graph) {
+  const Index count = model.options().edge_features;
+  require(count == 0 || graph.arc_feature_count() == count, "arc features of the graph", graph.arc_feature_count(),
+          sheafnn::detail::concat("the sheaf learner reads ", count));
+  return count;
 }
 
 }  // namespace detail

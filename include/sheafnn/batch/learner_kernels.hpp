@@ -8,6 +8,7 @@
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch {
@@ -24,45 +25,84 @@ struct PairArray {
   }
 };
 
-/// The matrices that read [Z_u ‖ Z_v]: rows [begin, begin + rows) of the learner's first layer.
+/// A matrix of the learner's first layer: its rows [begin, begin + rows).
 struct FirstWeight {
-  Index parameter = 0;  ///< offset of a rows × 2h matrix
+  Index parameter = 0;  ///< offset of a rows × columns matrix
   Index begin = 0, rows = 0;
+  Index columns = 0;         ///< of the pair's inputs and, after them, of the features of its arc
+  LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
+  Index offset = 0;          ///< of the matrix in one that has all rows, one after another
 };
-/// At most a mean, a spread and an edge weight.
+/// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v] whatever the others read.
 struct FirstWeights {
   FirstWeight matrix[3];
   int count = 0;
-  Index columns = 0;  ///< q, all rows
-};
+  Index columns = 0;       ///< q, all rows
+  Index entries = 0;       ///< of all matrices
+  Index inputs = 0;        ///< h
+  Index channels = 0;      ///< f
+  Index arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
 
-/// The first layer as one matrix, 2q × h: rows of W_a, then rows of W_b. item: entry, group: run.
-template <class S>
-struct AssembleFirstLayer {
-  FirstWeights weights;
-  Index inputs;  ///< h
-  const S* parameters;
-  Index parameter_stride;
-  S* out;
-
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index i = item % inputs, row = item / inputs;
-    const Index half = row / weights.columns, r = row % weights.columns;
-    for (int k = 0; k < weights.count; ++k) {
-      const FirstWeight& w = weights.matrix[k];
-      if (r < w.begin || r >= w.begin + w.rows) continue;
-      out[run * 2 * weights.columns * inputs + item] =
-          parameters[run * parameter_stride + w.parameter + (r - w.begin) * 2 * inputs + half * inputs + i];
+  [[nodiscard]] SHEAFNN_HD const FirstWeight& of_row(Index r) const {
+    int k = 0;
+    while (k + 1 < count && r >= matrix[k + 1].begin) ++k;
+    return matrix[k];
+  }
+  /// Columns of a matrix that read the pair.
+  [[nodiscard]] SHEAFNN_HD Index pair_columns(const FirstWeight& w) const {
+    return 2 * (w.input == LearnerInput::concatenation ? inputs : channels);
+  }
+  /// The column that number i of [Z_u ‖ Z_v] is multiplied with.
+  [[nodiscard]] SHEAFNN_HD Index column(const FirstWeight& w, Index i) const {
+    switch (w.input) {
+      case LearnerInput::summed:
+        return i / inputs * channels + i % inputs % channels;
+      case LearnerInput::summed_published:
+        return i % (2 * channels);
+      default:
+        return i;
     }
   }
 };
 
-/// Adds node projections per incident pair: raw outputs, or ELU of the first hidden layer; and edge weights
-/// w_e = sigmoid(ω·[Z_u‖Z_v]) sigmoid(ω·[Z_v‖Z_u]). item: edge, group: run.
+/// The first layer as one matrix, 2q × h: rows of W_a, then rows of W_b; after it W_e, q × arc features. item: entry,
+/// group: run.
+template <class S>
+struct AssembleFirstLayer {
+  FirstWeights weights;
+  const S* parameters;
+  Index parameter_stride;
+  S* out;
+
+  [[nodiscard]] SHEAFNN_HD Index pair_entries() const noexcept { return 2 * weights.columns * weights.inputs; }
+  [[nodiscard]] SHEAFNN_HD Index size() const noexcept {
+    return pair_entries() + weights.columns * weights.arc_features;
+  }
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const Index h = weights.inputs, edge_item = item - pair_entries();
+    const Index row = edge_item < 0 ? item / h : edge_item / weights.arc_features;
+    const Index r = row % weights.columns;
+    const FirstWeight& w = weights.of_row(r);
+    Index column = weights.pair_columns(w);
+    if (edge_item < 0) {
+      column = weights.column(w, row / weights.columns * h + item % h);
+    } else {
+      column += edge_item % weights.arc_features;
+    }
+    const S* from = parameters + run * parameter_stride + w.parameter + (r - w.begin) * w.columns;
+    out[run * size() + item] = column < w.columns ? from[column] : S(0);
+  }
+};
+
+/// Adds node projections per incident pair, and W_e e_a of the arc's features: raw outputs, or ELU of the first hidden
+/// layer; and edge weights w_e = sigmoid(ω·[Z_u‖Z_v]) sigmoid(ω·[Z_v‖Z_u]). item: edge, group: run.
 template <class S>
 struct ProjectPairs {
   GraphView<S> graph;
   const S* projection;  ///< n × 2q per run
+  const S* arc_weight;  ///< W_e
+  Index arc_weight_run, arc_features;
   Index columns;        ///< q
   Index outputs;        ///< of them raw or hidden outputs
   bool hidden;          ///< apply ELU
@@ -80,7 +120,10 @@ struct ProjectPairs {
       const S* to = end[1 - side] + columns;
       const Index pair = side * graph.edges + edge;
       for (Index k = 0; k < outputs; ++k) {
-        const S value = from[k] + to[k];
+        S value = from[k] + to[k];
+        for (Index j = 0; j < arc_features; ++j) {
+          value += arc_weight[run * arc_weight_run + k * arc_features + j] * graph.pair_feature[j * graph.pairs() + pair];
+        }
         out.at(run, pair, k) = hidden ? elu(value) : value;
       }
       if (edge_factor == nullptr) continue;
@@ -147,28 +190,60 @@ struct GatherProjections {
   }
 };
 
-/// Partial sums of the first layer's weight gradients: item (chunk of nodes, row r, input t of 2h), group: run.
+/// Partial sums of the first layer's weight gradients: item (chunk of nodes, entry of the matrices), group: run.
 template <class S>
 struct FirstLayerProducts {
+  FirstWeights weights;
+  GraphView<S> graph;
   const S* z;  ///< n × h per run
   const S* projection_bar;
-  Index inputs, columns;
+  PairArray<S> first_bar;  ///< derivative of the first layer before activation
   RowChunks chunks;
   S* out;
   Index out_run;
 
-  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept { return columns * 2 * inputs; }
-  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * weights.entries; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index chunk = item / chunk_stride(), k = item % chunk_stride();
-    const Index r = k / (2 * inputs), t = k % (2 * inputs);
-    const S* left = projection_bar + run * chunks.rows * 2 * columns + (t / inputs) * columns + r;
-    const S* right = z + run * chunks.rows * inputs + t % inputs;
-    const Index end = chunks.end(chunk);
+    const Index chunk = item / weights.entries, k = item % weights.entries;
+    int m = 0;
+    while (m + 1 < weights.count && k >= weights.matrix[m + 1].offset) ++m;
+    const FirstWeight& w = weights.matrix[m];
+    const Index row = w.begin + (k - w.offset) / w.columns, column = (k - w.offset) % w.columns;
+    const Index begin = chunks.begin(chunk), end = chunks.end(chunk), pair_columns = weights.pair_columns(w);
+    out[run * out_run + item] = column < pair_columns ? pair_sum(run, w, row, column, begin, end)
+                                                      : arc_sum(run, row, column - pair_columns, begin, end);
+  }
+
+ private:
+  /// Over the nodes, and the numbers of [Z_u ‖ Z_v] that are multiplied with the column.
+  [[nodiscard]] SHEAFNN_HD S pair_sum(Index run, const FirstWeight& w, Index row, Index column, Index begin,
+                                      Index end) const {
+    const Index h = weights.inputs, f = weights.channels, q = weights.columns;
+    Index first = column, step = h, count = 1;
+    if (w.input != LearnerInput::concatenation) {
+      const bool published = w.input == LearnerInput::summed_published;
+      first = published ? column : column / f * h + column % f;
+      step = published ? 2 * f : f;
+      count = h / f;
+    }
     S sum = S(0);
-    for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * 2 * columns] * right[u * inputs];
-    out[run * out_run + item] = sum;
+    for (Index j = 0; j < count; ++j) {
+      const Index i = first + j * step;
+      const S* left = projection_bar + run * chunks.rows * 2 * q + i / h * q + row;
+      const S* right = z + run * chunks.rows * h + i % h;
+      for (Index u = begin; u < end; ++u) sum += left[u * 2 * q] * right[u * h];
+    }
+    return sum;
+  }
+  /// Over the arcs of the nodes, with a feature of each.
+  [[nodiscard]] SHEAFNN_HD S arc_sum(Index run, Index row, Index feature, Index begin, Index end) const {
+    S sum = S(0);
+    for (Index arc = graph.offset[begin]; arc < graph.offset[end]; ++arc) {
+      const Index pair = graph.arc_pair[arc];
+      sum += first_bar.at(run, pair, row) * graph.pair_feature[feature * graph.pairs() + pair];
+    }
+    return sum;
   }
 };
 

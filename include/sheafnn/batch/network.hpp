@@ -177,11 +177,17 @@ class BatchNetwork {
         if (static_cast<Index>(l) < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);
       }
       S* next = drop && l + 1 < parts_.layers.size() ? parts_.layers[l + 1].dropped_input() : nullptr;
+      const bool normed = !parts_.norms.empty();
       parts_.layers[l].forward(executor_, parts_.runs.data(), pass, parts_.view, parts_.right, parts_.sheaf,
-                               layer_range(static_cast<Index>(l)), x, drop, next, parts_.scratch);
+                               layer_range(static_cast<Index>(l)), x, drop, normed ? nullptr : next, parts_.scratch);
       x = parts_.layers[l].output();
+      if (!normed) continue;
+      parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
+                              next);
+      x = parts_.norms[l].output();
     }
-    parts_.output->forward(executor_, pass, parts_.view, x);
+    parts_.output->forward(executor_, pass, parts_.view,
+                           parts_.hidden_readout.forward(executor_, pass, parts_.view, x));
   }
 
   /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has
@@ -204,12 +210,14 @@ class BatchNetwork {
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
-    parts_.output->backward(executor_, pass, parts_.view, parts_.x_bar.data());
+    parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
+    parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
     const auto products = parts_.output->weight_products(pass, parts_.view);
     LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
+      if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
       const auto run = [&](const auto&... ready) {
         parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf,
                                   layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, ready...);

@@ -10,6 +10,8 @@
 
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/hidden_readout.hpp"
+#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/second_linear.hpp"
@@ -44,7 +46,7 @@ struct NetworkParts {
         layout(model.layout()),
         batch(size),
         parameter_count(model.parameters().size()),
-        graph(executor, host_graph),
+        graph(executor, host_graph, detail::arc_features_of(model, host_graph)),
         input(executor, detail::fitting_features(model, host_graph, features)),
         parameters(executor, "parameters", batch.runs * parameter_count),
         gradient(executor, "gradients", batch.runs * parameter_count),
@@ -78,10 +80,12 @@ struct NetworkParts {
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
   BatchFilter<Executor, S> filter;  ///< of all layers, or none
+  BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   std::vector<BatchSheafLearner<Executor, S>> learners;
   BatchSheaf<Executor, Family, S> sheaf;
   std::vector<BatchDiffusionLayer<Executor, Family, S>> layers;
+  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
   ColumnTree<Executor, S> no_kl;                  ///< of models that do not sample
   Array<Executor, S> noise;                       ///< explicit noise, or empty
@@ -119,7 +123,9 @@ struct NetworkParts {
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
       layers.emplace_back(executor, g, shape, layout.layers[l], filter, p, static_cast<std::uint32_t>(l), batch,
                           dropout, sums);
+      if (options.layer_norm) norms.emplace_back(executor, layout.layers[l], p, n, h, batch, sums);
     }
+    hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
     output.emplace(executor, layout.output_weight, layout.output_bias, p, targets, n, h, options.classes, batch,
                    sums);

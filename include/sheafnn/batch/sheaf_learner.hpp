@@ -23,11 +23,19 @@ class BatchSheafLearner {
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(runs) {
     hidden_layers_ = static_cast<Index>(shape.hidden.size());
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
+    first_.inputs = inputs_;
+    first_.channels = shape.channels;
+    first_.arc_features = shape.edge_features;
     const auto offset = [&](ParameterId id) { return parameters.info(id).offset; };
-    const auto add_first = [&](ParameterId id, Index rows) {
+    const auto add_first = [&](ParameterId id, Index rows, bool whole_pair = false) {
       if (id < 0 || rows == 0) return;
-      first_.matrix[first_.count++] = {offset(id), first_.columns, rows};
+      const Index columns = whole_pair ? 2 * inputs_ : shape.first_inputs();
+      first_.matrix[first_.count++] = {offset(id), first_.columns,
+                                       rows,       columns,
+                                       whole_pair ? LearnerInput::concatenation : shape.input,
+                                       first_.entries};
       first_.columns += rows;
+      first_.entries += rows * columns;
     };
     if (hidden_layers_ > 0) {
       add_first(shape.hidden.front(), width_);
@@ -35,11 +43,11 @@ class BatchSheafLearner {
       add_first(shape.mean_weight, shape.mean);
       add_first(shape.spread_weight, shape.spread);
     }
-    add_first(shape.edge_weight, 1);
+    add_first(shape.edge_weight, 1, true);
     if (first_.columns == 0) return;
     const Index pairs = graph.pairs(), q = first_.columns;
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs * size); };
-    weight_ = array(2 * q * inputs_);
+    weight_ = array(assembled());
     projection_ = array(graph.nodes * 2 * q);
     raw_ = array(pairs * outputs_);
     raw_bar_ = array(pairs * outputs_);
@@ -49,11 +57,10 @@ class BatchSheafLearner {
       edge_weight_ = array(graph.edges);
     }
     const RowChunks nodes{graph.nodes};
-    first_sums_ = sums.reserve(nodes.count(), q * 2 * inputs_);
+    first_sums_ = sums.reserve(nodes.count(), first_.entries);
     for (int k = 0; k < first_.count; ++k) {
       const FirstWeight& w = first_.matrix[k];
-      sums.assign(w.parameter, w.rows * 2 * inputs_, first_sums_ + w.begin * 2 * inputs_, nodes.count(),
-                  q * 2 * inputs_);
+      sums.assign(w.parameter, w.rows * w.columns, first_sums_ + w.offset, nodes.count(), first_.entries);
     }
     if (hidden_layers_ == 0) return;
     hidden_ = array(hidden_layers_ * pairs * width_);
@@ -84,9 +91,7 @@ class BatchSheafLearner {
 
   /// The first step of a forward pass, to be launched before project().
   [[nodiscard]] Items<AssembleFirstLayer<S>> assemble(const ParameterView<S>& parameters) {
-    return {2 * first_.columns * inputs_,
-            runs_,
-            {first_, inputs_, parameters.value, parameters.stride, weight_.data()}};
+    return {assembled(), runs_, {first_, parameters.value, parameters.stride, weight_.data()}};
   }
   /// The second: projections of embeddings z (n × h per run), which stay in place until backward().
   void project(Executor& executor, const S* z) {
@@ -98,7 +103,7 @@ class BatchSheafLearner {
                                  inputs_,
                                  runs_,
                                  {z, inputs_, n * inputs_},
-                                 {weight_.data(), inputs_, q2 * inputs_, true},
+                                 {weight_.data(), inputs_, assembled(), true},
                                  projection_.data(),
                                  q2,
                                  n * q2});
@@ -107,7 +112,8 @@ class BatchSheafLearner {
   [[nodiscard]] Items<ProjectPairs<S>> project_pairs() {
     return {first_.columns > 0 ? graph_.edges : 0,
             runs_,
-            {graph_, projection_.data(), first_.columns, first_outputs_, has_hidden_layers(),
+            {graph_, projection_.data(), weight_.data() + 2 * first_.columns * inputs_, assembled(),
+             first_.arc_features, first_.columns, first_outputs_, has_hidden_layers(),
              has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(),
              edge_weight_.data()}};
   }
@@ -145,10 +151,10 @@ class BatchSheafLearner {
       if (!add) executor.zero(z_bar, runs_ * n * inputs_);
       return;
     }
-    const PairArray<S> first_bar = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
+    first_bar_ = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
     const int lanes = graph_.arc_lanes();
     executor.launch_together(Teams{n * q, runs_, lanes,
-                                   GatherProjections<S>{graph_, first_bar, edge_logit_bar_.data(), q,
+                                   GatherProjections<S>{graph_, first_bar_, edge_logit_bar_.data(), q,
                                                         first_outputs_, projection_.data(), lanes}},
                              others...);
     executor.multiply(Product<S>{n,
@@ -156,7 +162,7 @@ class BatchSheafLearner {
                                  2 * q,
                                  runs_,
                                  {projection_.data(), 2 * q, n * 2 * q},
-                                 {weight_.data(), inputs_, 2 * q * inputs_},
+                                 {weight_.data(), inputs_, assembled()},
                                  z_bar,
                                  inputs_,
                                  n * inputs_,
@@ -164,10 +170,11 @@ class BatchSheafLearner {
   }
   /// After backward(): partial sums of the first layer's weight gradients.
   [[nodiscard]] Items<FirstLayerProducts<S>> first_products(const ParameterView<S>& parameters) const {
-    const FirstLayerProducts<S> products{input_,
+    const FirstLayerProducts<S> products{first_,
+                                         graph_,
+                                         input_,
                                          projection_.data(),
-                                         inputs_,
-                                         first_.columns,
+                                         first_bar_,
                                          {graph_.nodes},
                                          parameters.arena + first_sums_,
                                          parameters.arena_stride};
@@ -175,6 +182,10 @@ class BatchSheafLearner {
   }
 
  private:
+  /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
+  [[nodiscard]] Index assembled() const noexcept {
+    return first_.columns * (2 * inputs_ + first_.arc_features);
+  }
   /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
   /// hidden layer, or raw outputs from `column` on.
   struct DeepWeight {
@@ -235,6 +246,7 @@ class BatchSheafLearner {
   FirstWeights first_;
   Index first_sums_ = 0;
   const S* input_ = nullptr;
+  PairArray<S> first_bar_;
   std::vector<DeepWeight> deep_;
   Array<Executor, S> weight_, projection_, raw_, raw_bar_, hidden_, hidden_bar_[2];
   Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;
