@@ -42,8 +42,12 @@ for split in 0 4 9; do
   done
 done
 
+# A polynomial filter and the other options of the architecture.
+"${train[@]}" --splits 2 --seed 1 --device cuda --filter chebyshev --degree 2 --learner summed --layer-norm \
+  --readout-layers 2 --save filtered.safetensors > filtered.txt || fail "train --device cuda --filter"
+
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1; do
+for model in cpu-2-1 device-2-1 filtered; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -68,6 +72,7 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
+refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv
 echo "the programs behave on the device"

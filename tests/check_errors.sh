@@ -53,5 +53,12 @@ struct Symmetric : sheafnn::DenseMaps<3> {
 };
 sheafnn::Nsd<Symmetric> model({.features = 34, .classes = 2});
 END
-[ "$failed" -eq 0 ] && echo "6 programs are refused as they should be"
+refuse "a cooperative network in a batch" BatchModel << 'END'
+#include <sheafnn/batch/host_executor.hpp>
+#include <sheafnn/batch/prediction.hpp>
+void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Csnn<2>& model, const sheafnn::Dataset& data) {
+  static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
+}
+END
+[ "$failed" -eq 0 ] && echo "7 programs are refused as they should be"
 exit "$failed"

@@ -16,7 +16,7 @@
 namespace sheafnn::batch {
 
 /// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, class Model>
+template <class Executor, BatchModel Model>
 class BatchNetwork {
  public:
   using Family = typename Model::Family;

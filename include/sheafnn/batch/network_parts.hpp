@@ -3,6 +3,7 @@
 /// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -20,8 +21,13 @@
 
 namespace sheafnn::batch {
 
+/// The models that this engine has the layers of: SheafModel, and with it Bsnn and Nsd. Others are trained one by one, by
+/// sheafnn::train.
+template <class Model>
+concept BatchModel = std::same_as<typename Model::Options, ModelOptions>;
+
 /// Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, class Model>
+template <class Executor, BatchModel Model>
 struct NetworkParts {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;

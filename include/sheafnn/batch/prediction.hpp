@@ -17,7 +17,7 @@ namespace sheafnn::batch {
 ///
 /// \param features  n × p with the p of the model; row-normalised here if the model says so
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
-template <class Executor, class Model>
+template <class Executor, BatchModel Model>
 [[nodiscard]] Prediction predict(Executor& executor, const Model& model, const Graph& graph,
                                  const NodeFeatures& features, const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
