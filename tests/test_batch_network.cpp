@@ -234,6 +234,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of polynomial filters")
     o.filter.degree = 0;
     o.filter.skip = HighPassSkip::off;
   }
+  SUBCASE("the largest degree") { o.filter = {PolynomialBasis::chebyshev_interpolation, max_polynomial_degree}; }
   SUBCASE("degree 1, free coefficients, high-pass term of the mixed features") {
     o.filter.degree = 1;
     o.filter.coefficients = PolynomialCoefficients::free;

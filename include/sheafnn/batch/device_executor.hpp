@@ -156,7 +156,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
           sheafnn::detail::concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
                  mebibytes(total),
                  " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
-                 "a smaller stalk need less"));
+                 "a smaller stalk or filter degree need less"));
     }
     check(status, "cudaMalloc", device_);
     return memory;
