@@ -39,7 +39,8 @@ struct NormMoments {
     const S share = S(1) / static_cast<S>(width), shift = sums[0] * share;
     const S variance = sums[1] * share - shift * shift;
     moments[2 * row] = x[row * width] + shift;
-    moments[2 * row + 1] = S(1) / sqrt((variance > S(0) ? variance : S(0)) + static_cast<S>(LayerNorm<S>::epsilon));
+    moments[2 * row + 1] =
+        S(1) / sqrt((variance > S(0) ? variance : S(0)) + static_cast<S>(LayerNorm<S>::epsilon));
   }
 };
 
@@ -169,8 +170,8 @@ class BatchLayerNorm {
 
   /// \param x           n × h per instance; stays in place until backward()
   /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: none
-  void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters, const S* x,
-               std::uint32_t next_layer, S* next) {
+  void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
+               const S* x, std::uint32_t next_layer, S* next) {
     input_ = x;
     const int lanes = team_lanes(width_);
     executor.launch_teams(pass.instances() * nodes_, 1, lanes, NormMoments<S>{width_, x, moments_.data(), lanes});
@@ -182,18 +183,18 @@ class BatchLayerNorm {
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* bar) {
     const int lanes = team_lanes(width_);
     const NormView<S> norm = view(parameters);
-    const NormProducts<S> products{norm, pass.copies, bar, {pass.copies * nodes_}, parameters.arena + sums_,
-                                   parameters.arena_stride};
-    executor.launch_together(
-        Teams{nodes_, pass.instances(), lanes, NormMeans<S>{norm, pass, bar, means_.data(), lanes}},
-        Items{products.items(), pass.runs, products});
+    const NormProducts<S> products{
+        norm, pass.copies, bar, {pass.copies * nodes_}, parameters.arena + sums_, parameters.arena_stride};
+    executor.launch_together(Teams{nodes_, pass.instances(), lanes,
+                                   NormMeans<S>{norm, pass, bar, means_.data(), lanes}},
+                             Items{products.items(), pass.runs, products});
     executor.launch(nodes_ * width_, pass.instances(), NormBackward<S>{norm, pass, means_.data(), bar});
   }
 
  private:
   [[nodiscard]] NormView<S> view(const ParameterView<S>& parameters) const noexcept {
-    return {width_,           nodes_,      parameters.value + scale_, parameters.value + shift_,
-            parameters.stride, input_, moments_.data()};
+    return {width_, nodes_,         parameters.value + scale_, parameters.value + shift_, parameters.stride,
+            input_, moments_.data()};
   }
 
   Index nodes_, width_, scale_, shift_;

@@ -7,8 +7,8 @@
 
 namespace sheafnn::batch {
 
-/// Derivatives on the way through a layer, n × d' × f per instance. With a polynomial filter z_bar, r_bar and w_bar hold
-/// those of all applications of Δ, one after another.
+/// Derivatives on the way through a layer, n × d' × f per instance. With a polynomial filter z_bar, r_bar and w_bar
+/// hold those of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
   Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;

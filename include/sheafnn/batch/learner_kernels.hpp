@@ -121,9 +121,8 @@ struct ProjectPairs {
       const Index pair = side * graph.edges + edge;
       for (Index k = 0; k < outputs; ++k) {
         S value = from[k] + to[k];
-        for (Index j = 0; j < arc_features; ++j) {
-          value += arc_weight[run * arc_weight_run + k * arc_features + j] * graph.pair_feature[j * graph.pairs() + pair];
-        }
+        const S* w = arc_weight + run * arc_weight_run + k * arc_features;
+        for (Index j = 0; j < arc_features; ++j) value += w[j] * graph.pair_feature[j * graph.pairs() + pair];
         out.at(run, pair, k) = hidden ? elu(value) : value;
       }
       if (edge_factor == nullptr) continue;

@@ -60,7 +60,8 @@ class BatchFilter {
 
   /// Writes the coefficients; to be launched before weights() is read. Nothing without a filter.
   [[nodiscard]] Items<FilterCoefficients<S>> coefficients(const ParameterView<S>& parameters) {
-    return {active() ? terms() + 1 : 0, runs_,
+    return {active() ? terms() + 1 : 0,
+            runs_,
             {terms(), softmax(), jacobian_.data(), parameters.value + theta_,
              has_skip() ? parameters.value + skip_ : nullptr, parameters.stride, values_.data()}};
   }
@@ -96,7 +97,8 @@ class BatchFilter {
   void finish_gradient(Executor& executor, const ParameterView<S>& parameters) const {
     if (!active() || !(softmax() || jacobian_.size() > 0)) return;
     executor.launch(1, runs_,
-                    FilterGradient<S>{weights(), jacobian_.data(), parameters.gradient + theta_, parameters.stride});
+                    FilterGradient<S>{weights(), jacobian_.data(), parameters.gradient + theta_,
+                                      parameters.stride});
   }
 
  private:

@@ -200,7 +200,8 @@ struct FilterCotangent {
   }
 };
 
-/// G = −x̄ ∘ ELU′(Z), q_K = w_K G, and the cotangent of the last application of Δ. item (node, channel), group: instance.
+/// G = −x̄ ∘ ELU′(Z), q_K = w_K G, and the cotangent of the last application of Δ. item (node, channel), group:
+/// instance.
 template <class Family, class S>
 struct FilterActivationBackward {
   FilterCotangent<Family, S> last;
@@ -229,18 +230,19 @@ struct FilterActivationBackward {
   }
 };
 
-/// Step k backwards: W̄_k = L r̄_k and q_k = ΔŪ_k + w_k G + (B_k − A_k) q_{k+1} − C_{k+1} q_{k+2}, which is the cotangent
-/// of the application before or, for k = 0, Ȳ. A team, or a lane alone, per item (node, channel); group: instance.
+/// Step k backwards: W̄_k = L r̄_k and q_k = ΔŪ_k + w_k G + (B_k − A_k) q_{k+1} − C_{k+1} q_{k+2}, from which comes the
+/// cotangent of the application before or, for k = 0, Ȳ. A team, or a lane alone, per item (node, channel); group:
+/// instance.
 template <class Family, class S>
 struct FilterBackward {
   using Scalar = S;
   static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
-  Diffusion<Family, S> diffusion;        ///< of r̄_k
-  FilterCotangent<Family, S> before;     ///< of step k − 1, k > 0
+  Diffusion<Family, S> diffusion;     ///< of r̄_k
+  FilterCotangent<Family, S> before;  ///< of step k − 1, k > 0
   FilterWeightView<S> weights;
   Pass pass;
   Index k;
-  S own, after_factor;  ///< B_k − A_k, C_{k+1}
+  S own, after_factor;     ///< B_k − A_k, C_{k+1}
   const S *g, *q, *after;  ///< G, q_{k+1}, q_{k+2} (null: 0)
   bool mixed;              ///< Ȳ has α G as well
   S* w_bar;

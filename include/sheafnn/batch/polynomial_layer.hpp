@@ -51,7 +51,9 @@ class BatchFilterLayer {
     const Index steps = filter_->steps(), items = shape_.nodes * shape_.channels;
     y_ = y;
     stride_ = pass.instances() * shape_.size();
-    const auto slot = [&](Array<Executor, S>& array, Index k) { return array.data() + (keep ? k : k % 2) * stride_; };
+    const auto slot = [&](Array<Executor, S>& array, Index k) {
+      return array.data() + (keep ? k : k % 2) * stride_;
+    };
     const auto term = [&](Index k) -> const S* { return k == 0 ? y : slot(terms_, k - 1); };
     const S* base = !filter_->has_skip() ? nullptr : filter_->skip() == HighPassSkip::input ? output.x : y;
     for (Index k = 0; k < steps; ++k) {
@@ -59,18 +61,18 @@ class BatchFilterLayer {
       const bool needed = k + 1 < filter_->terms() && (keep || !last);
       executor.launch_teams(
           items, pass.instances(), graph_.gather_lanes,
-          FilterForward<Family, S>{
-              begin_diffusion(executor, pass.instances(), graph_, range, sheaf, shape_, slot(scaled_, k),
-                              scratch.segments.data()),
-              filter_->step(k), filter_->weights(), k, term(k), first ? nullptr : term(k - 1),
-              first ? base : nullptr, needed ? slot(terms_, k) : nullptr,
-              keep ? diffused_.data() + k * stride_ : nullptr, keep && first ? high_pass_.data() : nullptr,
-              sum_.data(), last ? nullptr : slot(scaled_, k + 1), output, graph_.gather_lanes});
+          FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf, shape_,
+                                                   slot(scaled_, k), scratch.segments.data()),
+                                   filter_->step(k), filter_->weights(), k, term(k), first ? nullptr : term(k - 1),
+                                   first ? base : nullptr, needed ? slot(terms_, k) : nullptr,
+                                   keep ? diffused_.data() + k * stride_ : nullptr,
+                                   keep && first ? high_pass_.data() : nullptr, sum_.data(),
+                                   last ? nullptr : slot(scaled_, k + 1), output, graph_.gather_lanes});
     }
   }
 
-  /// From the derivative of X' to Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and W̄_k in
-  /// scratch.z_bar, r_bar and w_bar, stride() apart.
+  /// From the derivative of X' to Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and
+  /// W̄_k in scratch.z_bar, r_bar and w_bar, stride() apart.
   ///
   /// \param ready  parts that share the first launch
   template <class... Ready>
@@ -79,26 +81,34 @@ class BatchFilterLayer {
     const Index steps = filter_->steps(), items = shape_.nodes * shape_.channels, instances = pass.instances();
     const FilterWeightView<S> weights = filter_->weights();
     const auto cotangent = [&](Index k) {
-      return FilterCotangent<Family, S>{graph_, range, sheaf, shape_, weights, k, filter_->step(k).slope,
-                                        scratch.z_bar.data() + k * stride_, scratch.r_bar.data() + k * stride_};
+      return FilterCotangent<Family, S>{graph_,
+                                        range,
+                                        sheaf,
+                                        shape_,
+                                        weights,
+                                        k,
+                                        filter_->step(k).slope,
+                                        scratch.z_bar.data() + k * stride_,
+                                        scratch.r_bar.data() + k * stride_};
     };
     const S* g = scratch.g.data();
     const auto q = [&](Index k) { return scratch.q[k % 2].data(); };
     executor.launch_together(ready..., Items{items, instances,
-                                             FilterActivationBackward<Family, S>{cotangent(steps - 1), pass, activation,
-                                                                                 sum_.data(), x_bar, scratch.g.data(),
-                                                                                 q(steps)}});
+                                             FilterActivationBackward<Family, S>{cotangent(steps - 1), pass,
+                                                                                 activation, sum_.data(), x_bar,
+                                                                                 scratch.g.data(), q(steps)}});
     for (Index k = steps; k-- > 0;) {
       const bool last = k + 1 == steps;
       executor.launch_teams(
           items, instances, graph_.gather_lanes,
-          FilterBackward<Family, S>{
-              begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                              static_cast<const S*>(scratch.r_bar.data() + k * stride_), scratch.segments.data()),
-              k > 0 ? cotangent(k - 1) : FilterCotangent<Family, S>{}, weights, pass, k, filter_->step(k).own,
-              last ? S(0) : filter_->step(k + 1).before, g, q(k + 1), last ? nullptr : q(k),
-              filter_->skip() == HighPassSkip::mixed, scratch.w_bar.data() + k * stride_,
-              k > 0 ? q(k) : scratch.y_bar.data(), graph_.gather_lanes});
+          FilterBackward<Family, S>{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
+                                                    static_cast<const S*>(scratch.r_bar.data() + k * stride_),
+                                                    scratch.segments.data()),
+                                    k > 0 ? cotangent(k - 1) : FilterCotangent<Family, S>{}, weights, pass, k,
+                                    filter_->step(k).own, last ? S(0) : filter_->step(k + 1).before, g, q(k + 1),
+                                    last ? nullptr : q(k), filter_->skip() == HighPassSkip::mixed,
+                                    scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.y_bar.data(),
+                                    graph_.gather_lanes});
     }
   }
 
@@ -106,10 +116,10 @@ class BatchFilterLayer {
   const BatchFilter<Executor, S>* filter_ = nullptr;
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
-  Array<Executor, S> scaled_;    ///< W_k
-  Array<Executor, S> terms_;     ///< V_1, V_2, …
-  Array<Executor, S> diffused_;  ///< R_k
-  Array<Executor, S> sum_;       ///< Z
+  Array<Executor, S> scaled_;     ///< W_k
+  Array<Executor, S> terms_;      ///< V_1, V_2, …
+  Array<Executor, S> diffused_;   ///< R_k
+  Array<Executor, S> sum_;        ///< Z
   Array<Executor, S> high_pass_;  ///< H
   const S* y_ = nullptr;
   Index stride_ = 0;  ///< of the instances of the last pass
