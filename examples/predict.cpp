@@ -72,8 +72,6 @@ void run(const Settings& s) {
   const std::string_view only_on_cpu = programs::only_on_cpu(info.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " run on the CPU only"));
-  sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
-                   "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
   const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
   const programs::ModelEntry& entry = programs::find_model(info.model, maps, info.stalk_dimension);
   sheafnn::Dataset data =
@@ -127,7 +125,7 @@ int main(int argc, char** argv) {
   app.add_option("--output", s.output, "write one line per node to this CSV file");
   app.add_option(
       "--sheaf", s.sheaf,
-      "write the learned sheaf (the mean, of Bayesian models), features and predictions to this .npz file");
+      "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions to this .npz file");
   app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")
       ->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(s); });

@@ -261,18 +261,15 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "a CUDA device trains everything side by side anyway");
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
-  const bool cooperative = programs::is_cooperative(s.model);
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
-  sheafnn::require(s.sheaf.empty() || !cooperative, "--sheaf", s.sheaf,
-                   "the maps of cooperative networks are those of nodes, no sheaf of maps per incident pair");
   const programs::ModelEntry& entry = programs::find_model(s.model, s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   s.options.features = s.cooperative.options.features = s.flow.options.features = data.feature_count();
   s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
-  if (cooperative) {
+  if (programs::is_cooperative(s.model)) {
     static_cast<void>(sheafnn::resolve(s.cooperative.options, s.stalk_dimension, programs::is_bayesian(s.model)));
   }
   Task task{s, data, runs_of(s, data), entry, nullptr};

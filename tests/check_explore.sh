@@ -48,6 +48,18 @@ check_page nsd classes uncertainty edges histograms spectrum layers rejection
 "${train[@]}" --epochs 5 --model nsd --maps identity --sheaf identity.npz > /dev/null || fail "train identity"
 "$bin/explore" --sheaf identity.npz --output identity > /dev/null || fail "explore identity"
 check_page identity classes uncertainty spectrum layers rejection
+# Maps of nodes: how strongly each listens and speaks, where the maps have scales.
+node_maps() { "${train[@]}" --epochs 5 --sheaf "$1.npz" "${@:2}" > /dev/null && "$bin/explore" --sheaf "$1.npz" --output "$1" > /dev/null; }
+node_maps csnn --model csnn || fail "explore csnn"
+check_page csnn classes uncertainty scales layers roles rejection
+for part in 'conformal maps of nodes' 'Listening' 'mean scales'; do
+  grep -rqF "$part" csnn || fail "'$part' of node maps is not shown"
+done
+node_maps bcsnn --model bcsnn || fail "explore bcsnn"
+check_page bcsnn classes uncertainty scales layers roles rejection
+grep -rq 'Mutual information' bcsnn || fail "a Bayesian cooperative model has no mutual information"
+node_maps rotations --model csnn --no-conformal || fail "explore rotations of nodes"
+check_page rotations classes uncertainty layers rejection
 
 # A graph that nobody knows the classes of, with edges that are all alike.
 mkdir unknown

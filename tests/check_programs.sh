@@ -157,6 +157,18 @@ for key in family stalk_dimension node_count edges arcs maps edge_weights kappa 
   grep -qa "$key\.npy" bsnn.npz || fail "the sheaf file lacks '$key'"
 done
 ! grep -qa 'kappa\.npy' nsd0.npz || fail "a deterministic model has a spread"
+# The learned maps of nodes, on threads that do not matter; of deterministic models those of a layer.
+for model in csnn bcsnn; do
+  "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf $model.npz > /dev/null || fail "predict --sheaf of $model"
+  "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
+  cmp $model.npz again.npz || fail "the node maps of $model depend on threads"
+  for key in family model arcs out_rotations in_rotations out_scales in_scales layer_embeddings probabilities; do
+    grep -qa "$key\.npy" $model.npz || fail "the node maps of $model lack '$key'"
+  done
+done
+grep -qa 'out_kappa\.npy' bcsnn.npz && ! grep -qa 'out_kappa\.npy' csnn.npz || fail "the spread is that of another model"
+"$bin/predict" --model csnn-3.safetensors --dataset karate --sheaf csnn1.npz --sheaf-layer 1 > /dev/null || fail "node maps of a layer"
+! cmp -s csnn.npz csnn1.npz || fail "the layers of csnn have the same node maps"
 if python3 -c 'import numpy' 2> /dev/null; then
   python3 - << 'PYTHON' || fail "numpy reads another sheaf"
 import numpy
@@ -168,6 +180,13 @@ for file in "bsnn.npz", "nsd1.npz":
     assert s["edge_weights"].shape == (78,) and (0 < s["edge_weights"]).all() and (s["edge_weights"] < 1).all()
     assert s["layer_embeddings"].shape == (3, 34, 12) and (s["layer_embeddings"][2] == s["embeddings"]).all()
     assert s["labels"].shape == (34,) and abs(s["probabilities"].sum(1) - 1).max() < 1e-5
+for file in "csnn.npz", "bcsnn.npz":
+    s = numpy.load(file)
+    assert str(s["family"]) == "conformal" and s["stalk_dimension"] == 2 and s["arcs"].shape == (156, 2)
+    for side in "out", "in":
+        r = s[side + "_rotations"]
+        assert r.shape == (34, 2, 2) and abs(r @ r.transpose(0, 2, 1) - numpy.eye(2)).max() < 1e-5
+        assert s[side + "_scales"].shape == (34,) and (s[side + "_scales"] > 0).all() and (s[side + "_scales"] <= 10).all()
 kappa = numpy.load("bsnn.npz")["kappa"]
 assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
 PYTHON
@@ -245,7 +264,6 @@ refuse ' time: 0 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --ti
 refuse 'max_steps = 1 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 9 --max-steps 1
 refuse '--device' "${quick[@]}" --model csnn --stalk-dim 2 --device cuda
 refuse '--device' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --device cuda
-refuse '--sheaf' "${quick[@]}" --model csnn --stalk-dim 2 --sheaf out.npz
 refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --learner-layers 3
 refuse 'learner_width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0
 refuse 'dropout: 1 ' "${quick[@]}" --dropout 1

@@ -12,6 +12,8 @@
 #include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/io/checkpoint.hpp"
+#include "sheafnn/io/node_maps_file.hpp"
+#include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "temporary_folder.hpp"
@@ -353,6 +355,36 @@ TEST_CASE("learned node maps are rotations and scales") {
   CHECK_THROWS_WITH_AS(static_cast<void>(
                            sheafnn::learned_node_maps(sheafnn::Csnn<3, double>(options()), task(), {.layer = 2})),
                        "layer: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
+}
+
+TEST_CASE("node maps as files, with the arcs that a network goes along") {
+  const test::TemporaryFolder folder;
+  const auto path = folder.path() / "maps.npz";
+  const std::vector<sheafnn::Edge> pairs = {{1, 0}, {1, 2}, {2, 1}};
+  const sheafnn::Graph graph(4, pairs);
+  sheafnn::LearnedNodeMaps maps{4, 2, {}, {}};
+  for (sheafnn::NodeMapTable* table : {&maps.out, &maps.in}) {
+    for (int u = 0; u < 4; ++u) {
+      table->rotation.insert(table->rotation.end(), {1, 0, 0, 1});
+      table->scale.push_back(u + (table == &maps.in ? 0.5 : 1.0));
+    }
+  }
+  maps.out.concentration = maps.out.log_scale_mean = maps.out.log_scale_deviation = {0.1, 0.2, 0.3, 0.4};
+  const auto numbers = [&](const char* key) { return sheafnn::io::NpzArchive(path).array(key).values<double>(); };
+  sheafnn::io::write_node_maps(path, maps, graph);
+  CHECK(sheafnn::io::NpzArchive(path).text("family") == "conformal");
+  CHECK(numbers("stalk_dimension") == Doubles{2});
+  CHECK(numbers("edges") == Doubles{0, 1, 1, 2});
+  CHECK(numbers("arcs") == Doubles{0, 1, 1, 0, 1, 2, 2, 1});
+  CHECK(sheafnn::io::NpzArchive(path).array("in_rotations").shape() == std::vector<Index>{4, 2, 2});
+  CHECK(numbers("out_scales") == Doubles{1, 2, 3, 4});
+  CHECK(numbers("in_scales") == Doubles{0.5, 1.5, 2.5, 3.5});
+  CHECK(numbers("out_log_scale_deviation") == Doubles{0.1, 0.2, 0.3, 0.4});
+  CHECK_FALSE(sheafnn::io::NpzArchive(path).contains("in_kappa"));
+  sheafnn::io::write_node_maps(path, maps, graph, true);
+  CHECK(numbers("arcs") == Doubles{1, 0, 1, 2, 2, 1});
+  CHECK_THROWS_WITH_AS(sheafnn::io::write_node_maps(path, maps, task().graph),
+                       "nodes of the maps: 4 is not allowed; must equal the number of nodes, 701", std::invalid_argument);
 }
 
 TEST_CASE("checkpoints of cooperative models") {

@@ -236,6 +236,37 @@ TEST_CASE("files are read whole, or refused with the array's name") {
   CHECK(refused(3, 2, std::nan("")) == ": entropy: holds nan; all numbers must be finite");
 }
 
+TEST_CASE("files of node maps have scales in the place of maps") {
+  const test::TemporaryFolder folder;
+  const Edge edge[] = {{0, 1}};
+  const sheafnn::Dataset data{"pair", Graph(2, edge), {}, {1, 0}, 2, {}};
+  const auto read = [&](const Doubles& speaking) {
+    sheafnn::io::NpzWriter writer;
+    const Doubles two = {2}, ends = {0, 1}, listening = {0.5, 3}, zeros(12, 0.0), half(4, 0.5);
+    writer.add("family", "conformal");
+    writer.add("model", "bcsnn");
+    writer.add<double>("stalk_dimension", {}, two);
+    writer.add<double>("node_count", {}, two);
+    writer.add<double>("edges", {1, 2}, ends);
+    writer.add<double>("out_scales", {2}, listening);
+    writer.add<double>("in_scales", {static_cast<Index>(speaking.size())}, speaking);
+    writer.add<double>("layer_embeddings", {2, 2, 3}, zeros);
+    writer.add<double>("probabilities", {2, 2}, half);
+    for (const char* name : {"entropy", "mutual_information"}) writer.add<double>(name, {2}, ends);
+    writer.write(folder / "learned.npz");
+    return explore::read_learned(sheafnn::io::NpzArchive(folder / "learned.npz"), data);
+  };
+  const explore::Learned learned = read({1, 2});
+  CHECK(learned.cooperative());
+  CHECK(learned.scaled());
+  CHECK(learned.bayesian());
+  CHECK(learned.maps.empty());
+  CHECK(learned.listening == Doubles{0.5, 3});
+  CHECK(learned.speaking == Doubles{1, 2});
+  CHECK_THROWS_AS((void)read({1, 2, 3}), std::runtime_error);
+  CHECK_THROWS_AS((void)read({1, 0}), std::runtime_error);
+}
+
 TEST_CASE("texts and numbers are joined") {
   CHECK(explore::joined({"a ", 1, std::string(" b "), 0.5, " ", 7ul, -3l, 1e-7}) == "a 1 b 0.5 7-31e-07");
   CHECK(explore::joined({}) == "");

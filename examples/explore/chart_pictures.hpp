@@ -91,6 +91,23 @@ inline Picture draw_histograms(const Subject& s) {
           script.draw()};
 }
 
+/// Scales of the nodes' maps, listening against speaking, by class.
+inline Picture draw_roles(const Subject& s) {
+  using namespace detail;
+  const Eigen::MatrixXd scales = columns(logarithms(s.learned.listening), logarithms(s.learned.speaking));
+  Script script(600, 500);
+  const std::string plot = plot_classes(script, "class", scales, s.classes, 0.6, true);
+  script.line({"set key outside right top samplen 0.4\nset offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03"});
+  script.line({"set xlabel 'listening: log₁₀ τ'\nset ylabel 'speaking: log₁₀ σ'"});
+  script.line({"plot ", plot});
+  return {"roles.svg", "Roles",
+          joined({"How strongly each node listens (scale τ of the map through which it receives) and how strongly it speaks "
+                  "(scale σ of the map through which it sends)",
+                  s.learned.bayesian() ? ", medians of the posterior" : "",
+                  ", coloured by class."}),
+          script.draw()};
+}
+
 /// Spectrum of the learned sheaf Laplacian and of that of identity maps.
 inline Picture draw_spectrum(const Subject& s) {
   using namespace detail;
@@ -132,7 +149,7 @@ inline Picture draw_spectrum(const Subject& s) {
   return {
       "spectrum.svg", "Spectrum",
       joined({"Eigenvalues of the normalised sheaf Laplacian with the learned maps",
-              s.learned.model == "bsnn" ? " (mean of the posterior)" : "",
+              s.learned.bayesian() ? " (mean of the posterior)" : "",
               " and with identity maps, for the same stalks: small ones belong to signals that diffusion keeps."}),
       script.draw()};
 }
@@ -207,7 +224,9 @@ inline Picture draw_rejection(const Subject& s) {
 }
 
 /// Losses and accuracy over the epochs, the best epoch marked.
-inline Picture draw_history(const History& h) {
+///
+/// \param kl_unit  what the KL term is a mean over
+inline Picture draw_history(const History& h, const char* kl_unit) {
   using namespace detail;
   std::vector<double> epochs(h.objective.size());
   std::iota(epochs.begin(), epochs.end(), 0.0);
@@ -233,7 +252,7 @@ inline Picture draw_history(const History& h) {
                "' title 'validation loss (NLL)'"});
   if (bayesian) {
     script.line(
-        {"set title 'KL divergence of posterior and prior' offset 0,1\nset ylabel 'per incident pair (nats)'"});
+        {"set title 'KL divergence of posterior and prior' offset 0,1\nset ylabel 'per ", kl_unit, " (nats)'"});
     script.line({"set yrange [0:*]"});
     script.line({"plot $kl with lines lw 2 lc rgb '#009e73' notitle"});
   }

@@ -131,6 +131,22 @@ class GraphScript : public Script {
   const double node_size, edge_width;
 };
 
+/// log₁₀: a scale and its inverse are as far from 1.
+inline std::vector<double> logarithms(std::vector<double> scales) {
+  for (double& scale : scales) scale = std::log10(scale);
+  return scales;
+}
+
+/// A panel with nodes coloured by their values, as data $NAME.
+inline void plot_node_values(GraphScript& script, const char* name, const char* title, const Eigen::MatrixXd& at,
+                             const std::vector<double>& values) {
+  script.data(name, node_points(at, values));
+  script.line({"set title '", title, "'"});
+  script.line({script.grey_edges(), "$", name, " with points pt 7 ps ", 1.25 * script.node_size,
+               " lc rgb '#555555' notitle, $", name, " with points pt 7 ps ", script.node_size,
+               " lc palette notitle"});
+}
+
 }  // namespace detail
 
 /// Labels beside predictions.
@@ -173,13 +189,9 @@ inline Picture draw_uncertainty(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   GraphScript script(s, at, s.is_sampled() ? 2 : 1);
   const auto panel = [&](const char* name, const char* title, const std::vector<double>& values) {
-    script.data(name, node_points(at, values));
-    script.line({"set title '", title, "'"});
     const double most = std::max(*std::max_element(values.begin(), values.end()), 1e-9);
     script.line({"set cbrange [0:", most, "]\nset cbtics ", round_up(most / 6)});
-    script.line({script.grey_edges(), "$", name, " with points pt 7 ps ", 1.25 * script.node_size,
-                 " lc rgb '#555555' notitle, $", name, " with points pt 7 ps ", script.node_size,
-                 " lc palette notitle"});
+    plot_node_values(script, name, title, at, values);
   };
   panel("entropy", "Entropy of the prediction (nats)", s.learned.entropy);
   if (s.is_sampled()) panel("information", "Mutual information (nats)", s.learned.mutual_information);
@@ -188,6 +200,26 @@ inline Picture draw_uncertainty(const Subject& s, const Eigen::MatrixXd& at) {
               ? "Where the model is uncertain: the entropy of the predicted classes, and the part of it that "
                 "comes from not knowing the sheaf (mutual information)."
               : "Where the model is uncertain: the entropy of the predicted classes.",
+          script.draw()};
+}
+
+/// Scales of the nodes' maps.
+inline Picture draw_scales(const Subject& s, const Eigen::MatrixXd& at) {
+  using namespace detail;
+  GraphScript script(s, at, 2);
+  const auto panel = [&](const char* name, const char* title, const std::vector<double>& scales) {
+    const std::vector<double> values = logarithms(scales);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    const double most = std::max(*high, *low + 1e-3), step = round_up((most - *low) / 6);
+    script.line({"set cbrange [", *low, ":", most, "]\nset cbtics ", step});
+    plot_node_values(script, name, title, at, values);
+  };
+  panel("listening", "Listening: log₁₀ τ", s.learned.listening);
+  panel("speaking", "Speaking: log₁₀ σ", s.learned.speaking);
+  return {"scales.svg", "Listening and speaking",
+          joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks (scale σ of "
+                  "the map through which it sends, right)",
+                  s.learned.bayesian() ? "; medians of the posterior" : "", "."}),
           script.draw()};
 }
 

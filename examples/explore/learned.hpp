@@ -26,16 +26,26 @@ struct Spread {
 };
 
 struct Learned {
-  std::string family, model;          ///< of the maps; bsnn or nsd
+  std::string family, model;          ///< of the maps; bsnn, nsd, bcsnn, csnn, bflow or flow
   Index dimension = 0, classes = 0;   ///< D, C
-  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights
+  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights; none where maps are those of nodes
   std::vector<double> edge_weights;   ///< m
   Spread spread;
+  std::vector<double> listening, speaking;          ///< scales τ and σ of nodes' maps, n each, or none
   std::vector<Eigen::MatrixXd> layers;              ///< L + 1 times n × h
   std::vector<double> entropy, mutual_information;  ///< n each, in nats
   std::vector<std::int32_t> labels, predicted;      ///< n each; −1 where unknown
   [[nodiscard]] bool rotations() const { return family == "special-orthogonal"; }
   [[nodiscard]] bool fixed() const { return family == "identity"; }
+  [[nodiscard]] bool bayesian() const { return model.starts_with('b'); }
+  /// Have nodes maps, instead of incident pairs?
+  [[nodiscard]] bool cooperative() const { return !listening.empty(); }
+  /// Are these maps more than rotations?
+  [[nodiscard]] bool scaled() const {
+    const auto is_one = [](double scale) { return scale == 1; };
+    return cooperative() && !(std::all_of(listening.begin(), listening.end(), is_one) &&
+                              std::all_of(speaking.begin(), speaking.end(), is_one));
+  }
 };
 
 namespace detail {
@@ -117,6 +127,15 @@ inline std::vector<Eigen::MatrixXd> read_maps(const sheafnn::io::NpzArchive& fil
   return r;
 }
 
+/// Scales of the maps of n nodes.
+inline std::vector<double> read_scales(const sheafnn::io::NpyArray& array, Index n) {
+  std::vector<double> r = numbers(array, {n});
+  for (const double scale : r) {
+    if (!(scale > 0)) fail(array.where(), {"holds ", scale, "; scales must be positive"});
+  }
+  return r;
+}
+
 inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
   for (const char* name : {"kappa", "sigma"}) {
     if (!file.contains(name)) continue;
@@ -150,9 +169,14 @@ inline Learned read_learned(const sheafnn::io::NpzArchive& file, const sheafnn::
   if (r.dimension < 1 || r.dimension > 100) {
     fail(file.file(), {"stalk_dimension ", r.dimension, " is not between 1 and 100"});
   }
-  r.maps = read_maps(file, arcs, r.dimension);
-  r.edge_weights = numbers(file.array("edge_weights"), {data.graph.edge_count()});
-  r.spread = read_spread(file, arcs);
+  if (file.contains("out_scales")) {
+    r.listening = read_scales(file.array("out_scales"), n);
+    r.speaking = read_scales(file.array("in_scales"), n);
+  } else {
+    r.maps = read_maps(file, arcs, r.dimension);
+    r.edge_weights = numbers(file.array("edge_weights"), {data.graph.edge_count()});
+    r.spread = read_spread(file, arcs);
+  }
   const sheafnn::io::NpyArray layers = file.array("layer_embeddings");
   const std::vector<double> features = numbers(layers, {-1, n, -1});
   const Index width = layers.shape()[2];

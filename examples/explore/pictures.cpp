@@ -26,7 +26,7 @@ Subject make_subject(const sheafnn::Dataset& data, const Learned& learned,
     const std::int32_t label = learned.labels[static_cast<std::size_t>(u)];
     if (label >= 0 && label < learned.classes) s.evaluated.push_back(u);
   }
-  if (!learned.fixed() && s.edges() > 0) {
+  if (!learned.fixed() && !learned.cooperative() && s.edges() > 0) {
     s.turns = edge_turns(learned, data.graph);
     if (!learned.spread.values.empty()) s.spread = edge_means(learned.spread.values, data.graph);
   }
@@ -48,8 +48,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Subject& s) {
   const Learned& l = s.learned;
   std::vector<std::pair<std::string, std::string>> r = {
       {"graph", joined({s.nodes(), " nodes, ", s.edges(), " edges"})},
-      {"model", joined({l.model == "bsnn" ? "Bayesian" : "deterministic", ", ", l.family,
-                        " maps, stalk dimension ", l.dimension})},
+      {"model", joined({l.bayesian() ? "Bayesian" : "deterministic", ", ", l.family,
+                        l.cooperative() ? " maps of nodes, stalk dimension " : " maps, stalk dimension ",
+                        l.dimension})},
       {"layers, classes", joined({l.layers.size() - 1, ", ", l.classes})}};
   if (s.has_labels()) {
     if (s.edges() > 0) {
@@ -63,6 +64,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Subject& s) {
     const std::vector<double> turns = s.turns.empty() ? s.turns : s.of_edges(s.turns, within);
     if (turns.empty() || !l.rotations()) continue;
     r.emplace_back(within ? "mean turn within a class" : "between classes", shortly("%.1f°", mean(turns)));
+  }
+  if (l.scaled()) {
+    r.emplace_back("mean scales τ, σ", shortly("%.3g, ", mean(l.listening)) + shortly("%.3g", mean(l.speaking)));
   }
   return r;
 }
@@ -80,18 +84,23 @@ Exploration explore_model(const sheafnn::Dataset& data, const Learned& learned,
     r.pictures.push_back(draw_classes(s, at));
     r.pictures.push_back(draw_uncertainty(s, at));
     if (!s.turns.empty()) r.pictures.push_back(draw_edges(s, at));
+    if (learned.scaled()) r.pictures.push_back(draw_scales(s, at));
   } else {
     r.notes.push_back(joined({"The graph is not drawn: it has more than ", most_drawn_nodes, " nodes."}));
   }
   if (!s.turns.empty()) r.pictures.push_back(draw_histograms(s));
-  if (s.nodes() * learned.dimension <= most_rows) {
+  if (learned.cooperative()) {  // no spectrum: their operators are not symmetric
+    if (learned.scaled()) r.pictures.push_back(draw_roles(s));
+  } else if (s.nodes() * learned.dimension <= most_rows) {
     r.pictures.push_back(draw_spectrum(s));
   } else {
     r.notes.push_back(joined({"No spectrum: the Laplacian has more than ", most_rows, " rows."}));
   }
   r.pictures.push_back(draw_layers(s));
   if (s.has_labels()) r.pictures.push_back(draw_rejection(s));
-  if (history != nullptr) r.pictures.push_back(draw_history(*history));
+  if (history != nullptr) {
+    r.pictures.push_back(draw_history(*history, learned.cooperative() ? "map" : "incident pair"));
+  }
   return r;
 }
 

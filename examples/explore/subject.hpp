@@ -46,7 +46,7 @@ struct Subject {
   }
   [[nodiscard]] bool has_labels() const { return !evaluated.empty(); }
   /// Is part of the uncertainty epistemic? Only where sheaves are drawn.
-  [[nodiscard]] bool is_sampled() const { return learned.model == "bsnn" && !learned.fixed(); }
+  [[nodiscard]] bool is_sampled() const { return learned.bayesian() && !learned.fixed(); }
 };
 
 }  // namespace explore

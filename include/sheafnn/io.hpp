@@ -8,6 +8,7 @@
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/learned_file.hpp"
 #include "sheafnn/io/matrix_market.hpp"
+#include "sheafnn/io/node_maps_file.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"

@@ -1,12 +1,13 @@
 /// \file
 /// What a model has learned and predicts on a graph as one .npz file, for other programs: numpy.load("learned.npz").
 ///
-/// The arrays of sheaf_file.hpp: the learned sheaf and, of Bayesian models, the spread of its posterior; and
+/// The arrays of sheaf_file.hpp, the learned sheaf and, of Bayesian models, the spread of its posterior, or of cooperative
+/// models those of node_maps_file.hpp; and
 ///
 /// | key                | shape           | what                                                                    |
 /// | ------------------ | --------------- | ----------------------------------------------------------------------- |
-/// | model              | text            | bsnn or nsd                                                             |
-/// | normalisation      | text            | of the model's Laplacian                                                |
+/// | model              | text            | bsnn, nsd, bcsnn, csnn, bflow or flow                                   |
+/// | normalisation      | text            | of the model's Laplacian; cooperative models have none to choose        |
 /// | layer_embeddings   | (L + 1) × n × h | features after 0 … L diffusion layers, h = d' · f (layer_features.hpp)  |
 /// | embeddings         | n × h           | the last of them, which the output layer reads                          |
 /// | probabilities      | n × C           | predicted class probabilities, the mean over the samples                |
@@ -25,9 +26,11 @@
 #include <vector>
 
 #include "sheafnn/bsnn/layer_features.hpp"
+#include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/io/csv.hpp"
+#include "sheafnn/io/node_maps_file.hpp"
 #include "sheafnn/io/npz_writer.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
 
@@ -52,25 +55,43 @@ inline void add_prediction(NpzWriter& writer, const Prediction& prediction) {
   writer.add<double>("mutual_information", {n}, prediction.mutual_information);
 }
 
+namespace detail {
+
+/// Adds the learned maps: a sheaf with maps per incident pair, …
+template <class Model>
+void add_maps(NpzWriter& writer, const Model& model, const Dataset& data, const LearnedSheafOptions& options) {
+  const CellularSheaf<typename Model::Family> sheaf = learned_sheaf(model, data, options);
+  if constexpr (has_sheaf_posterior<Model>) {
+    add_sheaf(writer, sheaf, posterior_parameters(model, data, options.threads).spread);
+  } else {
+    add_sheaf(writer, sheaf);
+  }
+}
+/// … or maps per node.
+template <int D, bool Bayesian, class S>
+void add_maps(NpzWriter& writer, const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
+              const LearnedSheafOptions& options) {
+  add_node_maps(writer, learned_node_maps(model, data, {.layer = options.layer, .threads = options.threads}),
+                data.graph, model.options().directed);
+}
+
+}  // namespace detail
+
 /// Writes everything above of a model on a dataset: to a temporary file first, which then takes the place of `path`.
 ///
 /// \param options  samples of prediction and features
-/// \param layer    of the sheaf, of deterministic models (LearnedSheafOptions)
+/// \param layer    of the maps, of deterministic models (LearnedSheafOptions)
 /// \throws std::invalid_argument  what learned_sheaf() and predict() throw; more than 4 GiB in all
 /// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 template <class Model>
 void write_learned(const std::filesystem::path& path, const Model& model, const Dataset& data,
                    const PredictOptions& options = {}, Index layer = 0) {
   NpzWriter writer;
-  const CellularSheaf<typename Model::Family> sheaf =
-      learned_sheaf(model, data, {.layer = layer, .threads = options.threads});
-  if constexpr (has_sheaf_posterior<Model>) {
-    add_sheaf(writer, sheaf, posterior_parameters(model, data, options.threads).spread);
-  } else {
-    add_sheaf(writer, sheaf);
-  }
+  detail::add_maps(writer, model, data, {.layer = layer, .threads = options.threads});
   writer.add("model", Model::kind);
-  writer.add("normalisation", to_string(model.options().normalisation));
+  if constexpr (requires { model.options().normalisation; }) {
+    writer.add("normalisation", to_string(model.options().normalisation));
+  }
   add_layer_features(writer, layer_features(model, data,
                                             {.samples = options.samples,
                                              .seed = options.seed,

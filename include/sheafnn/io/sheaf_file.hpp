@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -29,6 +30,21 @@
 
 namespace sheafnn::io {
 
+namespace detail {
+
+/// Adds what files of all sheaves begin with: family, stalk_dimension, node_count and edges.
+inline void add_base(NpzWriter& writer, std::string_view family, Index dimension, const Graph& graph) {
+  writer.add("family", family);
+  const std::int64_t numbers[] = {dimension, graph.node_count()};
+  writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers, 1));
+  writer.add<std::int64_t>("node_count", {}, std::span(numbers + 1, 1));
+  std::vector<std::int32_t> edges;
+  for (const Edge& e : graph.edges()) edges.insert(edges.end(), {e.u, e.v});
+  writer.add<std::int32_t>("edges", {graph.edge_count(), 2}, edges);
+}
+
+}  // namespace detail
+
 /// Adds the arrays of a sheaf to a file.
 ///
 /// \param columns  further matrices with a row per arc, e.g. PosteriorParameters::spread
@@ -37,14 +53,10 @@ template <RestrictionMapFamily Family, class Scalar>
 void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
                std::span<const NamedMatrix> columns = {}) {
   const Graph& graph = sheaf.graph();
-  const Index n = graph.node_count(), m = graph.edge_count(), arc_count = graph.arc_count();
-  writer.add("family", Family::name);
-  const std::int64_t numbers[] = {Family::stalk_dimension, n};
-  writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers, 1));
-  writer.add<std::int64_t>("node_count", {}, std::span(numbers + 1, 1));
-  std::vector<std::int32_t> edges, arcs;
+  const Index m = graph.edge_count(), arc_count = graph.arc_count();
+  detail::add_base(writer, Family::name, Family::stalk_dimension, graph);
+  std::vector<std::int32_t> arcs;
   std::vector<Scalar> maps, weights;
-  for (const Edge& e : graph.edges()) edges.insert(edges.end(), {e.u, e.v});
   for (Index a = 0; a < arc_count; ++a) {
     arcs.insert(arcs.end(),
                 {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
@@ -56,7 +68,6 @@ void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
     }
   }
   for (Index e = 0; e < m; ++e) weights.push_back(sheaf.edge_weight(e));
-  writer.add<std::int32_t>("edges", {m, 2}, edges);
   writer.add<std::int32_t>("arcs", {arc_count, 2}, arcs);
   if constexpr (Family::map_size > 0 && is_dense_block<typename Family::template Map<Scalar>>) {
     writer.add<Scalar>("maps", {arc_count, Family::stalk_dimension, Family::stalk_dimension}, maps);
