@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Searches settings of the program train with Optuna, trains the chosen ones again, and prints the table of all networks.
+
+usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--trials N] [--jobs N]
+       tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
+       tune.py table FOLDER [--datasets NAME,...]
+
+DATA    folder of NAME.npz files with ten splits
+FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was interrupted goes on), NAME-NETWORK.csv (its
+        trials), and for the chosen setting NAME-NETWORK-loss.json and -accuracy.json (reports of train, one for each rule
+        that says which epoch is the best)
+--train PROGRAM   default: build/release/examples/train
+--spaces FILE     default: search_spaces.json beside this program
+--seed N          of Optuna's sampler
+
+Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by that),
+among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below the
+median of the others at that split is given up (Optuna's MedianPruner). Test figures do not enter; they are read after
+`final` alone, which trains the chosen setting on all splits with every seed. Every network has the same number of trials.
+
+Needs optuna and scipy from PyPI.
+"""
+import argparse
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+SPLITS = 10
+FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
+
+
+class Spaces:
+    """The file of search spaces."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.content = json.load(file)
+
+    def names(self):
+        return list(self.content["networks"])
+
+    def network(self, name):
+        try:
+            return self.content["networks"][name]
+        except KeyError:
+            sys.exit(f"tune.py: no network '{name}'; choose {', '.join(self.names())}")
+
+    def fixed(self, dataset, network):
+        return {**self.content["fixed"], **self.content["fixed of a dataset"].get(dataset, {}),
+                **self.network(network)["fixed"]}
+
+    def searched(self, network):
+        of = self.network(network)
+        ranges = {}
+        for group in of["search"]:
+            ranges.update(self.content[group])
+        return {**ranges, **of.get("more", {})}
+
+    def suggest(self, trial, network):
+        """Draws a value for every option of a network."""
+        chosen = {}
+        for option, space in self.searched(network).items():
+            if isinstance(space, list):
+                chosen[option] = trial.suggest_categorical(option, space)
+                continue
+            condition = space.get("only", {})
+            if any(chosen.get(other) not in values for other, values in condition.items()):
+                continue
+            draw = trial.suggest_int if all(isinstance(space[k], int) for k in ("from", "to")) and "step" not in space \
+                else trial.suggest_float
+            more = {"log": True} if space.get("log") else {"step": space["step"]} if "step" in space else {}
+            chosen[option] = draw(option, space["from"], space["to"], **more)
+        return chosen
+
+
+def command_line(options):
+    words = []
+    for option, value in options.items():
+        if value is True:
+            words.append(option)
+        elif value is not False and value is not None:
+            words += [option, f"{value:.6g}" if isinstance(value, float) else str(value)]
+    return words
+
+
+class Failed(RuntimeError):
+    pass
+
+
+def train(program, arguments, report):
+    run = subprocess.run([program, *arguments, "--report", report], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise Failed(f"{' '.join([program, *arguments])}: {run.stderr.strip() or run.returncode}")
+    with open(report, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def metric_of(options):
+    """What a split of a report is judged by on the validation nodes."""
+    return "validation_metric" if options["--stop-on"] not in ("loss", "accuracy") else "validation_accuracy"
+
+
+def open_study(arguments, dataset, network, create):
+    import optuna
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    path = os.path.join(arguments.folder, f"{dataset}-{network}.db")
+    if not create and not os.path.exists(path):
+        return None
+    return optuna.create_study(study_name=f"{dataset}-{network}", storage=f"sqlite:///{path}", load_if_exists=True,
+                               direction="maximize",
+                               sampler=optuna.samplers.TPESampler(seed=arguments.seed, multivariate=True, group=True,
+                                                                  constant_liar=True),
+                               pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
+
+
+def best_trial(study):
+    """Of the trials that were not given up: the largest objective, and among equals the smallest validation loss."""
+    import optuna
+    done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+    return max(done, key=lambda t: (round(t.value, 9), -t.user_attrs["validation_loss"]), default=None)
+
+
+def search(arguments, spaces, dataset, network):
+    import optuna
+    study = open_study(arguments, dataset, network, create=True)
+    fixed = spaces.fixed(dataset, network)
+    data = os.path.join(arguments.data, dataset + ".npz")
+    metric = metric_of(fixed)
+
+    def objective(trial):
+        options = {**fixed, **spaces.suggest(trial, network)}
+        words = ["--dataset", data, *command_line(options), "--threads", "1"]
+        trial.set_user_attr("command", " ".join(words))
+        values, losses = [], []
+        with tempfile.TemporaryDirectory() as folder:
+            for split in range(SPLITS):
+                report = train(arguments.train, [*words, "--splits", str(split)], os.path.join(folder, "report.json"))
+                one = report["splits"][0]
+                if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
+                    raise optuna.TrialPruned()
+                values.append(one[metric])
+                losses.append(one["validation_loss"])
+                trial.report(sum(values) / len(values), split)
+                if split + 1 < SPLITS and trial.should_prune():
+                    raise optuna.TrialPruned()
+        trial.set_user_attr("validation_loss", sum(losses) / SPLITS)
+        return sum(values) / SPLITS
+
+    missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))
+    start = time.monotonic()
+    if missing > 0:
+        study.optimize(objective, n_trials=missing, n_jobs=arguments.jobs, catch=(Failed,))
+    trials = study.get_trials(deepcopy=False)
+    write_trials(os.path.join(arguments.folder, f"{dataset}-{network}.csv"), trials)
+    failures = [t for t in trials if t.state == optuna.trial.TrialState.FAIL]
+    best = best_trial(study)
+    print(f"{dataset:12} {network:24} {len(trials):4} trials, {len(failures)} failed, {max(missing, 0):4} of them now, "
+          f"{time.monotonic() - start:7.1f} s, best validation "
+          + (f"{100 * best.value:.2f}" if best else "none"), flush=True)
+    if best is None:
+        sys.exit(f"tune.py: {dataset} {network}: no trial was completed")
+
+
+def write_trials(path, trials):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["trial", "state", "seconds", "splits", "validation", "validation_loss", "command"])
+        for t in trials:
+            seconds = t.duration.total_seconds() if t.duration else 0
+            out.writerow([t.number, t.state.name.lower(), f"{seconds:.2f}", len(t.intermediate_values),
+                          "" if t.value is None else f"{t.value:.6f}", t.user_attrs.get("validation_loss", ""),
+                          shortened(t.user_attrs.get("command", ""))])
+
+
+def shortened(command):
+    """The command without the folder of the data."""
+    return " ".join(os.path.basename(word) if word.endswith(".npz") else word for word in command.split(" "))
+
+
+def final(arguments, spaces, dataset, network):
+    study = open_study(arguments, dataset, network, create=False)
+    best = best_trial(study) if study else None
+    if best is None:
+        print(f"{dataset:12} {network:24} not searched", flush=True)
+        return
+    fixed = spaces.fixed(dataset, network)
+    rules = ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
+    words = best.user_attrs["command"].split(" ")
+    words = words[:words.index("--threads")]
+    words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
+    for rule in rules:
+        words[words.index("--stop-on") + 1] = rule
+        path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
+        report = train(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits", "--threads",
+                                         str(arguments.jobs)], path)
+        test = report["test_accuracy"]
+        print(f"{dataset:12} {network:24} best epoch by {rule:9} test {100 * test['mean']:.1f} ± {100 * test['std']:.1f}",
+              flush=True)
+
+
+def per_split(report):
+    """The mean over the seeds of every split's test figure, in percent."""
+    rule = report["options"]["stop_on"]
+    key = "test_accuracy" if rule in ("loss", "accuracy") else rule.replace("-", "_")
+    values = {}
+    for one in report["splits"]:
+        values.setdefault(one["split"], []).append(100 * one[key])
+    return [sum(v) / len(v) for _, v in sorted(values.items())]
+
+
+def table(arguments, spaces, datasets):
+    import scipy.stats
+    for dataset in datasets:
+        rows = []
+        for network in spaces.names():
+            for rule in ("loss", "accuracy", "roc-auc"):
+                path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
+                if not os.path.exists(path):
+                    continue
+                with open(path, encoding="utf-8") as file:
+                    report = json.load(file)
+                study = open_study(arguments, dataset, network, create=False)
+                trials = study.get_trials(deepcopy=False) if study else []
+                rows.append((network, rule, report, per_split(report), best_trial(study) if study else None, trials))
+        if not rows:
+            continue
+        leader = max(rows, key=lambda row: sum(row[3]))
+        print(f"\n## {dataset}\n\n| network | best epoch by | validation | test | std over splits and seeds "
+              "| p against the first | trials, hours |\n| --- | --- | --- | --- | --- | --- | --- |")
+        for network, rule, report, values, best, trials in sorted(rows, key=lambda row: -sum(row[3])):
+            p = "" if values is leader[3] or values == leader[3] else \
+                f"{scipy.stats.wilcoxon(values, leader[3]).pvalue:.3f}"
+            hours = sum(t.duration.total_seconds() for t in trials if t.duration) / 3600
+            std = 100 * report["test_accuracy" if rule != "roc-auc" else "roc_auc"]["std"]
+            print(f"| {network} | {rule} | {100 * best.value if best else math.nan:.2f} | {sum(values) / len(values):.2f} | "
+                  f"{std:.2f} | {p} | {len(trials)}, {hours:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__[__doc__.index("usage:") + 7:], add_help=True)
+    parser.add_argument("what", choices=["search", "final", "table"])
+    parser.add_argument("folder")
+    parser.add_argument("--data")
+    parser.add_argument("--datasets", default="texas,wisconsin,film,citeseer,cora")
+    parser.add_argument("--networks")
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--seeds", default="0-2")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
+    parser.add_argument("--spaces", default=os.path.join(FOLDER_OF_THIS, "search_spaces.json"))
+    arguments = parser.parse_args()
+    spaces = Spaces(arguments.spaces)
+    datasets = arguments.datasets.split(",")
+    networks = arguments.networks.split(",") if arguments.networks else spaces.names()
+    for network in networks:
+        spaces.network(network)
+    if arguments.what == "table":
+        table(arguments, spaces, datasets)
+        return
+    if arguments.data is None:
+        sys.exit("tune.py: --data is missing: the folder of the .npz files")
+    if not os.access(arguments.train, os.X_OK):
+        sys.exit(f"tune.py: --train: {arguments.train} is no program")
+    for dataset in datasets:
+        if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
+            sys.exit(f"tune.py: --datasets: {os.path.join(arguments.data, dataset + '.npz')} does not exist")
+    os.makedirs(arguments.folder, exist_ok=True)
+    for dataset in datasets:
+        for network in networks:
+            (search if arguments.what == "search" else final)(arguments, spaces, dataset, network)
+
+
+if __name__ == "__main__":
+    main()
