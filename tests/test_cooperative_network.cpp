@@ -196,6 +196,8 @@ TEST_CASE("cooperative networks give the same bits on any number of threads") {
   check_threads<sheafnn::Csnn<3, float>>(most);
   most.learner = sheafnn::NodeLearnerKind::sage_projected;
   check_threads<sheafnn::Csnn<3, float>>(most);
+  most.directed = most.in_degree_diagonal = true;
+  check_threads<sheafnn::Csnn<3, float>>(most);
   most.separate_encoder = true;
   most.norm = sheafnn::FeatureNorm::batch;
   check_threads<sheafnn::Bcsnn<3, float>>(most);
