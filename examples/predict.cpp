@@ -76,8 +76,7 @@ void run(const Settings& s) {
   const programs::ModelEntry& entry = programs::find_model(info.model, maps, info.stalk_dimension);
   sheafnn::Dataset data =
       sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
-  const std::vector<std::string> class_names =
-      programs::checkpoint_class_names(checkpoint.metadata, classes);
+  const std::vector<std::string> class_names = programs::checkpoint_class_names(checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
@@ -93,8 +92,8 @@ void run(const Settings& s) {
   programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
-              info.model.c_str(), maps.c_str(), cooperative && info.cooperative.directed ? " along listed arcs" : "",
-              info.stalk_dimension);
+              info.model.c_str(), maps.c_str(),
+              cooperative && info.cooperative.directed ? " along listed arcs" : "", info.stalk_dimension);
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,
@@ -123,9 +122,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write one line per node to this CSV file");
-  app.add_option(
-      "--sheaf", s.sheaf,
-      "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions to this .npz file");
+  app.add_option("--sheaf", s.sheaf,
+                 "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions "
+                 "to this .npz file");
   app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")
       ->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(s); });

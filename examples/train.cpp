@@ -80,8 +80,8 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     if (state) options.resume = &*state;
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
-  r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.network(), options,
-                                task.bayesian(), options.seed, task.keeps_models()},
+  r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
+                                options.seed, task.keeps_models()},
                                r.result);
   return r;
 }

@@ -386,7 +386,8 @@ TEST_CASE("node maps as files, with the arcs that a network goes along") {
   sheafnn::io::write_node_maps(path, maps, graph, true);
   CHECK(numbers("arcs") == Doubles{1, 0, 1, 2, 2, 1});
   CHECK_THROWS_WITH_AS(sheafnn::io::write_node_maps(path, maps, task().graph),
-                       "nodes of the maps: 4 is not allowed; must equal the number of nodes, 701", std::invalid_argument);
+                       "nodes of the maps: 4 is not allowed; must equal the number of nodes, 701",
+                       std::invalid_argument);
 }
 
 TEST_CASE("checkpoints of cooperative models") {

@@ -97,14 +97,14 @@ inline Picture draw_roles(const Subject& s) {
   const Eigen::MatrixXd scales = columns(logarithms(s.learned.listening), logarithms(s.learned.speaking));
   Script script(600, 500);
   const std::string plot = plot_classes(script, "class", scales, s.classes, 0.6, true);
-  script.line({"set key outside right top samplen 0.4\nset offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03"});
+  script.line({"set key outside right top samplen 0.4"});
+  script.line({"set offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03"});
   script.line({"set xlabel 'listening: log₁₀ τ'\nset ylabel 'speaking: log₁₀ σ'"});
   script.line({"plot ", plot});
   return {"roles.svg", "Roles",
-          joined({"How strongly each node listens (scale τ of the map through which it receives) and how strongly it speaks "
+          joined({"How strongly each node listens (scale τ of the map through which it receives) and speaks "
                   "(scale σ of the map through which it sends)",
-                  s.learned.bayesian() ? ", medians of the posterior" : "",
-                  ", coloured by class."}),
+                  s.learned.bayesian() ? ", medians of the posterior" : "", ", coloured by class."}),
           script.draw()};
 }
 

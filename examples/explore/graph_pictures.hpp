@@ -217,8 +217,8 @@ inline Picture draw_scales(const Subject& s, const Eigen::MatrixXd& at) {
   panel("listening", "Listening: log₁₀ τ", s.learned.listening);
   panel("speaking", "Speaking: log₁₀ σ", s.learned.speaking);
   return {"scales.svg", "Listening and speaking",
-          joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks (scale σ of "
-                  "the map through which it sends, right)",
+          joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks "
+                  "(scale σ of the map through which it sends, right)",
                   s.learned.bayesian() ? "; medians of the posterior" : "", "."}),
           script.draw()};
 }

@@ -48,9 +48,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Subject& s) {
   const Learned& l = s.learned;
   std::vector<std::pair<std::string, std::string>> r = {
       {"graph", joined({s.nodes(), " nodes, ", s.edges(), " edges"})},
-      {"model", joined({l.bayesian() ? "Bayesian" : "deterministic", ", ", l.family,
-                        l.cooperative() ? " maps of nodes, stalk dimension " : " maps, stalk dimension ",
-                        l.dimension})},
+      {"model",
+       joined({l.bayesian() ? "Bayesian" : "deterministic", ", ", l.family,
+               l.cooperative() ? " maps of nodes, stalk dimension " : " maps, stalk dimension ", l.dimension})},
       {"layers, classes", joined({l.layers.size() - 1, ", ", l.classes})}};
   if (s.has_labels()) {
     if (s.edges() > 0) {

@@ -24,17 +24,21 @@ struct FlowSettings {
 inline constexpr const char* flow_group = "Continuous time";
 
 inline void add_flow_options(CLI::App& app, FlowSettings& s) {
-  auto* group = app.add_option_group(flow_group, "flow and bflow: one sheaf, and a flow along it; see docs/networks.md");
+  auto* group =
+      app.add_option_group(flow_group, "flow and bflow: one sheaf, and a flow along it; see docs/networks.md");
   group->add_option("--time", s.options.time, "where the flow ends, above 0")->capture_default_str();
   group->add_option("--flow-method", s.method, "its integration: steps by tolerances, or --fixed-steps equal ones")
       ->capture_default_str()
       ->check(one_of_names(sheafnn::flow_method_names));
-  group->add_option("--absolute-tolerance", s.options.absolute_tolerance, "of a step of dormand-prince, at least 0")
+  group
+      ->add_option("--absolute-tolerance", s.options.absolute_tolerance, "of a step of dormand-prince, at least 0")
       ->capture_default_str();
   group->add_option("--relative-tolerance", s.options.relative_tolerance, "the same, relative to the features")
       ->capture_default_str();
-  group->add_option("--first-step", s.options.first_step, "the first step that it tries, above 0")->capture_default_str();
-  group->add_option("--max-steps", s.options.max_steps, "most steps that it tries, at least 1")->capture_default_str();
+  group->add_option("--first-step", s.options.first_step, "the first step that it tries, above 0")
+      ->capture_default_str();
+  group->add_option("--max-steps", s.options.max_steps, "most steps that it tries, at least 1")
+      ->capture_default_str();
   group->add_option("--fixed-steps", s.options.fixed_steps, "steps of runge-kutta and euler, at least 1")
       ->capture_default_str();
   group->add_flag("--negate-inside", s.options.negate_inside, "ELU(-x) instead of -ELU(x) (default: off)");
@@ -47,12 +51,27 @@ inline void add_flow_options(CLI::App& app, FlowSettings& s) {
 /// \throws std::invalid_argument  an option of the other kind, or a value out of range
 inline void resolve_flow(const CLI::App& app, const std::string& model, const sheafnn::ModelOptions& pairs,
                          FlowSettings& s) {
-  constexpr std::array shared = {
-      "--model",           "--maps",           "--stalk-dim",        "--channels",           "--add-lp",
-      "--add-hp",          "--edge-weights",   "--separate-encoder", "--degree-input",       "--learner-layers",
-      "--learner-width",   "--learner",        "--sheaf-activation", "--second-linear",      "--readout-layers",
-      "--no-left-weights", "--no-right-weights", "--no-activation",  "--normalise-features", "--normalisation",
-      "--parametrisation"};
+  constexpr std::array shared = {"--model",
+                                 "--maps",
+                                 "--stalk-dim",
+                                 "--channels",
+                                 "--add-lp",
+                                 "--add-hp",
+                                 "--edge-weights",
+                                 "--separate-encoder",
+                                 "--degree-input",
+                                 "--learner-layers",
+                                 "--learner-width",
+                                 "--learner",
+                                 "--sheaf-activation",
+                                 "--second-linear",
+                                 "--readout-layers",
+                                 "--no-left-weights",
+                                 "--no-right-weights",
+                                 "--no-activation",
+                                 "--normalise-features",
+                                 "--normalisation",
+                                 "--parametrisation"};
   if (!is_flow(model)) {
     refuse_options(app, flow_group, model);
     return;

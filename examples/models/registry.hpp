@@ -24,8 +24,8 @@ struct Prediction;
 
 namespace programs {
 
-/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), of one with maps per node (csnn, bcsnn),
-/// and of one in continuous time (flow, bflow); a model takes its own.
+/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), of one with maps per node (csnn,
+/// bcsnn), and of one in continuous time (flow, bflow); a model takes its own.
 using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions, sheafnn::FlowOptions>;
 
 // Of what --model and checkpoints call bsnn, nsd, bcsnn, csnn, bflow and flow.

@@ -1,6 +1,6 @@
 /// \file
-/// Graph: a simple undirected graph as sorted arcs (CSR) with their reverses and their edges. It remembers which way each
-/// edge was listed, for networks on directed arcs.
+/// Graph: a simple undirected graph as sorted arcs (CSR) with their reverses and their edges. It remembers which way
+/// each edge was listed, for networks on directed arcs.
 #pragma once
 
 #include <algorithm>
@@ -183,7 +183,8 @@ class Graph {
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);
   Buffer<std::int32_t> source_, target_, reverse_, edge_of_, forward_arc_;
   Buffer<Edge> edges_;
-  Buffer<std::uint8_t> directions_;  ///< of each edge, bit 0: listed from its smaller node, bit 1: from its larger one
+  /// Of each edge, bit 0: listed from its smaller node, bit 1: from its larger one.
+  Buffer<std::uint8_t> directions_;
 
   friend Graph graph_of_entries(Index n, std::vector<Edge> entries);
 };

@@ -125,9 +125,8 @@ inline std::string option_text(HighPassSkip value) { return std::string(to_strin
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  for (const std::string_view newer :
-       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
-        "in_degree_diagonal"}) {
+  for (const std::string_view newer : {"sheaf_activation", "learner", "edge_features", "layer_norm",
+                                       "readout_layers", "directed", "in_degree_diagonal"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter");

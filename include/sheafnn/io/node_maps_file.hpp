@@ -1,6 +1,6 @@
 /// \file
-/// The maps of a cooperative network's nodes as .npz files, for other programs. T_u = τ_u P_u is the map through which node
-/// u receives ("out"), S_u = σ_u R_u the one through which it sends ("in").
+/// The maps of a cooperative network's nodes as .npz files, for other programs. T_u = τ_u P_u is the map through which
+/// node u receives ("out"), S_u = σ_u R_u the one through which it sends ("in").
 ///
 /// | key                           | shape     | what                                                         |
 /// | ----------------------------- | --------- | ------------------------------------------------------------ |
@@ -35,7 +35,8 @@ namespace sheafnn::io {
 ///
 /// \param directed  the network goes along the arcs that the graph lists
 /// \throws std::invalid_argument  maps of another number of nodes, or more than 4 GiB in all
-inline void add_node_maps(NpzWriter& writer, const LearnedNodeMaps& maps, const Graph& graph, bool directed = false) {
+inline void add_node_maps(NpzWriter& writer, const LearnedNodeMaps& maps, const Graph& graph,
+                          bool directed = false) {
   const Index n = graph.node_count(), d = maps.dimension;
   require(maps.nodes == n, "nodes of the maps", maps.nodes,
           sheafnn::detail::concat("must equal the number of nodes, ", n));

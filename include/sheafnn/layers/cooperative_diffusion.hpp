@@ -4,8 +4,9 @@
 ///     (Δ_out y)_u  = d_u y_u − a_u T_uᵀ Σ_{v: u→v} a_v S_v y_v,     d_u = a_u² deg⁺_u τ_u²
 ///     (Δ_inᵀ z)_u  = e_u z_u − b_u T_uᵀ Σ_{v: u→v} b_v S_v z_v,     e_u = b_u² deg⁺_u σ_u²
 ///
-/// or e_u = b_u² deg⁻_u σ_u². Each is a product at the nodes, a sum over neighbours without weights, and a product at the
-/// nodes. Features are n × D × f, channels innermost. Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
+/// or e_u = b_u² deg⁻_u σ_u². Each is a product at the nodes, a sum over neighbours without weights, and a product at
+/// the nodes. Features are n × D × f, channels innermost.
+/// Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
 #pragma once
 
 #include <algorithm>
