@@ -1,7 +1,9 @@
 /// \file
-/// The uncertainty room: quality and calibration of predictions, uncertainty from samples, temperature scaling.
+/// The uncertainty room: quality and calibration of predictions, uncertainty from samples, temperature scaling, conformal
+/// prediction sets, rejection and detection.
 #pragma once
 
+#include "sheafnn/uncertainty/calibration.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/ranking_metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
