@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sheafnn/uncertainty/calibration.hpp"
+#include "sheafnn/uncertainty/conformal.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/ranking_metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"

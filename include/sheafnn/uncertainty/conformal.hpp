@@ -1,0 +1,160 @@
+/// \file
+/// Conformal prediction: sets of classes that contain the label with probability 1 − α, whatever the model.
+///
+/// Every class of every node has a score, smaller ones for classes that the model believes in. The threshold τ is a
+/// quantile of the labels' scores on calibration nodes, and the set of a node holds the classes with score ≤ τ. Adaptive
+/// scores add up the probabilities of the classes that are ranked above, and a share U of the class itself:
+///
+///     s_u(y) = Σ_{c before y} p(c | u) + U_u p(y | u),    averaged over neighbours: (1 − λ) s_u + λ mean_{v∼u} s_v.
+///
+/// The guarantee needs calibration nodes and other nodes to be exchangeable: the former must not have served to train or
+/// to choose the model. math: "Conformal prediction sets".
+///
+/// Sources: Romano, Sesia, Candès, "Classification with valid and adaptive coverage", NeurIPS 2020; Zargarbashi, Antonelli,
+/// Bojchevski, "Conformal prediction sets for graph neural networks", ICML 2023 (averages over neighbours).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/uncertainty/metrics.hpp"
+
+namespace sheafnn {
+
+/// Adaptive scores of all classes of all nodes. Of equal probabilities, the first class is ranked first.
+///
+/// \param probabilities  n × C, row-major
+/// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1, sets are larger and not random
+/// \returns              n × C, in [0, 1] up to rounding
+/// \throws std::invalid_argument  no class, a size that is no multiple of C, or a probability outside [0, 1]
+[[nodiscard]] inline std::vector<double> adaptive_scores(std::span<const double> probabilities, Index class_count,
+                                                         std::optional<std::uint64_t> seed = {}) {
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  const std::size_t classes = static_cast<std::size_t>(class_count);
+  require(probabilities.size() % classes == 0, "probabilities", probabilities.size(),
+          detail::concat("must be a multiple of ", classes));
+  std::vector<double> scores(probabilities.size());
+  std::vector<std::size_t> order(classes);
+  for (std::size_t u = 0; u < probabilities.size() / classes; ++u) {
+    const std::span<const double> row = probabilities.subspan(u * classes, classes);
+    for (std::size_t c = 0; c < classes; ++c) {
+      if (row[c] >= 0 && row[c] <= 1 + 1e-5) continue;
+      throw_invalid_argument(detail::concat("probabilities[", u, ", ", c, "]"), row[c], "must be between 0 and 1");
+    }
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
+    double share = 1;
+    if (seed) {
+      share = uniform_from_word<double>(Stream{.seed = *seed}.words(static_cast<std::uint32_t>(u), 0).word[0]);
+    }
+    double above = 0;
+    for (const std::size_t c : order) {
+      scores[u * classes + c] = above + share * row[c];
+      above += row[c];
+    }
+  }
+  return scores;
+}
+
+/// Scores averaged with those of the neighbours: (1 − λ) s_u + λ mean_{v∼u} s_v; nodes without neighbours keep theirs.
+///
+/// \param scores  n × C, row-major
+/// \param weight  λ, 0 … 1
+/// \throws std::invalid_argument  another number of scores, or λ out of range
+[[nodiscard]] inline std::vector<double> average_over_neighbours(const Graph& graph, std::span<const double> scores,
+                                                                 Index class_count, double weight) {
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  require_between("weight", weight, 0.0, 1.0);
+  require(static_cast<Index>(scores.size()) == graph.node_count() * class_count, "scores", scores.size(),
+          detail::concat("expected nodes * classes = ", graph.node_count() * class_count));
+  std::vector<double> r(scores.begin(), scores.end());
+  for (Index u = 0; u < graph.node_count(); ++u) {
+    if (graph.degree(u) == 0) continue;
+    const double share = weight / static_cast<double>(graph.degree(u));
+    double* const row = r.data() + u * class_count;
+    for (Index c = 0; c < class_count; ++c) row[c] *= 1 - weight;
+    for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
+      const double* const other = scores.data() + graph.target(a) * class_count;
+      for (Index c = 0; c < class_count; ++c) row[c] += share * other[c];
+    }
+  }
+  return r;
+}
+
+/// The ⌈(n + 1)(1 − α)⌉-th smallest of n scores, or ∞ where that is more than n: every class is then in every set.
+///
+/// \param scores  of the labels of calibration nodes
+/// \param alpha   share of labels that sets may miss, in (0, 1)
+/// \throws std::invalid_argument  α out of range, or a score that is NaN
+[[nodiscard]] inline double conformal_threshold(std::vector<double> scores, double alpha) {
+  require(alpha > 0 && alpha < 1, "alpha", alpha, "must be above 0 and below 1");
+  for (const double score : scores) require(!std::isnan(score), "score", score, "must be a number");
+  // (n + 1)(1 − α) may be rounded to just above a whole number.
+  const double rank = std::ceil(static_cast<double>(scores.size() + 1) * (1 - alpha) * (1 - 1e-14));
+  if (rank > static_cast<double>(scores.size())) return std::numeric_limits<double>::infinity();
+  const auto at = scores.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
+  std::nth_element(scores.begin(), at, scores.end());
+  return *at;
+}
+/// The same of the labels of `nodes`.
+///
+/// \param scores  n × C, row-major
+/// \throws std::invalid_argument  also: sizes that do not match, no node, or a label or node out of range
+[[nodiscard]] inline double conformal_threshold(std::span<const double> scores, Index class_count,
+                                                std::span<const std::int32_t> labels,
+                                                std::span<const std::int32_t> nodes, double alpha) {
+  detail::check_predictions(scores, class_count, labels, nodes, false);
+  std::vector<double> of_labels;
+  for (const std::int32_t u : nodes) {
+    of_labels.push_back(scores[static_cast<std::size_t>(u * class_count + labels[static_cast<std::size_t>(u)])]);
+  }
+  return conformal_threshold(std::move(of_labels), alpha);
+}
+
+/// What sets of classes are like on nodes whose labels are known.
+struct SetFigures {
+  double coverage = 0;         ///< share of the nodes whose label is in their set
+  double mean_size = 0;        ///< in classes
+  std::vector<Index> of_size;  ///< C + 1: how many sets have 0, 1, …, C classes; empty sets say that no class fits
+};
+
+/// Coverage and sizes of the sets {y : s_u(y) ≤ threshold} of `nodes`.
+///
+/// \param scores  n × C, row-major
+/// \throws std::invalid_argument  sizes that do not match, no node, a label or node out of range, or a threshold of NaN
+[[nodiscard]] inline SetFigures evaluate_sets(std::span<const double> scores, Index class_count,
+                                              std::span<const std::int32_t> labels,
+                                              std::span<const std::int32_t> nodes, double threshold) {
+  detail::check_predictions(scores, class_count, labels, nodes, false);
+  require(!std::isnan(threshold), "threshold", threshold, "must be a number");
+  SetFigures r;
+  r.of_size.assign(static_cast<std::size_t>(class_count) + 1, 0);
+  const double n = static_cast<double>(nodes.size());
+  double covered = 0, sizes = 0;
+  for (const std::int32_t u : nodes) {
+    const std::span<const double> row =
+        scores.subspan(static_cast<std::size_t>(u * class_count), static_cast<std::size_t>(class_count));
+    const auto size = std::count_if(row.begin(), row.end(), [&](double score) { return score <= threshold; });
+    ++r.of_size[static_cast<std::size_t>(size)];
+    sizes += static_cast<double>(size);
+    covered += row[static_cast<std::size_t>(labels[static_cast<std::size_t>(u)])] <= threshold ? 1 : 0;
+  }
+  r.coverage = covered / n;
+  r.mean_size = sizes / n;
+  return r;
+}
+
+}  // namespace sheafnn
