@@ -2,7 +2,7 @@
 /// Uncertainty from several sampled class distributions per node: entropy, epistemic variance, mutual information.
 ///
 /// With p_k the sampled distributions of a node and p̄ their mean: predictive entropy H[p̄], epistemic variance =
-/// mean over classes of the variance over samples, mutual information H[p̄] − mean H[p_k].
+/// mean over classes of the variance over samples, mutual information H[p̄] − mean H[p_k]. Ensembles of models add theirs.
 #pragma once
 
 #include <algorithm>
@@ -118,6 +118,38 @@ class SampledPredictionBuilder {
           detail::concat("expected samples * nodes * classes = ", sample_count * node_count * class_count));
   for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
   return builder.result();
+}
+
+/// What an ensemble says: the same as one prediction from the samples of all its members, each of which has as many. The
+/// mean entropy of a member's samples is H[p̄] less its mutual information, the variance that within the members plus that
+/// between them.
+///
+/// \param class_count  C
+/// \throws std::invalid_argument  no member, or members of different sizes
+[[nodiscard]] inline SampledPrediction combine_members(std::span<const SampledPrediction> members, Index class_count) {
+  require(!members.empty(), "members", 0, "at least one is needed");
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  const std::size_t nodes = members[0].entropy.size();
+  SampledPredictionBuilder builder(static_cast<Index>(nodes), class_count);
+  for (const SampledPrediction& member : members) {
+    for (const std::vector<double>* values : {&member.entropy, &member.epistemic_variance, &member.mutual_information}) {
+      require(values->size() == nodes, "member", values->size(), detail::concat("expected ", nodes, " nodes"));
+    }
+    require(member.probabilities.size() == nodes * static_cast<std::size_t>(class_count), "member",
+            member.probabilities.size(), detail::concat("expected nodes * classes = ", nodes, " * ", class_count));
+    builder.add(member.probabilities.data());
+  }
+  SampledPrediction r = builder.result();
+  const double share = 1 / static_cast<double>(members.size());
+  for (std::size_t u = 0; u < nodes; ++u) {
+    double within = 0;  // mean entropy of all samples
+    for (const SampledPrediction& member : members) {
+      within += share * (member.entropy[u] - member.mutual_information[u]);
+      r.epistemic_variance[u] += share * member.epistemic_variance[u];
+    }
+    r.mutual_information[u] = std::max(0.0, r.entropy[u] - within);
+  }
+  return r;
 }
 
 }  // namespace sheafnn
