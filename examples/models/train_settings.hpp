@@ -61,7 +61,8 @@ template <class Array>
   return text;
 }
 
-inline void add_options(CLI::App& app, TrainSettings& s) {
+/// The options that say what is trained, on what and how.
+inline void add_training_options(CLI::App& app, TrainSettings& s) {
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
@@ -192,7 +193,11 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")->capture_default_str();
   train->add_option("--threads", s.train.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
+}
 
+/// All options of the program train.
+inline void add_options(CLI::App& app, TrainSettings& s) {
+  add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)");
@@ -204,7 +209,7 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
          "what runs side by side: none, or splits with one thread each (same results); --threads then bounds "
          "how many at a time")
       ->capture_default_str()
-      ->check(one_of({"none", "splits"}));
+      ->check(CLI::IsMember({"none", "splits"}));
   run->add_option("--report", s.report, "write the results to this JSON file");
   run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well");
   run->add_option(
