@@ -200,7 +200,9 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
 }
 
 /// Products over a tile of channels: the block `out` of `Size` numbers (1, D or D²) = (out +) Σ_c (a bᵀ + p qᵀ).
-template <int D, int Size, class T, class S>
+///
+/// \tparam Room  numbers of `out` that may be overwritten, ≥ Size
+template <int D, int Size, int Room = Size, class T, class S>
 SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T* q, S* out, bool accumulate) {
   T product[Size];
   if constexpr (Size == D * D && D > 1) {
@@ -211,11 +213,11 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T
     SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i] + p[i] * q[i];
     SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i] + p[i] * q[i];
   }
-  lane_sums<Size>(product, out, accumulate);
+  lane_sums<Size, Room>(product, out, accumulate);
 }
 
-/// The same for one product. \tparam Room  numbers of `out` that may be overwritten, ≥ Size
-template <int D, int Size, int Room = Size, class T, class S>
+/// The same for one product.
+template <int D, int Size, class T, class S>
 SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumulate) {
   T product[Size];
   if constexpr (Size == D * D && D > 1) {
@@ -226,7 +228,7 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumu
     SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i];
     SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i];
   }
-  lane_sums<Size, Room>(product, out, accumulate);
+  lane_sums<Size>(product, out, accumulate);
 }
 
 /// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.

@@ -56,18 +56,25 @@ class FilterActivation {
     gains(epsilon, gain);
     const Index f = tiles_.channels, row = tiles_.coordinates * f;
     parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
-      S z_row[max_coordinates * max_channels];
-      for (Index index = begin; index < end; ++index) {
-        tiles_.take(nodes[index], 1, z, z_row);
-        for (Index i = 0; i < tiles_.coordinates; ++i) {
-          const Index from = nodes[index] * row + i * f, to = index * row + i * f;
-          detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-            T value = detail::load<T>(z_row + i * f + c);
-            if (base != nullptr) value += T(skip) * detail::load<T>(base + from + c);
-            if (keep != nullptr) detail::store(keep + from + c, value);
-            if (activation_) value = elu(value);
-            detail::store(out + to + c, T(gain[i]) * detail::load<T>(x + from + c) - value);
-          });
+      S z_rows[max_coordinates * max_channels];
+      const Index group = std::max<Index>(1, max_coordinates * max_channels / row / 4);
+      for (Index first = begin; first < end; first += group) {
+        const Index last = std::min(end, first + group);
+        for (Index index = first; index < last; ++index) {
+          tiles_.take(nodes[index], 1, z, z_rows + (index - first) * row);
+        }
+        for (Index index = first; index < last; ++index) {
+          const S* const z_row = z_rows + (index - first) * row;
+          for (Index i = 0; i < tiles_.coordinates; ++i) {
+            const Index from = nodes[index] * row + i * f, to = index * row + i * f;
+            detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+              T value = detail::load<T>(z_row + i * f + c);
+              if (base != nullptr) value += T(skip) * detail::load<T>(base + from + c);
+              if (keep != nullptr) detail::store(keep + from + c, value);
+              if (activation_) value = elu(value);
+              detail::store(out + to + c, T(gain[i]) * detail::load<T>(x + from + c) - value);
+            });
+          }
         }
       }
     });

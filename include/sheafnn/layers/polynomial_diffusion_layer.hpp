@@ -59,7 +59,7 @@ struct FilterWorkspace {
   LaplacianBlocks<S> blocks;      ///< of evaluations
   LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
   Buffer<S> y;                    ///< Y of evaluations, G
-  Buffer<S> b[2];                 ///< Clenshaw's b_k and b_{k+1}
+  Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
 
   /// Takes the memory of evaluations, and of backward passes; once for all layers.
   void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
@@ -68,6 +68,7 @@ struct FilterWorkspace {
     for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
   }
   void reserve_backward(Index groups) {
+    if (b[2].size() != y.size()) b[2].resize(y.size());
     if (!is_learned<Family> || !blocks_bar.node.empty()) return;
     blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_room + lanes<S>);
     blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_room + lanes<S>);
@@ -153,14 +154,17 @@ class PolynomialDiffusionLayer {
   }
   /// One step for a tile at the nodes of a range of chunks; `step` has the arrays of all tiles.
   template <detail::FilterPass P>
-  S take_step(const LaplacianBlocks<S>& blocks, Index tile, Index begin, Index end, detail::FilterStep<S> step) const {
+  detail::FilterSums<S> take_step(const LaplacianBlocks<S>& blocks, Index tile, Index begin, Index end,
+                                  detail::FilterStep<S> step, detail::FilterProducts<S> products = {}) const {
     const Index at = tile * tiles_.tile_size();
     step.x += at;
     step.previous = step.previous == nullptr ? step.x : step.previous + at;
     step.next += at;
     if (step.y != nullptr) step.y += at;
-    if (step.v != nullptr) step.v += at;
-    return detail::filter_step<P>(workspace_->rows, blocks, *diffusion_, begin, end, step);
+    if constexpr (P == Pass::backward) {
+      for (const S** array : {&products.v, &products.v_before, &products.x_before}) *array += at;
+    }
+    return detail::filter_step<P>(workspace_->rows, blocks, *diffusion_, begin, end, step, products);
   }
   void add_terms(Execution execution, const Recurrence& of);
   const S* add_by_clenshaw(Execution execution, const Recurrence& of);
@@ -324,7 +328,7 @@ template <RestrictionMapFamily Family, class S>
 const S* PolynomialDiffusionLayer<Family, S>::add_by_clenshaw(Execution execution, const Recurrence& of) {
   const Index steps = of.steps();
   const NodeChunks& chunks = mixing_.chunks();
-  Buffer<S>(&b)[2] = workspace_->b;
+  Buffer<S>* const b = workspace_->b;
   tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index i, Index from, Index to) {
     detail::FilterStep<S> step;  // b_k is in b[i % 2], over b_{k+2}
     step.of = of.clenshaw<S>(steps - 1 - i);
@@ -343,8 +347,9 @@ template <RestrictionMapFamily Family, class S>
 const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execution, const Recurrence& of) {
   const Index steps = of.steps(), row = tiles_.row();
   const NodeChunks& chunks = mixing_.chunks();
-  Buffer<S>(&q)[2] = workspace_->b;
+  Buffer<S>* const q = workspace_->b;
   const S* const g = workspace_->y.data();
+  const auto x_of = [&](Index i) -> const S* { return i == 0 ? g : q[(i - 1) % 3].data(); };  // q_{k+1}, or G
   // Where terms are recomputed, every other step is one of their recurrence.
   const Index turns = kept_ == FilterTerms::keep ? 1 : 2;
   tiles_.for_steps(execution, chunks, turns * steps, [&](Index group, Index tile, Index turn, Index from, Index to) {
@@ -359,27 +364,38 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
       take_step<Pass::terms>(blocks_, tile, chunks.begin(from), chunks.begin(to), step);
       return;
     }
-    step.of = of.clenshaw<S>(k);  // q_k is in q[i % 2], over q_{k+2}
+    step.of = of.clenshaw<S>(k);
     step.y = g;
-    step.x = i == 0 ? g : q[(i + 1) % 2].data();
-    if (i > 1) step.previous = q[i % 2].data();
-    step.next = q[i % 2].data();
-    step.v = term(k);
+    step.x = x_of(i);
+    if (i > 1) step.previous = x_of(i - 1);
+    step.next = q[i % 3].data();
+    if (i == 0) {
+      for (Index chunk = from; chunk < to; ++chunk) {
+        const Index begin = chunks.begin(chunk) * row + at, end = chunks.end(chunk) * row + at;
+        activation_.put_product(chunk, tile, steps, detail::tile_product(begin, end, g, term(steps)));
+      }
+    }
+    if (i % 2 == 0 && k > 0) {  // the next step takes the derivatives of both
+      take_step<Pass::sum>(blocks_, tile, chunks.begin(from), chunks.begin(to), step);
+      return;
+    }
+    const bool pair = i % 2 == 1;
+    detail::FilterProducts<S> products{term(k), term(pair ? k + 1 : k), x_of(pair ? i - 1 : i)};
+    if (pair) products.slope_before = of.clenshaw<S>(k + 1).slope;
     if constexpr (is_learned<Family>) {
       auto& bar = workspace_->blocks_bar;
-      step.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_room;
-      step.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_room;
-      step.accumulate = i > 0 || tile > tiles_.first_tile(group);
+      products.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_room;
+      products.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_room;
+      products.accumulate = i > 1 || tile > tiles_.first_tile(group);
     }
     for (Index chunk = from; chunk < to; ++chunk) {
-      const Index begin = chunks.begin(chunk), end = chunks.end(chunk);
-      activation_.put_product(chunk, tile, k, take_step<Pass::backward>(blocks_, tile, begin, end, step));
-      if (i > 0) continue;
-      const S* const last = term(steps) + at;
-      activation_.put_product(chunk, tile, steps, detail::tile_product(begin * row, end * row, g + at, last));
+      const auto sums =
+          take_step<Pass::backward>(blocks_, tile, chunks.begin(chunk), chunks.end(chunk), step, products);
+      activation_.put_product(chunk, tile, k, sums.with_v);
+      if (pair) activation_.put_product(chunk, tile, k + 1, sums.with_v_before);
     }
   });
-  return q[(steps - 1) % 2].data();
+  return q[(steps - 1) % 3].data();
 }
 
 }  // namespace sheafnn

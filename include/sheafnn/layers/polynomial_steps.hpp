@@ -92,11 +92,25 @@ template <class S>
 struct FilterStep {
   FilterFactors<S> of;
   const S *x = nullptr, *previous = nullptr, *y = nullptr;  ///< y is not read where Δ alone is applied
-  S* next = nullptr;                                        ///< may be `previous`
-  // Backwards, where x is q_{k+1} and y is G:
-  const S* v = nullptr;                    ///< V_k
-  S *arc_bar = nullptr, *node_bar = nullptr;  ///< slope · V_u x_vᵀ of every arc u→v and slope · V_u x_uᵀ
-  bool accumulate = false;                 ///< add to them
+  S* next = nullptr;                                        ///< may be `previous`, but where x_before is read
+};
+
+/// Of two steps of the recurrence backwards, the second of which is taken: what the derivatives of Δ's blocks are made of,
+///   slope · V_u x_vᵀ + slope_before · V'_u x'_vᵀ of every arc u→v, and the same with x_u and x'_u of every node.
+/// Sums over channels cost more than products: both steps share them.
+template <class S>
+struct FilterProducts {
+  const S *v = nullptr, *v_before = nullptr;  ///< V_k, V_{k+1}
+  const S* x_before = nullptr;                ///< x of the step before, q_{k+2}
+  S slope_before = 0;                         ///< its slope; 0: there was none
+  S *arc_bar = nullptr, *node_bar = nullptr;
+  bool accumulate = false;  ///< add to them
+};
+
+/// ⟨y, V_k⟩ and ⟨y, V_{k+1}⟩.
+template <class S>
+struct FilterSums {
+  S with_v = 0, with_v_before = 0;
 };
 
 /// What a step does besides applying Δ.
@@ -106,10 +120,11 @@ enum class FilterPass {
   backward  ///< adds direct · y, and takes the derivatives of Δ's blocks
 };
 
-/// A step at the nodes of a range. \returns ⟨y, v⟩ there, backwards
+/// A step at the nodes of a range. \returns sums over them, backwards
 template <FilterPass Pass, RestrictionMapFamily Family, class S>
-SHEAFNN_NOINLINE S filter_step(const LaplacianRows<Family, S>& rows, const LaplacianBlocks<S>& blocks,
-                               const DiffusionShape<S>& shape, Index begin, Index end, const FilterStep<S>& step) {
+SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows, const LaplacianBlocks<S>& blocks,
+                                           const DiffusionShape<S>& shape, Index begin, Index end,
+                                           const FilterStep<S>& step, const FilterProducts<S>& products = {}) {
   constexpr int D = Family::stalk_dimension;
   using Rows = LaplacianRows<Family, S>;
   using Sizes = BlockSizes<Family>;
@@ -117,27 +132,38 @@ SHEAFNN_NOINLINE S filter_step(const LaplacianRows<Family, S>& rows, const Lapla
   constexpr int w = ChannelTiles<S>::width;
   constexpr bool backward = Pass == FilterPass::backward, learned = backward && is_learned<Family>;
   const FilterStep<S> a = step;
+  const FilterProducts<S> b = products;
   const Index coordinates = shape.coordinates, row = coordinates * w;
   const std::int32_t* const target = rows.graph().targets().data();
   const std::int32_t* const offset = rows.graph().offsets().data();
   const T slope = T(a.of.slope), own = T(a.of.own), before = T(a.of.before), direct = T(a.of.direct);
-  T with_v = T(S(0));
+  T with_v = T(S(0)), with_v_before = T(S(0));
   const auto finish = [&](Index at, const T& applied, const T& x) SHEAFNN_INLINE_LAMBDA {
     T value = slope * applied + own * x + before * load<T>(a.previous + at);
     if constexpr (Pass != FilterPass::terms) value += direct * load<T>(a.y + at);
     store(a.next + at, value);
-    if constexpr (backward) with_v += load<T>(a.y + at) * load<T>(a.v + at);
+    if constexpr (backward) {
+      const T y = load<T>(a.y + at);
+      with_v += y * load<T>(b.v + at);
+      with_v_before += y * load<T>(b.v_before + at);
+    }
   };
   for (Index u = begin; u < end; ++u) {
     const Index at = u * row, first = offset[u], last = offset[u + 1];
-    T x[D], sum[D], v[D];
+    T x[D], sum[D], v[D], v_before[D];
     load_coordinates<D>(a.x + at, w, x);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
     add_block_times<D, Sizes::gram, false, false, T>(blocks.node.data() + u * Rows::node_room, x, sum);
     if constexpr (learned) {
-      load_coordinates<D>(a.v + at, w, v);
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) v[i] *= slope;
-      channel_products<D, Sizes::gram>(v, x, a.node_bar + u * Rows::node_room, a.accumulate);
+      T x_before[D];
+      load_coordinates<D>(b.v + at, w, v);
+      load_coordinates<D>(b.v_before + at, w, v_before);
+      load_coordinates<D>(b.x_before + at, w, x_before);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+        v[i] *= slope;
+        v_before[i] *= T(b.slope_before);
+      }
+      channel_products<D, Sizes::gram>(v, x, v_before, x_before, b.node_bar + u * Rows::node_room, b.accumulate);
     }
     const S* block = blocks.arc.data() + first * Rows::arc_room;
     for (Index arc = first; arc < last; ++arc, block += Rows::arc_room) {
@@ -145,8 +171,10 @@ SHEAFNN_NOINLINE S filter_step(const LaplacianRows<Family, S>& rows, const Lapla
       load_coordinates<D>(a.x + target[arc] * row, w, other);
       add_block_times<D, Sizes::transport, false, false, T>(block, other, sum);
       if constexpr (learned) {
-        channel_products<D, Sizes::transport, Rows::arc_room>(v, other, a.arc_bar + arc * Rows::arc_room,
-                                                              a.accumulate);
+        T other_before[D];
+        load_coordinates<D>(b.x_before + target[arc] * row, w, other_before);
+        channel_products<D, Sizes::transport, Rows::arc_room>(v, other, v_before, other_before,
+                                                              b.arc_bar + arc * Rows::arc_room, b.accumulate);
       }
     }
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) finish(at + i * w, sum[i], x[i]);
@@ -161,7 +189,7 @@ SHEAFNN_NOINLINE S filter_step(const LaplacianRows<Family, S>& rows, const Lapla
       finish(here, T(rows.node_weight()[u]) * own_x + T(sign) * neighbours, own_x);
     }
   }
-  return reduce_add(with_v);
+  return {reduce_add(with_v), reduce_add(with_v_before)};
 }
 
 /// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, numbers [begin, end), whole tiles of channels; out may be one of them.
