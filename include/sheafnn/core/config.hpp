@@ -63,8 +63,11 @@
 /// Asks for the cache line at an address that is read soon.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_PREFETCH(address) __builtin_prefetch(address)
+/// The same for a line that is written soon, and may be another thread's until then.
+#define SHEAFNN_PREFETCH_TO_WRITE(address) __builtin_prefetch(address, 1)
 #else
 #define SHEAFNN_PREFETCH(address) static_cast<void>(address)
+#define SHEAFNN_PREFETCH_TO_WRITE(address) static_cast<void>(address)
 #endif
 
 /// 1 where the compiler offers vector types (gcc, clang); nvcc's front end gets plain arrays.

@@ -35,8 +35,12 @@ struct ChannelTiles {
   [[nodiscard]] Index groups() const noexcept { return std::min<Index>(count(), 4); }
   [[nodiscard]] Index first_tile(Index group) const noexcept { return count() * group / groups(); }
 
-  /// Rows of n × d' × f to tiles, for `nodes_here` nodes from `first` on.
+  /// Rows of n × d' × f to tiles, for `nodes_here` nodes from `first` on; asks for the lines of as many behind them.
   void put(Index first, Index nodes_here, const S* rows, S* tiles) const {
+    const Index begin = (first + nodes_here) * row(), end = std::min(begin + nodes_here * row(), tile_size());
+    for (Index tile = 0; tile < count(); ++tile) {
+      for (Index i = begin; i < end; i += lanes<S>) SHEAFNN_PREFETCH_TO_WRITE(tiles + tile * tile_size() + i);
+    }
     move(first, nodes_here, [&](Index row, Index at, auto of) { of.copy(rows + row, tiles + at); });
   }
   /// And back.

@@ -164,6 +164,11 @@ void LaplacianRows<Family, S>::build(Execution execution, const SheafBlocks<Fami
     blocks.node.resize(graph_->node_count() * node_room + W);
   }
   for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
+    for (int side = 0; side < 2; ++side) {  // which other threads have read
+      for (int lane = 0; lane < count; ++lane) {
+        SHEAFNN_PREFETCH_TO_WRITE(blocks.arc.data() + arc_[side][e + lane] * arc_room);
+      }
+    }
     P q[size], s[gram], part[size], block[size];
     detail::load_rows<size>(sheaf.transport_block(e), count, q);
     detail::gather_rows<gram>(sheaf.scale(0), node_[0].data() + e, s);
