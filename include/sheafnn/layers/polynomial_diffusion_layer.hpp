@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <memory>
 #include <span>
 #include <utility>
@@ -296,14 +295,13 @@ void PolynomialDiffusionLayer<Family, S>::add_terms(Execution execution, const R
   const Index steps = of.steps(), row = tiles_.row();
   const NodeChunks& chunks = mixing_.chunks();
   tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index k, Index from, Index to) {
-    const Index begin = chunks.begin(from), end = chunks.begin(to);
+    const Index begin = chunks.begin(from), end = chunks.begin(to), at = tile * tiles_.tile_size();
     detail::FilterStep<S> step;
     step.of = of.upwards<S>(k);
     step.x = term(k);
     if (k > 0) step.previous = term(k - 1);
     step.next = term(k + 1);
     take_step<Pass::terms>(blocks_, tile, begin, end, step);
-    const Index at = tile * tiles_.tile_size();
     S* const z = workspace_->b[0].data() + at;
     const S* in[max_polynomial_degree + 1];
     S weight[max_polynomial_degree + 1];
