@@ -4,6 +4,7 @@
 /// conformal prediction sets; rejection of wrong predictions; with --leave-out, detection of a class that was never seen.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
@@ -12,7 +13,10 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/file.hpp>
+#include <sheafnn/io/lines.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "explore/page.hpp"
@@ -56,7 +60,8 @@ std::int32_t left_out_class(const sheafnn::Dataset& data, const std::string& tex
 /// \returns  its test nodes, of every split
 std::vector<Nodes> leave_out(sheafnn::Dataset& data, std::int32_t left_out) {
   sheafnn::require(data.class_count > 2, "--leave-out", left_out,
-                   sheafnn::detail::concat(data.name, " has ", data.class_count, " classes; two others are needed"));
+                   sheafnn::detail::concat(data.name, " has ", data.class_count,
+                                           " classes; two others are needed"));
   std::vector<Nodes> unseen;
   for (sheafnn::Split& split : data.splits) {
     const auto is_left_out = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] == left_out; };
@@ -98,9 +103,9 @@ void print_figures(const Figures& figures, const ProgramSettings& s) {
     }
     std::printf("\n");
   }
-  std::printf("\ntemperature %.2f; by neighbours %.2f (they disagree) to %.2f (they agree)", figures.temperature.mean(),
-              figures.disagreeing.mean(), figures.agreeing.mean());
-  if (figures.samples.size() > 1) std::printf("; of the ensemble %.2f", figures.ensemble_temperature.mean());
+  std::printf("\nmedian temperature %.2f; by neighbours %.2f (they disagree) to %.2f (they agree)",
+              figures.temperature.median(), figures.disagreeing.median(), figures.agreeing.median());
+  if (figures.samples.size() > 1) std::printf("; of the ensemble %.2f", figures.ensemble_temperature.median());
   std::printf("\n\nconformal sets for %g%% of the labels, calibrated on %s", 100 * (1 - s.figures.alpha),
               s.figures.halve_test_nodes ? "halves of the test nodes" : "the validation nodes");
   for (const uncertainty::Samples& samples : figures.samples) {
@@ -117,11 +122,11 @@ void print_figures(const Figures& figures, const ProgramSettings& s) {
       const auto figure = [](const char* format, const Mean& mean) {
         return programs::text_or("-", format, mean.mean());
       };
-      std::printf("%-16s  %-18s  %8s  %8s  %11s  %9s", samples.name.c_str(), m.name, figure("%.4f", m.right).c_str(),
-                  figure("%.4f", m.wrong).c_str(), figure("%.3f", m.error_auc).c_str(),
-                  figure("%.3f", m.area).c_str());
+      std::printf("%-16s  %-18s  %8s  %8s  %11s  %9s", samples.name.c_str(), m.name,
+                  figure("%.3g", m.right).c_str(), figure("%.3g", m.wrong).c_str(),
+                  figure("%.3f", m.error_auc).c_str(), figure("%.3f", m.area).c_str());
       if (!s.leave_out.empty()) {
-        std::printf("  %8s  %12s", figure("%.4f", m.unseen).c_str(), figure("%.3f", m.unseen_auc).c_str());
+        std::printf("  %8s  %12s", figure("%.3g", m.unseen).c_str(), figure("%.3f", m.unseen_auc).c_str());
       }
       std::printf("\n");
     }
@@ -130,10 +135,12 @@ void print_figures(const Figures& figures, const ProgramSettings& s) {
 
 /// Writes the pictures and a page into the folder.
 void draw(const Figures& figures, const ProgramSettings& s, const std::string& dataset) {
-  const std::vector<explore::Picture> pictures = {
-      uncertainty::draw_reliability(figures), uncertainty::draw_rejection(figures),
-      uncertainty::draw_sets(figures, s.figures.alpha), uncertainty::draw_histograms(figures)};
-  std::vector<std::pair<std::string, std::string>> facts = {{"model", s.train.model + ", " + s.train.maps + " maps"}};
+  const std::vector<explore::Picture> pictures = {uncertainty::draw_reliability(figures),
+                                                  uncertainty::draw_rejection(figures),
+                                                  uncertainty::draw_sets(figures, s.figures.alpha),
+                                                  uncertainty::draw_histograms(figures)};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"model", s.train.model + ", " + s.train.maps + " maps"}};
   const uncertainty::Variant& shown = figures.variants[figures.samples.size() > 1 ? 3 : 0];
   for (std::size_t k = 0; k < uncertainty::columns.size(); ++k) {
     facts.emplace_back(shown.name + ": " + uncertainty::columns[k].name,
@@ -187,11 +194,12 @@ void run(const CLI::App& app, ProgramSettings& s) {
   }
   static_cast<void>(programs::find_model(t.model, t.maps, t.stalk_dimension));
 
-  std::printf("%s: %td nodes, %td classes%s; %s, %s maps, stalk dimension %d%s; %zu splits, %zu seeds, %td draws\n\n",
-              data.name.c_str(), data.node_count(), data.class_count,
-              s.leave_out.empty() ? "" : (", without class " + s.leave_out).c_str(), t.model.c_str(), t.maps.c_str(),
-              t.stalk_dimension, preset ? (", preset " + std::string(to_string(*preset))).c_str() : "", splits.size(),
-              seeds.size(), s.draws);
+  std::printf(
+      "%s: %td nodes, %td classes%s; %s, %s maps, stalk dimension %d%s; %zu splits, %zu seeds, %td draws\n\n",
+      data.name.c_str(), data.node_count(), data.class_count,
+      s.leave_out.empty() ? "" : (", without class " + s.leave_out).c_str(), t.model.c_str(), t.maps.c_str(),
+      t.stalk_dimension, preset ? (", preset " + std::string(to_string(*preset))).c_str() : "", splits.size(),
+      seeds.size(), s.draws);
   std::fflush(stdout);
   sheafnn::TrainOptions options = t.train;
   options.threads = 1;
@@ -220,7 +228,8 @@ void run(const CLI::App& app, ProgramSettings& s) {
   for (std::size_t split = 0; split < splits.size(); ++split) {
     std::vector<sheafnn::SampledPrediction> members;
     for (std::size_t k = 0; k < seeds.size(); ++k) {
-      members.push_back(trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); }));
+      members.push_back(
+          trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); }));
     }
     figures.add(tasks[split], s.figures, members);
   }
@@ -257,12 +266,14 @@ int main(int argc, char** argv) {
                    "weight of the neighbours in their averaged scores, 0 to 1")
       ->capture_default_str();
   group
-      ->add_option("--calibrate-on", s.calibrate_on,
-                   "nodes that calibrate conformal sets: validation, or test: halves of the test nodes, one by the other")
+      ->add_option(
+          "--calibrate-on", s.calibrate_on,
+          "nodes that calibrate conformal sets: validation, or test: halves of the test nodes, one by the other")
       ->capture_default_str()
       ->check(CLI::IsMember({"validation", "test"}));
   group->add_option("--leave-out", s.leave_out,
                     "train without this class (number or name) and detect its nodes among the test nodes");
-  group->add_option("--output", s.output, "folder for index.html and its pictures, made if need be; needs gnuplot");
+  group->add_option("--output", s.output,
+                    "folder for index.html and its pictures, made if need be; needs gnuplot");
   return programs::run_program(app, argc, argv, [&] { run(app, s); });
 }

@@ -214,6 +214,35 @@ if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" --time 1 | grep -q '^The limits are not reached' || fail "opinion_dynamics --time 1"
   refuse 'stubborn: 34' "$bin/opinion_dynamics" --stubborn 34
 fi
+if [ -x "$bin/uncertainty" ]; then
+  uncertainty=("$bin/uncertainty" --dataset synthetic --synthetic-nodes 120 --maps diagonal --stalk-dim 2 --channels 4 --layers 2
+    --epochs 20)
+  "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --threads 1 > uncertainty.txt || fail "uncertainty"
+  "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --threads 3 | cmp - uncertainty.txt || fail "uncertainty depends on threads"
+  # Rows of eleven figures: the accuracy of a temperature is that without it, and debiased is ECE - calibrated.
+  awk '/^(single model|ensemble|\+ [a-z ]+) .*%.*%/ {n++; a = $(NF - 10); if (/^\+ t/ && a != before) bad = 1; before = a
+         d = $(NF - 7) - $(NF - 6) - $(NF - 5); if (d > 0.0021 || d < -0.0021) bad = 1}
+       END {exit bad || n != 5}' <(grep -v 'coverage ' uncertainty.txt) || fail "uncertainty: $(cat uncertainty.txt)"
+  "${uncertainty[@]}" --splits 0 --seeds 3 --model nsd --leave-out 1 --calibrate-on test > single.txt || fail "uncertainty --leave-out"
+  grep -q 'without class 1' single.txt || fail "uncertainty --leave-out: $(cat single.txt)"
+  ! grep -q '^ensemble' single.txt || fail "one seed is no ensemble"
+  # Of a deterministic model all samples are the same: no mutual information, which detects nothing.
+  grep -qE '^single model +mutual information .* 0\.500$' single.txt || fail "a deterministic model: $(cat single.txt)"
+  if command -v gnuplot > /dev/null; then
+    "${uncertainty[@]}" --splits 0 --seeds 0-1 --output uncertainty-pictures > /dev/null || fail "uncertainty --output"
+    for picture in reliability rejection sets histograms; do
+      grep -q "$picture\.svg" uncertainty-pictures/index.html || fail "no picture $picture on the page"
+      grep -q '</svg>' uncertainty-pictures/$picture.svg || fail "$picture.svg is not whole"
+    done
+  fi
+  refuse 'leave-out: 5 .*0 to 4' "${uncertainty[@]}" --leave-out 5
+  refuse 'leave-out: 1 .*two others' "$bin/uncertainty" --leave-out 1
+  refuse 'alpha: 1 ' "${uncertainty[@]}" --alpha 1
+  refuse 'neighbour-weight: 2 .*between 0 and 1' "${uncertainty[@]}" --neighbour-weight 2
+  refuse 'draws: 0 ' "${uncertainty[@]}" --draws 0
+  refuse 'seeds: 3-1' "${uncertainty[@]}" --seeds 3-1
+  refuse 'validation: 0 ' "${uncertainty[@]}" --make-splits 60/0/40
+fi
 "$bin/rotations" --help > help.txt
 grep -q -- '--samples' help.txt || fail "rotations has no help"
 [ ! -e --help ] || fail "rotations --help wrote a picture"

@@ -144,8 +144,9 @@ TEST_CASE("the ECE is that of metrics.hpp, and the order of nodes does not matte
     CHECK(diagram[k].confidence <= diagram[k].upper);
     if (k > 0) CHECK(diagram[k - 1].upper < diagram[k].lower);
   }
-  CHECK(expected_calibration_error(diagram) ==
-        doctest::Approx(calibration_error(p, classes, labels, nodes, 15, Binning::equal_mass).error).epsilon(1e-13));
+  CHECK(
+      expected_calibration_error(diagram) ==
+      doctest::Approx(calibration_error(p, classes, labels, nodes, 15, Binning::equal_mass).error).epsilon(1e-13));
   // Equal confidences stay together; fewer nodes than bins have one each.
   CHECK(adaptive_reliability_diagram(two_classes({0.6, 0.6, 0.6, 0.9}), 2, Nodes(4), all_nodes(4), 4).size() == 2);
   CHECK(adaptive_reliability_diagram(two_classes({0.6, 0.7}), 2, Nodes(2), all_nodes(2), 15).size() == 2);

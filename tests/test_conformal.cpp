@@ -78,11 +78,11 @@ TEST_CASE("adaptive scores by hand") {
 
 TEST_CASE("threshold: the finite-sample rank") {
   const Numbers nine = {0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.6, 0.4, 0.5};
-  CHECK(conformal_threshold(nine, 0.1) == 0.9);         // ⌈10 · 0.9⌉ = 9
-  CHECK(conformal_threshold(nine, 0.3) == 0.7);         // 10 · 0.7 = 7, which is rounded
-  CHECK(conformal_threshold(nine, 0.25) == 0.8);        // ⌈7.5⌉
-  CHECK(conformal_threshold(nine, 0.99) == 0.1);        // ⌈0.1⌉
-  CHECK(conformal_threshold(nine, 0.09) == infinity);   // ⌈9.1⌉ = 10 of 9
+  CHECK(conformal_threshold(nine, 0.1) == 0.9);        // ⌈10 · 0.9⌉ = 9
+  CHECK(conformal_threshold(nine, 0.3) == 0.7);        // 10 · 0.7 = 7, which is rounded
+  CHECK(conformal_threshold(nine, 0.25) == 0.8);       // ⌈7.5⌉
+  CHECK(conformal_threshold(nine, 0.99) == 0.1);       // ⌈0.1⌉
+  CHECK(conformal_threshold(nine, 0.09) == infinity);  // ⌈9.1⌉ = 10 of 9
   CHECK(conformal_threshold(Numbers{}, 0.5) == infinity);
   for (std::size_t n = 1; n <= 300; ++n) {  // whole numbers are not rounded up
     Numbers scores(n);
@@ -90,7 +90,8 @@ TEST_CASE("threshold: the finite-sample rank") {
     for (std::size_t percent = 1; percent < 100; ++percent) {
       const std::size_t rank = ((n + 1) * (100 - percent) + 99) / 100;
       const double expected = rank > n ? infinity : static_cast<double>(rank);
-      if (conformal_threshold(scores, static_cast<double>(percent) / 100) != expected) CHECK_MESSAGE(false, n, " ", percent);
+      if (conformal_threshold(scores, static_cast<double>(percent) / 100) != expected)
+        CHECK_MESSAGE(false, n, " ", percent);
     }
   }
   // All classes, of every node.
@@ -157,7 +158,8 @@ TEST_CASE("averages over neighbours") {
   const Numbers scores = {1, 2, 3, 4, 5, 6, 7, 8};
   CHECK(average_over_neighbours(graph, scores, 2, 0) == scores);
   CHECK(average_over_neighbours(graph, scores, 2, 1) == Numbers{3, 4, 3, 4, 3, 4, 7, 8});
-  const Numbers half = average_over_neighbours(graph, scores, 2, 0.25), expected = {1.5, 2.5, 3, 4, 4.5, 5.5, 7, 8};
+  const Numbers half = average_over_neighbours(graph, scores, 2, 0.25),
+                expected = {1.5, 2.5, 3, 4, 4.5, 5.5, 7, 8};
   for (std::size_t i = 0; i < 8; ++i) CHECK(half[i] == doctest::Approx(expected[i]).epsilon(1e-15));
 }
 

@@ -84,7 +84,8 @@ TEST_CASE("loss: value and derivatives") {
 }
 
 TEST_CASE("the minimum is found, and near the truth") {
-  for (const GraphTemperature truth : {GraphTemperature{0.5, 3}, GraphTemperature{4, 0.8}, GraphTemperature{2, 2}}) {
+  for (const GraphTemperature truth :
+       {GraphTemperature{0.5, 3}, GraphTemperature{4, 0.8}, GraphTemperature{2, 2}}) {
     const std::size_t n = 4000;
     const Task t = random_task(n, truth, 7);
     const GraphTemperature fitted = fit_graph_temperature(t.logits, 4, t.agreement, t.labels, all_nodes(n));
@@ -115,8 +116,7 @@ TEST_CASE("bounds and degenerate inputs") {
   CHECK(extreme.agreeing == doctest::Approx(highest_temperature).epsilon(1e-12));
   // Three right and one wrong at margin 2 on either side, half as steep on the other: T = 2/log 3 and 4/log 3.
   const Numbers steep = {2, 0, 2, 0, 2, 0, 2, 0, 4, 0, 4, 0, 4, 0, 4, 0}, sides = {0, 0, 0, 0, 1, 1, 1, 1};
-  const GraphTemperature two =
-      fit_graph_temperature(steep, 2, sides, Nodes{0, 0, 0, 1, 0, 0, 0, 1}, all_nodes(8));
+  const GraphTemperature two = fit_graph_temperature(steep, 2, sides, Nodes{0, 0, 0, 1, 0, 0, 0, 1}, all_nodes(8));
   CHECK(two.disagreeing == doctest::Approx(2 / std::log(3.0)).epsilon(1e-7));
   CHECK(two.agreeing == doctest::Approx(4 / std::log(3.0)).epsilon(1e-7));
   // Nothing to tell nodes apart by: the plain temperature. Equal logits: 1.

@@ -100,8 +100,8 @@ TEST_CASE("an ensemble is one prediction of all samples") {
   const SampledPrediction same = combine_members(std::span(parts).first(1), classes);
   check_near(same.epistemic_variance, parts[0].epistemic_variance);
   check_near(same.mutual_information, parts[0].mutual_information);
-  CHECK_THROWS_WITH_AS(static_cast<void>(combine_members({}, 3)), "members: 0 is not allowed; at least one is needed",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(combine_members({}, 3)),
+                       "members: 0 is not allowed; at least one is needed", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_members(parts, 2)),
                        "member: 21 is not allowed; expected nodes * classes = 7 * 2", std::invalid_argument);
   parts[1].entropy.pop_back();

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/random/stream.hpp>
 #include <sheafnn/uncertainty.hpp>
@@ -24,17 +24,18 @@ using Numbers = std::vector<double>;
 using Nodes = std::vector<std::int32_t>;
 
 struct Settings {
-  double alpha = 0.1;           ///< share of labels that conformal sets may miss
+  double alpha = 0.1;             ///< share of labels that conformal sets may miss
   double neighbour_weight = 0.5;  ///< λ of scores averaged over neighbours
   Index bins = sheafnn::default_bins;
-  bool halve_test_nodes = false;  ///< conformal sets: a half of the test nodes calibrates the other, and the other way round
+  bool halve_test_nodes =
+      false;  ///< conformal sets: a half of the test nodes calibrates the other, and the other way round
 };
 
 /// A split, its nodes with known labels.
 struct Task {
   const sheafnn::Dataset& data;
   Nodes validation, test;
-  Nodes unseen;  ///< test nodes of the class that was left out
+  Nodes unseen;            ///< test nodes of the class that was left out
   std::uint64_t seed = 0;  ///< of the shares of randomised scores and of the halves
 
   [[nodiscard]] Index classes() const { return data.class_count; }
@@ -48,6 +49,13 @@ struct Mean {
   [[nodiscard]] double mean() const {
     const Numbers known = programs::known_values(values);
     return known.empty() ? std::nan("") : programs::summarise(known).mean;
+  }
+  /// Of temperatures, some of which may be at their bounds.
+  [[nodiscard]] double median() const {
+    Numbers sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t n = sorted.size();
+    return n == 0 ? std::nan("") : (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
   }
 };
 
@@ -134,9 +142,9 @@ struct Variant {
 /// One measure of uncertainty, and what it is good for.
 struct Measure {
   const char* name;
-  std::vector<double> sheafnn::SampledPrediction::* values;
+  std::vector<double> sheafnn::SampledPrediction::*values;
   Mean right{}, wrong{}, error_auc{}, area{}, unseen{}, unseen_auc{};
-  Numbers of_right{}, of_wrong{}, of_unseen{};  ///< of all test nodes, for histograms
+  Numbers of_right{}, of_wrong{}, of_unseen{};      ///< of all test nodes, for histograms
   std::vector<Mean> curve = std::vector<Mean>(96);  ///< accuracy when 0, 1, …, 95 % of the test nodes are rejected
 };
 
@@ -186,9 +194,9 @@ struct Samples {
       }
     }
     const Numbers random = sheafnn::adaptive_scores(p.probabilities, task.classes(), task.seed);
-    const Numbers scores[] = {
-        sheafnn::adaptive_scores(p.probabilities, task.classes()), random,
-        sheafnn::average_over_neighbours(task.data.graph, random, task.classes(), s.neighbour_weight)};
+    const Numbers scores[] = {sheafnn::adaptive_scores(p.probabilities, task.classes()), random,
+                              sheafnn::average_over_neighbours(task.data.graph, random, task.classes(),
+                                                               s.neighbour_weight)};
     for (std::size_t k = 0; k < methods.size(); ++k) {
       const sheafnn::SetFigures sets = test_sets(task, s, scores[k]);
       methods[k].coverage.add(sets.coverage);

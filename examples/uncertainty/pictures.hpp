@@ -31,7 +31,8 @@ inline Eigen::MatrixXd matrix(const std::vector<Numbers>& rows) {
 
 inline Picture draw_reliability(const Figures& figures) {
   const bool ensembles = figures.variants.size() > 3;
-  const std::vector<std::size_t> shown = ensembles ? std::vector<std::size_t>{0, 1, 3} : std::vector<std::size_t>{0, 1, 2};
+  const std::vector<std::size_t> shown =
+      ensembles ? std::vector<std::size_t>{0, 1, 3} : std::vector<std::size_t>{0, 1, 2};
   const char* const titles[] = {"single model", "with temperature", "with temperatures by neighbours", "ensemble"};
   Script script(1100, 560);
   script.line({"set multiplot layout 2,", shown.size()});
@@ -45,7 +46,8 @@ inline Picture draw_reliability(const Figures& figures) {
     }
     script.data(joined({"bins", v}), matrix(rows));
     script.line({"set title '", titles[v], "'\nset xlabel 'confidence'\nset ylabel 'accuracy'\nset yrange [0:1]"});
-    script.line({"plot $bins", v, " using 1:5:2 with boxes fs solid 0.35 lc rgb '#0072b2', x with lines dt (6,3) lc rgb ",
+    script.line({"plot $bins", v,
+                 " using 1:5:2 with boxes fs solid 0.35 lc rgb '#0072b2', x with lines dt (6,3) lc rgb ",
                  "'#7f7f7f', $bins", v, " using 4:5 with points pt 7 ps 0.6 lc rgb '#d55e00'"});
   }
   for (const std::size_t v : shown) {
@@ -55,7 +57,8 @@ inline Picture draw_reliability(const Figures& figures) {
                  " using 1:($3 > 0 ? $3 : NaN):(sprintf('%d', $3)) with labels offset 0,0.5 font ',9'"});
   }
   return {"reliability.svg", "Reliability",
-          "Accuracy on the test nodes by confidence, all splits and seeds together, and how many nodes are in each bin. Bars "
+          "Accuracy on the test nodes by confidence, all splits and seeds together, and how many nodes are in "
+          "each bin. Bars "
           "below the diagonal are overconfident; a bin of a few nodes says little.",
           script.draw()};
 }
@@ -64,26 +67,33 @@ inline Picture draw_rejection(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#009e73", "#d55e00"};
   Script script(figures.samples.size() > 1 ? 1100 : 600, 400);
   script.line({"set multiplot layout 1,", figures.samples.size()});
-  script.line({"set key bottom left Left reverse samplen 2\nset xrange [0:100]\nset yrange [*:101]"});
+  script.line({"set key bottom left Left reverse samplen 2\nset xrange [0:100]"});
   script.line({"set xlabel 'rejected nodes (%)'\nset ylabel 'accuracy of the others (%)'"});
   for (std::size_t k = 0; k < figures.samples.size(); ++k) {
     std::vector<Numbers> rows;
+    double low = 100;
     for (std::size_t percent = 0; percent < figures.samples[k].measures[0].curve.size(); ++percent) {
       rows.push_back({static_cast<double>(percent)});
-      for (const Measure& m : figures.samples[k].measures) rows.back().push_back(100 * m.curve[percent].mean());
+      for (const Measure& m : figures.samples[k].measures) {
+        rows.back().push_back(100 * m.curve[percent].mean());
+        low = std::min(low, rows.back().back());
+      }
     }
+    low = std::max(0.0, low - 0.55 * (101 - low));  // room for the key
     const std::string block = joined({"curve", k});
     script.data(block, matrix(rows));
-    std::string plot = joined({"plot ", rows[0][1], " with lines dt (6,3) lw 1.5 lc rgb '#7f7f7f' title 'at random'"});
+    std::string plot =
+        joined({"plot ", rows[0][1], " with lines dt (6,3) lw 1.5 lc rgb '#7f7f7f' title 'at random'"});
     for (std::size_t m = 0; m < 3; ++m) {
       plot += joined({", $", block, " using 1:", m + 2, " with lines lw 2 lc rgb '", colours[m], "' title 'by ",
                       figures.samples[k].measures[m].name, "'"});
     }
-    script.line({"set title '", figures.samples[k].name, "'"});
+    script.line({"set title '", figures.samples[k].name, "'\nset yrange [", low, ":101]"});
     script.line({plot});
   }
   return {"rejection.svg", "Accuracy and rejection",
-          "Accuracy on the test nodes that are left when the most uncertain ones are rejected, by three measures; the mean "
+          "Accuracy on the test nodes that are left when the most uncertain ones are rejected, by three measures; "
+          "the mean "
           "over splits and seeds. On the right of the curves few nodes are left.",
           script.draw()};
 }
@@ -93,7 +103,7 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
   Script script(figures.samples.size() > 1 ? 1100 : 600, 400);
   script.line({"set multiplot layout 1,", figures.samples.size()});
   script.line({"set key top right Right samplen 1\nset yrange [0:*]\nset style fill solid 0.8"});
-  script.line({"set xlabel 'classes in the set'\nset ylabel 'test nodes (%)'\nset xtics 1\nset offsets 0, 0, graph 0.3, 0"});
+  script.line({"set xlabel 'classes in the set'\nset ylabel 'test nodes (%)'\nset offsets 0, 0, graph 0.35, 0"});
   for (std::size_t k = 0; k < figures.samples.size(); ++k) {
     const auto& methods = figures.samples[k].methods;
     std::vector<Numbers> rows;
@@ -105,13 +115,15 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
         rows.back().push_back(100 * static_cast<double>(method.of_size[size]) / sets);
       }
     }
+    script.line(
+        {"set xrange [-0.6:", static_cast<double>(rows.size()) - 0.4, "]\nset xtics 0, ", 1 + rows.size() / 12});
     const std::string block = joined({"sets", k});
     script.data(block, matrix(rows));
     std::string plot;
     for (std::size_t m = 0; m < methods.size(); ++m) {
-      plot += joined({m == 0 ? "plot " : ", ", "$", block, " using ($1 + ", 0.27 * (static_cast<double>(m) - 1), "):", m + 2,
-                      ":(0.25) with boxes lc rgb '", colours[m], "' title '", methods[m].name, ": coverage ",
-                      programs::text("%.1f %%", 100 * methods[m].coverage.mean()), ", size ",
+      plot += joined({m == 0 ? "plot " : ", ", "$", block, " using ($1 + ", 0.27 * (static_cast<double>(m) - 1),
+                      "):", m + 2, ":(0.25) with boxes lc rgb '", colours[m], "' title '", methods[m].name,
+                      ": coverage ", programs::text("%.1f %%", 100 * methods[m].coverage.mean()), ", size ",
                       programs::text("%.2f", methods[m].size.mean()), "'"});
     }
     script.line({"set title '", figures.samples[k].name, "'"});
@@ -119,7 +131,8 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
   }
   return {"sets.svg", "Sizes of conformal prediction sets",
           joined({"Sets of classes that are to contain the label of ", 100 * (1 - alpha),
-                  " % of the nodes: scores with whole classes, randomised ones, and these averaged over neighbours. Small "
+                  " % of the nodes: scores with whole classes, randomised ones, and these averaged over "
+                  "neighbours. Small "
                   "sets are informative, empty ones and those of all classes are not."}),
           script.draw()};
 }
@@ -130,7 +143,8 @@ inline Picture draw_histograms(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#009e73"};
   Script script(1100, 380);
   script.line({"set multiplot layout 1,3 title '", samples.name, "'"});
-  script.line({"set key top right samplen 1.5\nset ylabel 'share of these nodes (%)'\nset yrange [0:*]"});
+  script.line({"set key top right samplen 1.5\nset ylabel 'share of these nodes (%)'\nset yrange [0:*]\n",
+               "set offsets 0, 0, graph 0.3, 0"});
   for (std::size_t k = 0; k < samples.measures.size(); ++k) {
     const Measure& m = samples.measures[k];
     const Numbers* const groups[] = {&m.of_right, &m.of_wrong, &m.of_unseen};
@@ -157,14 +171,16 @@ inline Picture draw_histograms(const Figures& figures) {
       rows.push_back({width * static_cast<double>(bins), 0});
       const std::string block = joined({"group", k, "of", g});
       script.data(block, matrix(rows));
-      plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g], "' title '", names[g],
-                      " (", groups[g]->size(), ")'"});
+      plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g],
+                      "' title '", names[g], " (", groups[g]->size(), ")'"});
     }
-    script.line({"set xlabel '", m.name, k == 1 ? "" : " (nats)", "'\nset xrange [0:", width * static_cast<double>(bins), "]"});
+    script.line({"set xlabel '", m.name, k == 1 ? "" : " (nats)",
+                 "'\nset xrange [0:", width * static_cast<double>(bins), "]"});
     script.line({plot});
   }
   return {"histograms.svg", "Uncertainty of right and wrong predictions",
-          "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure is of use where "
+          "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure "
+          "is of use where "
           "the curves differ.",
           script.draw()};
 }

@@ -50,7 +50,8 @@ struct CalibrationError {
   double error = 0;      ///< ECE, in [0, 1]
   double expected = 0;   ///< its mean for a calibrated model with these confidences
   double deviation = 0;  ///< its standard deviation for such a model; NaN of class-wise errors
-  double squared = 0;    ///< debiased squared error of the bins; negative values are chance; NaN without a bin of two nodes
+  double squared =
+      0;  ///< debiased squared error of the bins; negative values are chance; NaN without a bin of two nodes
 
   /// The ECE without what a calibrated model would score; negative where it is below.
   [[nodiscard]] double debiased() const noexcept { return error - expected; }
@@ -68,7 +69,8 @@ struct Forecast {
 /// distribution only what is above 1e-25 is kept.
 ///
 /// \param mass  memory to work in
-[[nodiscard]] inline double mean_absolute_deviation(std::span<const Forecast> forecasts, std::vector<double>& mass) {
+[[nodiscard]] inline double mean_absolute_deviation(std::span<const Forecast> forecasts,
+                                                    std::vector<double>& mass) {
   mass.assign(forecasts.size() + 2, 0.0);
   mass[0] = 1;
   std::size_t begin = 0, end = 1;  // mass[k] is that of X = k, and 0 outside begin … end − 1
@@ -105,7 +107,8 @@ struct Forecast {
       while (end < n && forecasts[end].probability <= edge) ++end;
     } else {
       const std::size_t wanted = n * k / count;
-      while (end < n && (end < wanted || (end > 0 && forecasts[end].probability == forecasts[end - 1].probability))) {
+      while (end < n &&
+             (end < wanted || (end > 0 && forecasts[end].probability == forecasts[end - 1].probability))) {
         ++end;
       }
     }
@@ -185,12 +188,9 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 /// Mean over the classes c of the calibration error of the forecasts "the label is c", one for every node.
 ///
 /// \returns  deviation is NaN: what the classes of a node score is not independent
-[[nodiscard]] inline CalibrationError class_wise_calibration_error(std::span<const double> probabilities,
-                                                                   Index class_count,
-                                                                   std::span<const std::int32_t> labels,
-                                                                   std::span<const std::int32_t> nodes,
-                                                                   Index bins = default_bins,
-                                                                   Binning binning = Binning::equal_width) {
+[[nodiscard]] inline CalibrationError class_wise_calibration_error(
+    std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
+    std::span<const std::int32_t> nodes, Index bins = default_bins, Binning binning = Binning::equal_width) {
   detail::check_predictions(probabilities, class_count, labels, nodes, true);
   detail::check_bins(bins);
   CalibrationError r;
@@ -213,18 +213,17 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 /// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as the
 /// others, and [lower, upper] are the least and the largest confidence in it. There may be fewer bins than asked for, and
 /// none is empty.
-[[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(std::span<const double> probabilities,
-                                                                              Index class_count,
-                                                                              std::span<const std::int32_t> labels,
-                                                                              std::span<const std::int32_t> nodes,
-                                                                              Index bins = default_bins) {
+[[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(
+    std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
+    std::span<const std::int32_t> nodes, Index bins = default_bins) {
   detail::check_predictions(probabilities, class_count, labels, nodes, true);
   detail::check_bins(bins);
   std::vector<detail::Forecast> forecasts = detail::confidences(probabilities, class_count, labels, nodes);
   std::vector<ReliabilityBin> diagram;
   std::size_t begin = 0;
   for (const std::size_t end : detail::sort_into_bins(forecasts, bins, Binning::equal_mass)) {
-    ReliabilityBin bin{forecasts[begin].probability, forecasts[end - 1].probability, static_cast<Index>(end - begin)};
+    ReliabilityBin bin{forecasts[begin].probability, forecasts[end - 1].probability,
+                       static_cast<Index>(end - begin)};
     for (; begin < end; ++begin) {
       bin.confidence += forecasts[begin].probability;
       bin.accuracy += forecasts[begin].happened ? 1 : 0;

@@ -36,7 +36,8 @@ namespace sheafnn {
 /// Adaptive scores of all classes of all nodes. Of equal probabilities, the first class is ranked first.
 ///
 /// \param probabilities  n × C, row-major
-/// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1, sets are larger and not random
+/// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1. Sets are not random then, and
+///                       larger in the mean, but empty where the largest probability is above the threshold
 /// \returns              n × C, in [0, 1] up to rounding
 /// \throws std::invalid_argument  no class, a size that is no multiple of C, or a probability outside [0, 1]
 [[nodiscard]] inline std::vector<double> adaptive_scores(std::span<const double> probabilities, Index class_count,
@@ -74,8 +75,9 @@ namespace sheafnn {
 /// \param scores  n × C, row-major
 /// \param weight  λ, 0 … 1
 /// \throws std::invalid_argument  another number of scores, or λ out of range
-[[nodiscard]] inline std::vector<double> average_over_neighbours(const Graph& graph, std::span<const double> scores,
-                                                                 Index class_count, double weight) {
+[[nodiscard]] inline std::vector<double> average_over_neighbours(const Graph& graph,
+                                                                 std::span<const double> scores, Index class_count,
+                                                                 double weight) {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   require_between("weight", weight, 0.0, 1.0);
   require(static_cast<Index>(scores.size()) == graph.node_count() * class_count, "scores", scores.size(),

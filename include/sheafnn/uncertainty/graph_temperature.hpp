@@ -45,13 +45,15 @@ struct GraphTemperature {
 /// \param probabilities  n × C, row-major
 /// \returns              n, in [0, 1]
 /// \throws std::invalid_argument  another number of probabilities, or one outside [0, 1]
-[[nodiscard]] inline std::vector<double> neighbour_agreement(const Graph& graph, std::span<const double> probabilities,
+[[nodiscard]] inline std::vector<double> neighbour_agreement(const Graph& graph,
+                                                             std::span<const double> probabilities,
                                                              Index class_count) {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const Index n = graph.node_count();
   require(static_cast<Index>(probabilities.size()) == n * class_count, "probabilities", probabilities.size(),
           detail::concat("expected nodes * classes = ", n * class_count));
-  for (const double p : probabilities) require(p >= 0 && p <= 1 + 1e-5, "probability", p, "must be between 0 and 1");
+  for (const double p : probabilities)
+    require(p >= 0 && p <= 1 + 1e-5, "probability", p, "must be between 0 and 1");
   std::vector<double> r(static_cast<std::size_t>(n), 0.0);
   double sum = 0, count = 0;
   for (Index u = 0; u < n; ++u) {
@@ -119,7 +121,8 @@ struct TemperatureLoss {
 }
 
 /// The step of Newton's method for the coordinates that are free; downhill where the Hessian allows none.
-[[nodiscard]] inline std::array<double, 2> newton_step(const TemperatureLoss& at, const std::array<bool, 2>& free) {
+[[nodiscard]] inline std::array<double, 2> newton_step(const TemperatureLoss& at,
+                                                       const std::array<bool, 2>& free) {
   const auto& g = at.gradient;
   const auto& h = at.hessian;
   const double ridge = 1e-12 * (h[0] + h[2]) + 1e-300;
@@ -150,7 +153,8 @@ struct TemperatureLoss {
     return agreement[static_cast<std::size_t>(u)] < agreement[static_cast<std::size_t>(v)];
   });
   // Nothing to tell them apart by.
-  if (agreement[static_cast<std::size_t>(*least)] == agreement[static_cast<std::size_t>(*most)]) return {plain, plain};
+  if (agreement[static_cast<std::size_t>(*least)] == agreement[static_cast<std::size_t>(*most)])
+    return {plain, plain};
   constexpr double low = 1 / highest_temperature, high = 1 / lowest_temperature;
   const auto loss = [&](const std::array<double, 2>& beta) {
     return detail::temperature_loss(logits, class_count, agreement, labels, nodes, beta);
@@ -210,7 +214,8 @@ struct TemperatureLoss {
   }
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t classes = static_cast<std::size_t>(class_count);
-  require(logits.size() % classes == 0, "logits", logits.size(), detail::concat("must be a multiple of ", classes));
+  require(logits.size() % classes == 0, "logits", logits.size(),
+          detail::concat("must be a multiple of ", classes));
   detail::check_agreement(agreement, logits.size() / classes);
   std::vector<double> r;
   r.reserve(logits.size());

@@ -23,7 +23,7 @@ namespace sheafnn {
 /// Accuracy of what is left when uncertain nodes are rejected.
 struct RejectionCurve {
   std::vector<double> accuracy;  ///< of N nodes without the k most uncertain ones, k = 0 … N − 1
-  double area = 0;               ///< their mean: the area under the curve over the share of rejected nodes, in [0, 1]
+  double area = 0;  ///< their mean: the area under the curve over the share of rejected nodes, in [0, 1]
 };
 
 /// Rejects the nodes one after another, the most uncertain first. Of nodes with equal uncertainty each is as likely to be
@@ -39,7 +39,8 @@ struct RejectionCurve {
                                                     std::span<const std::int32_t> predicted,
                                                     std::span<const std::int32_t> nodes) {
   const std::size_t n = labels.size();
-  require(uncertainty.size() == n, "uncertainty", uncertainty.size(), detail::concat("expected ", n, ", one per node"));
+  require(uncertainty.size() == n, "uncertainty", uncertainty.size(),
+          detail::concat("expected ", n, ", one per node"));
   require(predicted.size() == n, "predicted", predicted.size(), detail::concat("expected ", n, ", one per node"));
   require(!nodes.empty(), "nodes", 0, "at least one node is needed");
   std::vector<detail::RankedNode> ranking;  // with its uncertainty in place of a probability
@@ -54,8 +55,9 @@ struct RejectionCurve {
     }
     ranking.push_back({uncertainty[u], labels[u] == predicted[u]});
   }
-  std::sort(ranking.begin(), ranking.end(),
-            [](const detail::RankedNode& a, const detail::RankedNode& b) { return a.probability > b.probability; });
+  std::sort(ranking.begin(), ranking.end(), [](const detail::RankedNode& a, const detail::RankedNode& b) {
+    return a.probability > b.probability;
+  });
   RejectionCurve r;
   double left = static_cast<double>(nodes.size()), right = 0;
   for (const detail::RankedNode& node : ranking) right += node.positive ? 1 : 0;
@@ -111,8 +113,9 @@ struct RejectionCurve {
   add(positives, "positives", true);
   add(negatives, "negatives", false);
   if (positives.empty() || negatives.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(ranking.begin(), ranking.end(),
-            [](const detail::RankedNode& a, const detail::RankedNode& b) { return a.probability > b.probability; });
+  std::sort(ranking.begin(), ranking.end(), [](const detail::RankedNode& a, const detail::RankedNode& b) {
+    return a.probability > b.probability;
+  });
   return detail::roc_auc_of(ranking, static_cast<double>(positives.size()), static_cast<double>(negatives.size()));
 }
 

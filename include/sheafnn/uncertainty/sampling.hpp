@@ -126,13 +126,15 @@ class SampledPredictionBuilder {
 ///
 /// \param class_count  C
 /// \throws std::invalid_argument  no member, or members of different sizes
-[[nodiscard]] inline SampledPrediction combine_members(std::span<const SampledPrediction> members, Index class_count) {
+[[nodiscard]] inline SampledPrediction combine_members(std::span<const SampledPrediction> members,
+                                                       Index class_count) {
   require(!members.empty(), "members", 0, "at least one is needed");
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t nodes = members[0].entropy.size();
   SampledPredictionBuilder builder(static_cast<Index>(nodes), class_count);
   for (const SampledPrediction& member : members) {
-    for (const std::vector<double>* values : {&member.entropy, &member.epistemic_variance, &member.mutual_information}) {
+    for (const std::vector<double>* values :
+         {&member.entropy, &member.epistemic_variance, &member.mutual_information}) {
       require(values->size() == nodes, "member", values->size(), detail::concat("expected ", nodes, " nodes"));
     }
     require(member.probabilities.size() == nodes * static_cast<std::size_t>(class_count), "member",
