@@ -143,13 +143,7 @@ TEST_CASE("principal components of a stretched cross") {
   CHECK(constant.share[0] == 0);
 }
 
-TEST_CASE("accuracy of what is left, by hand") {
-  const Doubles uncertainty = {0.1, 0.9, 0.5, 0.5, 0.0};
-  const std::vector<std::int32_t> labels = {0, 1, 1, 0, 1}, predicted = {0, 0, 1, 1, 1};
-  // Rejected in turn: 1 (wrong), 2 (right), 3 (wrong), 0 (right).
-  CHECK(distance(explore::accuracy_of_kept(uncertainty, labels, predicted, {0, 1, 2, 3, 4}),
-                 {3.0 / 5, 3.0 / 4, 2.0 / 3, 1, 1}) <= eps);
-  CHECK(explore::accuracy_of_kept(uncertainty, labels, predicted, {3}) == Doubles{0});
+TEST_CASE("histogram, by hand") {
   CHECK(distance(explore::histogram({0, 0.4, 1, 2}, 0, 2, 4), {0.5, 0, 0.25, 0.25}) == 0);
 }
 

@@ -1,6 +1,5 @@
 /// \file
-/// What the pictures show, computed from the arrays of a Learned: turns of edges, spectra, principal components, the
-/// accuracy of what is left when uncertain nodes are rejected.
+/// What the pictures show, computed from the arrays of a Learned: turns of edges, spectra, principal components.
 #pragma once
 
 // core/eigen.hpp goes before other parts of Eigen.
@@ -148,27 +147,6 @@ inline std::vector<Projection> project_layers(const std::vector<Eigen::MatrixXd>
     for (Index k = 0; k < 2; ++k) {
       if (r.back().points.col(k).dot(before.col(k)) < 0) r.back().points.col(k) *= -1;
     }
-  }
-  return r;
-}
-
-/// The share of correct ones among what is left when k = 0 … N − 1 of the N nodes are rejected, the most uncertain first,
-/// the first in `nodes` where several are.
-///
-/// \param uncertainty  of every node
-/// \param nodes        with a label each
-inline std::vector<double> accuracy_of_kept(const std::vector<double>& uncertainty,
-                                            const std::vector<std::int32_t>& labels,
-                                            const std::vector<std::int32_t>& predicted,
-                                            std::vector<std::int32_t> nodes) {
-  const auto at = [](std::int32_t u) { return static_cast<std::size_t>(u); };
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [&](std::int32_t u, std::int32_t v) { return uncertainty[at(u)] > uncertainty[at(v)]; });
-  std::vector<double> r(nodes.size());
-  double correct = 0;
-  for (std::size_t i = nodes.size(); i-- > 0;) {
-    if (labels[at(nodes[i])] == predicted[at(nodes[i])]) ++correct;
-    r[i] = correct / static_cast<double>(nodes.size() - i);
   }
   return r;
 }

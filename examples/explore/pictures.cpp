@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <sheafnn/graph/statistics.hpp>
+#include <sheafnn/uncertainty/rejection.hpp>
 
 #include "explore/chart_pictures.hpp"
 #include "explore/graph_pictures.hpp"
@@ -56,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Subject& s) {
     if (s.edges() > 0) {
       r.emplace_back("homophily", shortly("%.2f", sheafnn::edge_homophily(s.data.graph, s.classes)));
     }
-    const double accuracy = accuracy_of_kept(l.entropy, l.labels, l.predicted, s.evaluated).front();
+    const double accuracy = sheafnn::rejection_curve(l.entropy, l.labels, l.predicted, s.evaluated).accuracy.front();
     r.emplace_back("accuracy, " + s.evaluated_name, shortly("%.1f %%", 100 * accuracy));
   }
   r.emplace_back("mean entropy", shortly("%.3g nats", mean(l.entropy)));
