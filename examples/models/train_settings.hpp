@@ -414,9 +414,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   json["data"] = data;
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
-                                {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
-                                {"in_degree_diagonal", false}, {"batch_norm", false}};
+  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
+                                        {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
+                                        {"in_degree_diagonal", false}, {"batch_norm", false}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }
