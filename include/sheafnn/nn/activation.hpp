@@ -108,6 +108,20 @@ template <Activation A, class T>
   }
 }
 
+/// A(x), and A′(x) in `slope`.
+template <Activation A, class T>
+[[nodiscard]] SHEAFNN_INLINE T activate_with_slope(const T& x, T& slope) {
+  if constexpr (A == Activation::gelu) {
+    const ErrorFunction<T> erf = error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
+    const T cdf = T(0.5) + T(0.5) * erf.value;
+    slope = cdf + x * T(0.39894228040143267794) * erf.exponential;
+    return x * cdf;
+  } else {
+    slope = activation_derivative<A>(x);
+    return activate<A>(x);
+  }
+}
+
 /// Calls body.template operator()<A>() for a choice made at run time.
 template <class Body>
 void with_activation(Activation activation, const Body& body) {

@@ -21,13 +21,18 @@ struct StridedMatrix {
   Index column_stride;
 };
 
-/// Rows × (width of T) tile of C = (C +) A B, accumulated in registers over k.
+/// Rows × (width of T) tile of C = (start +) A B, accumulated in registers over k.
+///
+/// \param start  what row 0 of C starts from, rows `start_stride` apart; null: zeros
 template <int Rows, class T, class S>
-SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end,
-                                 const S* b, Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
+SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
+                                 Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
+                                 Index column) {
   T sum[Rows];
-  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-    sum[r] = accumulate ? load<T>(c + (row + r) * c_stride + column) : T(S(0));
+  if (start != nullptr) {
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = load<T>(start + (row + r) * start_stride + column);
+  } else {
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = T(S(0));
   }
   const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
   const S* right = b + depth_begin * b_stride + column;
@@ -43,13 +48,16 @@ SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index dep
 /// The same for two tiles side by side, which share what is read of A: where registers suffice.
 template <int Rows, class T, class S>
 SHEAFNN_INLINE void product_tiles(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
-                                  Index b_stride, S* c, Index c_stride, Index column, bool accumulate) {
+                                  Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
+                                  Index column) {
   T sum[2][Rows];
-  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-    const S* at = c + (row + r) * c_stride + column;
-    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) {
-      sum[half][r] = accumulate ? load<T>(at + half * T::width) : T(S(0));
+  if (start != nullptr) {
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+      const S* at = start + (row + r) * start_stride + column;
+      SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = load<T>(at + half * T::width);
     }
+  } else {
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[0][r] = sum[1][r] = T(S(0));
   }
   const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
   const S* right = b + depth_begin * b_stride + column;
@@ -69,39 +77,60 @@ SHEAFNN_INLINE void product_tiles(const StridedMatrix<S>& a, Index row, Index de
   }
 }
 
-/// C = A B, or C += A B, by the calling thread: the product of a few rows.
-///
-/// \param a           rows × depth, any strides (a transposed matrix is one with swapped strides)
-/// \param b           depth × columns, row-major with stride b_stride
-/// \param c           rows × columns, row-major with stride c_stride; must not overlap a or b
-/// \param accumulate  add to C instead of overwriting it
-template <class S>
-SHEAFNN_NOINLINE void multiply_block(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
-                                     Index b_stride, S* c, Index c_stride, bool accumulate) {
-  constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
-  constexpr int tile_rows = 8;
-  for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
-    const Index to = std::min(depth, from + depth_block);
-    const bool add = accumulate || from > 0;
-    Index row = 0;
-    for (; row + tile_rows <= rows; row += tile_rows) {
-      Index first = 0;
-      if constexpr (register_bytes == 64) {
-        using T = Pack<S, lanes<S>>;
-        for (; first + 2 * T::width <= columns; first += 2 * T::width) {
-          detail::product_tiles<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, first, add);
-        }
-      }
-      for_tiles<S>(first, columns, [&]<class T>(Index column) {
-        detail::product_tile<tile_rows, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
-      });
-    }
-    for (; row < rows; ++row) {
-      for_tiles<S>(0, columns, [&]<class T>(Index column) {
-        detail::product_tile<1, T>(a, row, from, to, b, b_stride, c, c_stride, column, add);
-      });
+/// Rows [row, row + Rows) of C = (start +) A B.
+template <int Rows, class S>
+SHEAFNN_INLINE void product_rows(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
+                                 Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
+                                 Index columns) {
+  Index first = 0;
+  if constexpr (register_bytes == 64 && Rows > 1) {
+    using T = Pack<S, lanes<S>>;
+    for (; first + 2 * T::width <= columns; first += 2 * T::width) {
+      product_tiles<Rows, T>(a, row, depth_begin, depth_end, b, b_stride, start, start_stride, c, c_stride, first);
     }
   }
+  for_tiles<S>(first, columns, [&]<class T>(Index column) {
+    product_tile<Rows, T>(a, row, depth_begin, depth_end, b, b_stride, start, start_stride, c, c_stride, column);
+  });
+}
+
+/// C = start + A B by the calling thread: the product of a few rows. With start_stride = 0 all rows start from the same
+/// numbers, a bias.
+///
+/// \param a         rows × depth, any strides (a transposed matrix is one with swapped strides)
+/// \param b         depth × columns, row-major with stride b_stride
+/// \param start     rows × columns, row-major with stride start_stride; may be c; null: zeros
+/// \param c         rows × columns, row-major with stride c_stride; must not overlap a or b
+template <class S>
+SHEAFNN_NOINLINE void multiply_block_from(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
+                                          Index b_stride, const S* start, Index start_stride, S* c, Index c_stride) {
+  constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
+  for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
+    const Index to = std::min(depth, from + depth_block);
+    if (from > 0) {
+      start = c;
+      start_stride = c_stride;
+    }
+    Index row = 0;
+    for (; row + 8 <= rows; row += 8) {
+      product_rows<8>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
+    }
+    if (row + 4 <= rows) {
+      product_rows<4>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
+      row += 4;
+    }
+    for (; row < rows; ++row) {
+      product_rows<1>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
+    }
+  }
+}
+/// C = A B, or C += A B: see above.
+///
+/// \param accumulate  add to C instead of overwriting it
+template <class S>
+void multiply_block(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b, Index b_stride, S* c,
+                    Index c_stride, bool accumulate) {
+  multiply_block_from<S>(rows, columns, depth, a, b, b_stride, accumulate ? c : nullptr, c_stride, c, c_stride);
 }
 
 /// multiply_block() by several threads. Every element is summed in the same order for any number of them.

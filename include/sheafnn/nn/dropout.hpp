@@ -41,31 +41,34 @@ struct Dropout {
   [[nodiscard]] bool keeps(Index element) const;
 
   /// Writes the bits of elements [0, count) into `mask`, a buffer of mask_size(count) bytes.
-  SHEAFNN_NOINLINE void fill_mask(Execution execution, Index count, std::uint8_t* mask) const {
+  void fill_mask(Execution execution, Index count, std::uint8_t* mask) const {
+    parallel_for(execution, blocks(count), 16, [&](Index begin, Index end) { fill_blocks(begin, end, mask); });
+  }
+  /// The same for blocks [begin, end) of elements.
+  SHEAFNN_NOINLINE void fill_blocks(Index begin, Index end, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
-    const Index blocks = (count + block - 1) / block;
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
-    parallel_for(execution, blocks, 16, [&](Index begin, Index end) {
-      for (Index b = begin; b < end; ++b) {
-        const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
-        const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
-                                                     static_cast<std::uint32_t>(first >> 32));
-        std::uint8_t* out = mask + b * (block / 8);
-        SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
-          const std::uint32_t low = detail::mask_bits((words.word[w] & Word(0xffffU)) < limit);
-          const std::uint32_t high = detail::mask_bits((words.word[w] >> 16) < limit);
-          for (int byte = 0; byte < 2; ++byte) {
-            out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
-            out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
-          }
+    for (Index b = begin; b < end; ++b) {
+      const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
+      const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
+                                                   static_cast<std::uint32_t>(first >> 32));
+      std::uint8_t* out = mask + b * (block / 8);
+      SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
+        const std::uint32_t low = detail::mask_bits((words.word[w] & Word(0xffffU)) < limit);
+        const std::uint32_t high = detail::mask_bits((words.word[w] >> 16) < limit);
+        for (int byte = 0; byte < 2; ++byte) {
+          out[4 * w + byte] = static_cast<std::uint8_t>(low >> (8 * byte));
+          out[4 * w + 2 + byte] = static_cast<std::uint8_t>(high >> (8 * byte));
         }
       }
-    });
+    }
   }
 
+  /// Blocks of `count` elements.
+  [[nodiscard]] static Index blocks(Index count) noexcept { return (count + block - 1) / block; }
   /// Bytes of a mask for `count` elements, padded so that kept_bits() may read past the last of them.
   [[nodiscard]] static Index mask_size(Index count) noexcept {
     return (count + block - 1) / block * (block / 8) + 8;

@@ -1,11 +1,14 @@
 /// \file
-/// DropoutMask: the mask of one dropout of a network, drawn when it is needed or, by another thread, ahead of time.
+/// DropoutMask: the mask of one dropout of a network, drawn when it is needed or, by another thread, ahead of time; and
+/// MaskDrawing, several at a time.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
@@ -25,10 +28,7 @@ class DropoutMask {
 
   /// Makes bits() those of an active dropout.
   void draw(Execution execution, const Dropout& dropout) {
-    if (bits_.empty()) bits_.resize(Dropout::mask_size(elements_));
-    if (drawn_ == dropout) return;
-    dropout.fill_mask(execution, elements_, bits_.data());
-    drawn_ = dropout;
+    if (begin_draw(dropout)) dropout.fill_mask(execution, elements_, bits_.data());
   }
   /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().
   void draw_ahead(const Dropout& dropout) {
@@ -46,10 +46,49 @@ class DropoutMask {
   }
 
  private:
+  friend class MaskDrawing;
+  /// \returns whether the bits are still to be written
+  [[nodiscard]] bool begin_draw(const Dropout& dropout) {
+    if (bits_.empty()) bits_.resize(Dropout::mask_size(elements_));
+    if (drawn_ == dropout) return false;
+    drawn_ = dropout;
+    return true;
+  }
+
   Index elements_ = 0;
   // Of draw(), and of draw_ahead(), which share nothing; and whose bits these are.
   Buffer<std::uint8_t> bits_, ahead_bits_;
   std::optional<Dropout> drawn_, ahead_;
+};
+
+/// Draws several masks in one loop over all of their elements.
+class MaskDrawing {
+ public:
+  /// The mask of an active dropout, for run(). It must stay where it is until then.
+  void add(DropoutMask& mask, const Dropout& dropout) {
+    if (mask.begin_draw(dropout)) pending_.push_back({&mask, dropout, Dropout::blocks(mask.elements_)});
+  }
+  void run(Execution execution) {
+    Index total = 0;
+    for (const Pending& one : pending_) total += one.blocks;
+    parallel_for(execution, total, 16, [&](Index begin, Index end) {
+      Index first = 0;  // block of the mask at hand
+      for (const Pending& one : pending_) {
+        const Index from = std::max(begin, first) - first, to = std::min(end, first + one.blocks) - first;
+        if (from < to) one.dropout.fill_blocks(from, to, one.mask->bits_.data());
+        first += one.blocks;
+      }
+    });
+    pending_.clear();
+  }
+
+ private:
+  struct Pending {
+    DropoutMask* mask;
+    Dropout dropout;
+    Index blocks;
+  };
+  std::vector<Pending> pending_;
 };
 
 }  // namespace sheafnn
