@@ -153,19 +153,19 @@ void check_layer() {
   const sheafnn::NodeDegrees<double> degrees(lists);
   sheafnn::NodeMaps<D, double> maps(degrees, true);
   sheafnn::NodeMapsGradient<D, double> maps_gradient(n);
-  sheafnn::CooperativeLayer<D, double> layer(lists, f, {});
+  sheafnn::CooperativeWorkspace<double> work(n * D * f);
+  sheafnn::CooperativeLayer<D, double> layer(lists, f, {}, work);
   sheafnn::ParameterSet<double> values;
   const auto group = sheafnn::ParameterGroup::network;
   const int x = values.add("x", {n, D * f}, group), left = values.add("left", {D, D}, group),
             right = values.add("right", {f, f}, group), epsilon = values.add("epsilon", {D}, group),
-            out = values.add("out", {n, o}, group), in = values.add("in", {n, o}, group);
+            raw = values.add("raw", {n, 2 * o}, group);
   values.finish();
   tiny::disturb(values, 3, 1.0);
-  sheafnn::Buffer<double> gradient(values.size()), bar(n * D * f), scratch[5];
+  sheafnn::Buffer<double> gradient(values.size()), bar(n * D * f);
   for (Index i = 0; i < bar.size(); ++i) bar[i] = tiny::number(4, i);
-  for (auto& one : scratch) one.resize(n * D * f);
   const auto features = [](auto* data) { return sheafnn::FeatureView(data, n, D, f); };
-  const auto raw = [](auto* data) { return sheafnn::MatrixView(data, n, o); };
+  const auto raw_view = [](auto* data) { return sheafnn::MatrixView(data, n, 2 * o); };
   const auto at = [&](int id) { return gradient.data() + values.info(id).offset; };
   const auto weights = [&](auto* data, const auto& offset) {
     return sheafnn::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{{data + offset(left), D, D},
@@ -175,22 +175,18 @@ void check_layer() {
   const auto offset = [&](int id) { return values.info(id).offset; };
   const auto value = [&] {
     const double* data = values.values().data();
-    sheafnn::predict_node_maps<D, double>(1, raw(data + offset(out)), sheafnn::MapSide::out, maps);
-    sheafnn::predict_node_maps<D, double>(1, raw(data + offset(in)), sheafnn::MapSide::in, maps);
-    layer.forward(1, weights(data, offset), maps, features(data + offset(x)), {}, sheafnn::NodeSelection(n),
-                  {features(scratch[0].data()), features(scratch[1].data())});
+    sheafnn::predict_node_maps<D, double>(1, raw_view(data + offset(raw)), maps);
+    layer.forward(1, weights(data, offset), maps, features(data + offset(x)), {}, sheafnn::NodeSelection(n));
     double r = 0;
     for (Index i = 0; i < bar.size(); ++i) r += layer.output().data()[i] * bar[i];
     return r;
   };
   value();
   const double* data = values.values().data();
-  layer.backward(1, weights(data, offset), maps, maps_gradient, features(static_cast<const double*>(bar.data())),
-                 features(at(x)),
-                 {features(scratch[2].data()), features(scratch[3].data()), features(scratch[4].data())},
+  layer.backward(1, maps_gradient, features(static_cast<const double*>(bar.data())), features(at(x)),
                  weights(gradient.data(), offset));
-  sheafnn::predict_node_maps_backward<D, double>(1, raw(data + offset(out)), raw(data + offset(in)), maps,
-                                                 maps_gradient, raw(at(out)), raw(at(in)));
+  sheafnn::predict_node_maps_backward<D, double>(1, raw_view(data + offset(raw)), maps, maps_gradient,
+                                                 raw_view(at(raw)));
   const auto comparison = model_gradient::compare_gradient(values, gradient, value);
   INFO(comparison.where);
   CHECK(comparison.worst <= 1);

@@ -105,11 +105,11 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   const sheafnn::ArcLists lists = sheafnn::arc_lists(tiny.graph);
   const sheafnn::NodeDegrees<double> degrees(lists);
   sheafnn::NodeMaps<D, double> maps(degrees, true);
-  Doubles raw(static_cast<std::size_t>(n * 4));
-  for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = 2 * tiny::number(8, static_cast<Index>(i));
-  for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
-    sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 4), side, maps);
+  Doubles raw(static_cast<std::size_t>(n * 8));  // T = S
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    raw[i] = 2 * tiny::number(8, static_cast<Index>(i / 8 * 4 + i % 4));
   }
+  sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 8), maps);
   sheafnn::CellularSheaf<sheafnn::Conformal<D>> sheaf(tiny.graph);
   for (Index a = 0; a < tiny.graph.arc_count(); ++a) {
     Eigen::Matrix3d map;
@@ -120,13 +120,11 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   sheafnn::Cochain<double> x(n * D, f);
   for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(9, i);
   // ε = 0, no mixing, act = identity: X' = X − Δ Δ X.
-  sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity});
+  sheafnn::CooperativeWorkspace<double> work(n * D * f);
+  sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity}, work);
   const Doubles epsilon(D, 0.0);
-  sheafnn::Cochain<double> work[2] = {x, x};
   layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
-                sheafnn::NodeSelection(n),
-                {sheafnn::FeatureView<double>(work[0].data(), n, D, f),
-                 sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
+                sheafnn::NodeSelection(n));
   const sheafnn::Cochain<double> expected = x - laplacian.apply(laplacian.apply(x));
   for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
 }

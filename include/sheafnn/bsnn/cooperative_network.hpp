@@ -30,6 +30,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
  public:
   using typename Passes::Model;
   using S = Scalar;
+  static constexpr bool shares_passes = true;
 
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
@@ -46,11 +47,12 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
       : Passes(model, graph, &arcs, features, execution) {}
 
   /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
-  /// nodes() only, what the readout reads. \param layer_count  0 … layers of the model
+  /// nodes() only, what the readout reads. Between layers those of training passes are what the next one reads, X̃.
+  ///
+  /// \param layer_count  0 … layers of the model
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
     assert(0 <= layer_count && layer_count <= steps_.layer_count());
-    if (layer_count == 0) return steps_.start_features();
-    return steps_.stages[static_cast<std::size_t>(layer_count - 1)].output();
+    return steps_.features_after(layer_count);
   }
   /// The node maps of a layer in the last draw. \param layer  0 … layers − 1
   [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const noexcept {
@@ -66,15 +68,16 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
     steps_.set_pass(pass);
-    steps_.embed();
+    steps_.embed(false);
+    steps_.start_from(steps_, false);
   }
 
   /// Draws the maps of a sample and computes its outputs.
   MatrixView<S> draw(Index sample) {
     steps_.sample = sample;
-    FeatureView<const S> x = steps_.start_features();
-    for (Index l = 0; l < steps_.layer_count(); ++l) x = steps_.advance(l, x);
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());
+    steps_.diffuse();
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
+                          features_after(steps_.layer_count()).rows());
     steps_.kept = steps_.pass.training;
     return steps_.output.output();
   }
@@ -82,15 +85,15 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// H, which add up.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     steps_.require_kept();
-    const FeatureView<const S> x = steps_.stages.back().output();
-    const FeatureView<S> bar(steps_.bar.data(), x.nodes(), D, x.channels());
+    const FeatureView<const S> x = features_after(steps_.layer_count());
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
-                           bar.rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
-    for (Index l = steps_.layer_count(); l-- > 0;) steps_.advance_backward(l);
+                           {steps_.bar.data(), x.nodes(), steps_.model.hidden_width()}, steps_.weights_bar.readout,
+                           steps_.weights_bar.output);
+    steps_.diffuse_backward();
     if (steps_.first_sample) {
-      std::swap(steps_.bar, steps_.embedding_bar);
+      std::swap(steps_.x_bar, steps_.embedding_bar);
     } else {
-      detail::add_array(steps_.execution, steps_.bar.size(), steps_.bar.data(), steps_.embedding_bar.data());
+      detail::add_array(steps_.execution, steps_.x_bar.size(), steps_.x_bar.data(), steps_.embedding_bar.data());
     }
     steps_.first_sample = steps_.kept = false;
   }
@@ -100,10 +103,13 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   double finish_backward() {
     if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     if constexpr (Bayesian) steps_.finish_posterior();
-    steps_.encoder.backward(steps_.execution, steps_.view(steps_.embedding_bar).rows(),
-                            steps_.weights_bar.encoder);
+    steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
     return steps_.kl;
   }
+
+ private:
+  template <class>
+  friend class detail::EpochSchedule;
 };
 
 }  // namespace sheafnn

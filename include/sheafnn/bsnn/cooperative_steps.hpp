@@ -1,136 +1,42 @@
 /// \file
-/// CooperativeSteps: the layers and buffers of a cooperative network, and the steps that its passes are made of.
+/// CooperativeSteps: the steps that the passes of a cooperative network are made of, on its parts, and what a pass
+/// remembers between them.
+///
+/// A pass is a sequence of walks over the nodes in groups (layers/node_chunks.hpp). A walk does everything that a group
+/// needs of its own rows alone, across the borders of layers, and ends where nodes need what their neighbours have
+/// computed:
+///
+///     leave layer l, normalise, drop, learn and set the maps, enter layer l + 1;   cross layer l + 1;   …
+///
+/// with more walks where learners look at neighbours. Backward passes take the same walks in reverse, over chunks of
+/// groups whose sums for the derivatives of weights add up in a fixed order.
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <vector>
 
-#include "sheafnn/bsnn/cooperative_model.hpp"
+#include "sheafnn/bsnn/cooperative_parts.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
-#include "sheafnn/bsnn/pass_checks.hpp"
-#include "sheafnn/core/buffer.hpp"
-#include "sheafnn/graph/features.hpp"
-#include "sheafnn/layers/batch_norm.hpp"
-#include "sheafnn/layers/cooperative_layer.hpp"
-#include "sheafnn/layers/encoder.hpp"
-#include "sheafnn/layers/layer_norm.hpp"
-#include "sheafnn/layers/node_learner.hpp"
-#include "sheafnn/layers/readout_head.hpp"
-#include "sheafnn/layers/variational_node_maps.hpp"
 
 namespace sheafnn::detail {
 
-/// act(dropout_in(X) Wᵀ + b): an encoder with a choice of activation.
-template <class S>
-struct ActivatedEncoder {
-  Encoder<S> linear;
-  Activation activation = Activation::gelu;
-  Buffer<S> output;
-
-  ActivatedEncoder(const SparseInput<S>& input, const Graph& graph, Index width, Activation choice)
-      : linear(input, graph, EncoderOptions{width, false, false}),
-        activation(choice),
-        output(input.rows() * width) {}
-  void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& dropout) {
-    linear.forward(execution, weights, dropout);
-    apply_activation(execution, activation, output.size(), linear.output().data(), output.data());
-  }
-  /// \param bar  derivative of the output, overwritten
-  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
-    multiply_by_derivative(execution, activation, output.size(), linear.output().data(), bar.data());
-    linear.backward(execution, bar, weights_bar);
-  }
-};
-
-/// One layer with what belongs to it. Of the learners, deterministic models have a pair per layer.
-template <int D, class S>
-struct CooperativeStage {
-  DropoutLayer<S> dropout;
-  NodeMaps<D, S> maps;
-  CooperativeLayer<D, S> layer;
-  std::optional<LayerNorm<S>> layer_norm;
-  std::optional<BatchNorm<S>> batch_norm;  ///< reads the layer's output at all nodes
-
-  void add_norm(FeatureNorm norm, Index nodes, Index width) {
-    if (norm == FeatureNorm::layer) layer_norm.emplace(nodes, width);
-    if (norm == FeatureNorm::batch) batch_norm.emplace(nodes, width);
-  }
-  /// The features after the layer and its norm, at the nodes of the last pass.
-  [[nodiscard]] FeatureView<const S> output() const noexcept {
-    const FeatureView<const S> x = layer.output();
-    if (!layer_norm && !batch_norm) return x;
-    const MatrixView<const S> normed = layer_norm ? layer_norm->output() : batch_norm->output();
-    return {normed.data(), normed.rows(), D, x.channels()};
-  }
-};
-
-/// Neither copied nor moved: parts refer to each other.
 template <int D, bool Bayesian, class S>
-struct CooperativeSteps {
-  using Model = CooperativeModel<D, Bayesian, S>;
-  static constexpr bool is_sampled = Bayesian;
+struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
+  using Parts = CooperativeParts<D, Bayesian, S>;
+  using Stage = CooperativeStage<D, S>;
+  using Parts::Parts;
+  // clang-format off
+  using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posterior,
+      Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
+      Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution;
+  using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch, Parts::stage_of, Parts::packs,
+      Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
+  // clang-format on
 
-  /// \param given  the arcs; null: those of the graph, directed as listed where the options say so
-  CooperativeSteps(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
-                   Execution with)
-      : model(of),
-        graph(checked(of, on, given, features)),
-        listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
-        arcs(given != nullptr ? given->lists()
-             : listed         ? listed->lists()
-                              : arc_lists(on)),
-        channels(of.options().channels),
-        input(of.options().normalise_features ? normalised(features) : features),
-        degrees(arcs, of.options().in_degree_diagonal),
-        encoder(input, on, of.hidden_width(), of.options().activation),
-        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
-        maps_gradient(on.node_count()),
-        execution(with) {
-    const CooperativeOptions& architecture = of.options();
-    const Index n = on.node_count(), h = of.hidden_width();
-    const NodeLearnerOptions learner{architecture.learner, h, architecture.learner_width, of.learner_outputs(),
-                                     architecture.learner_layers};
-    learners.reserve(2 * of.layout().learners.size());
-    for (std::size_t i = 0; i < 2 * of.layout().learners.size(); ++i) learners.emplace_back(arcs, learner);
-    if constexpr (Bayesian) {
-      posterior.emplace(degrees, architecture.conformal);
-      if (architecture.separate_encoder) learner_encoder.emplace(input, on, h, architecture.activation);
-    }
-    const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights,
-                                        architecture.residual, architecture.activation};
-    stages.reserve(static_cast<std::size_t>(architecture.layers));
-    for (Index l = 0; l < architecture.layers; ++l) {
-      stages.push_back({DropoutLayer<S>(n, h), NodeMaps<D, S>(degrees, architecture.conformal),
-                        CooperativeLayer<D, S>(arcs, channels, layer), std::nullopt, std::nullopt});
-      stages.back().add_norm(architecture.norm, n, h);
-    }
-    for (Buffer<S>* buffer : {&bar, &x_bar, &embedding_bar, &work[0], &work[1], &work[2]}) buffer->resize(n * h);
-    gradient.resize(of.parameters().size());
-  }
-  CooperativeSteps(const CooperativeSteps&) = delete;
-  CooperativeSteps& operator=(const CooperativeSteps&) = delete;
-
-  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(stages.size()); }
-  [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const noexcept {
-    return {buffer.data(), graph.node_count(), D, channels};
-  }
-  [[nodiscard]] FeatureView<const S> start_features() const noexcept {
-    return {encoder.output.data(), graph.node_count(), D, channels};
-  }
-  /// What the learners of a Bayesian model read.
-  [[nodiscard]] MatrixView<const S> learner_input() const noexcept {
-    const Buffer<S>& from = learner_encoder ? learner_encoder->output : encoder.output;
-    return {from.data(), graph.node_count(), model.hidden_width()};
-  }
-
-  /// Points the views at the parameters, and at the gradient before a training pass.
-  void bind() {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    if (pass.training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+  /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
+  [[nodiscard]] FeatureView<const S> features_after(Index l) const noexcept {
+    if (l == layer_count()) return features_of(last.data(), nodes.count());
+    return features_of(l == 0 ? start : stages[static_cast<std::size_t>(l)].features.data(), graph.node_count());
   }
   void set_pass(const ForwardPass<S>& of) {
     check_pass(of, graph.node_count());
@@ -141,82 +47,163 @@ struct CooperativeSteps {
     }
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
-    bind();
+    this->bind(pass.training);
   }
-  /// The embeddings and, of Bayesian models, the distributions.
-  void embed() {
-    encoder.forward(execution, weights.encoder, pass.of_features());
+  /// The embeddings and, of Bayesian models, what their learners read. \param with_clean  also without dropout
+  void embed(bool with_clean) {
+    encoder.forward(execution, weights.encoder, pass.of_features(), pass.training, with_clean);
+    if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.training);
+  }
+  /// Starts a pass from embeddings that `from` has computed: H and, of Bayesian models, Q(T, S | H).
+  void start_from(const CooperativeSteps& from, bool clean) {
+    start = clean ? from.encoder.clean.data() : from.encoder.output.data();
     if constexpr (Bayesian) {
-      if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {});
-      learn(0, 0, learner_input());
-      posterior->infer(execution, learners[0].raw(), learners[1].raw());
+      learner_start = from.learner_encoder ? from.learner_encoder->output.data() : start;
+      begin_learner(0, 0);
+      masks.run(execution);
+      learn(0, 0, [&](Index r, Index first, Index count) {
+        learners[0].forward_rows(r, first, count, learner_start + first * model.hidden_width());
+      });
+      posterior->infer(execution, learners[0].raw());
     }
   }
 
-  /// X_{l+1} from x = X_l; of the last layer at the requested nodes only.
-  [[nodiscard]] FeatureView<const S> advance(Index l, const FeatureView<const S>& x) {
-    CooperativeStage<D, S>& stage = stages[static_cast<std::size_t>(l)];
-    const auto& layer_weights = weights.layers[static_cast<std::size_t>(l)];
-    stage.dropout.forward(execution, x.rows(), pass.of_layer(l, sample));
-    const MatrixView<const S> dropped = stage.dropout.output();
-    if constexpr (Bayesian) {
-      posterior->draw(execution, noise_of(l), stage.maps);
-    } else {
-      learn(l, l, dropped);
-      predict_node_maps(execution, learner(l, 0).raw(), MapSide::out, stage.maps);
-      predict_node_maps(execution, learner(l, 1).raw(), MapSide::in, stage.maps);
-    }
-    const NodeSelection all(graph.node_count());
-    const NodeSelection& here = l + 1 < layer_count() ? all : nodes;
-    stage.layer.forward(execution, layer_weights.diffusion, stage.maps, {dropped.data(), x.nodes(), D, channels},
-                        pass.of_layer(most_layers + l, sample), stage.batch_norm ? all : here,
-                        {view(work[0]), view(work[1])});
-    const MatrixView<const S> out = stage.layer.output().rows();
-    if (stage.layer_norm) stage.layer_norm->forward(execution, layer_weights.norm, out);
-    if (stage.batch_norm) stage.batch_norm->forward(execution, layer_weights.norm, out, here);
-    return stage.output();
+  // For passes that share steps (epoch_schedule.hpp):
+
+  /// Computes what a training pass and an evaluation with the same parameters share.
+  void share(const ForwardPass<S>& of) {
+    set_pass(of);
+    for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active()) mask.take_ahead();
+    });
+    embed(true);
   }
-  /// From the derivative of X_{l+1}, in bar, to that of X_l, in bar again, and to those of weights and distributions.
-  void advance_backward(Index l) {
-    const std::size_t i = static_cast<std::size_t>(l);
-    CooperativeStage<D, S>& stage = stages[i];
-    const FeatureView<const S> out = stage.layer.output();
-    if (stage.batch_norm) {
-      const FeatureView<S> normed_bar(bar.data(), stage.output().nodes(), D, channels);
-      stage.batch_norm->backward(execution, weights.layers[i].norm, out.rows(), normed_bar.rows(),
-                                 view(x_bar).rows(), weights_bar.layers[i].norm);
-      std::swap(bar, x_bar);
+  /// Begins one of these passes. \param shared  of the network whose share() was called; may be these
+  void begin_shared(const ForwardPass<S>& of, const CooperativeSteps& shared) {
+    set_pass(of);
+    start_from(shared, !of.training);
+  }
+  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
+  template <class Use>
+  void for_masks(const ForwardPass<S>& of, const Use& use) {
+    use(encoder.linear.entry_mask(), of.of_features());
+    for (Index l = 0; l < layer_count(); ++l) {
+      use(stage_of(l).mask, of.of_layer(l, 0));
+      use(stage_of(l).layer.mask(), of.of_layer(most_layers + l, 0));
     }
-    const FeatureView<S> out_bar(bar.data(), out.nodes(), D, channels);
-    if (stage.layer_norm) {
-      stage.layer_norm->backward(execution, weights.layers[i].norm, out.rows(), out_bar.rows(), out_bar.rows(),
-                                 weights_bar.layers[i].norm);
+    for (std::size_t pair = 0; pair < learners.size(); ++pair) {
+      learners[pair].for_masks([&](int side, Index k, DropoutMask& mask) {
+        use(mask, dropout_of_learner(of, static_cast<Index>(pair), side, k, 0));
+      });
     }
-    stage.layer.backward(execution, weights.layers[i].diffusion, stage.maps, maps_gradient, out_bar, view(x_bar),
-                         {view(work[0]), view(work[1]), view(work[2])}, weights_bar.layers[i].diffusion);
-    if constexpr (Bayesian) {
-      const double share = closed_form ? 0.0 : 1 / static_cast<double>(options.samples * layer_count());
-      if (!closed_form) kl += share * posterior->mean_log_ratio(execution, stage.maps);
-      posterior->add_backward(execution, stage.maps, maps_gradient, options.kl_weight * share);
+  }
+
+  /// X_{L+1} at the requested nodes, in `last`, from H.
+  void diffuse() {
+    const Index n = graph.node_count(), h = model.hidden_width();
+    for (Index l = 0; l < layer_count(); ++l) begin_layer(l);
+    masks.run(execution);
+    for_row_groups(execution, n, [&](Index first, Index count) { enter(0, first, count, start + first * h); });
+    for (Index l = 0; l < layer_count(); ++l) {
+      Stage& stage = stage_of(l);
+      if constexpr (!Bayesian) {
+        learn(l, 1, [&](Index r, Index first, Index count) {
+          learners[static_cast<std::size_t>(l)].forward_rows(r, first, count, input_of(l) + first * h);
+          if (r + 1 == learners[static_cast<std::size_t>(l)].rounds()) enter_with_maps(l, first, count);
+        });
+      }
+      for_row_groups(execution, n, [&](Index first, Index count) { stage.layer.cross_rows(first, count); });
+      if (stage.batch) leave_together(l);
+      if (l + 1 == layer_count()) break;
+      S* next = stage_of(l + 1).features.data();
+      for_row_groups(execution, n, [&](Index first, Index count) {
+        leave(l, first, count, next + first * h);
+        enter(l + 1, first, count, next + first * h);
+      });
+    }
+    for_row_groups(execution, nodes.count(), [&](Index first, Index count) {
+      leave(layer_count() - 1, first, count, last.data() + first * h);
+    });
+  }
+
+  /// From the derivative of X_{L+1}, in bar, to that of H, in x_bar, and to those of weights and distributions.
+  void diffuse_backward() {
+    const Index h = model.hidden_width();
+    const Index top = layer_count() - 1;
+    if (stage_of(top).batch) {
+      leave_together_backward(top, {bar.data(), nodes.count(), h});
     } else {
-      NodeLearner<S>&out_learner = learner(l, 0), &in_learner = learner(l, 1);
-      predict_node_maps_backward(execution, out_learner.raw(), in_learner.raw(), stage.maps, maps_gradient,
-                                 out_learner.raw_bar(), in_learner.raw_bar());
-      learn_backward(l, stage.dropout.output(), view(x_bar).rows(), true);
+      for_chunks(
+          [&](Index, Index first, Index count, S* sums) {
+            leave_backward(top, first, count, bar.data() + nodes.lower_bound(first) * h, sums);
+          },
+          [&](S* sums) { clear_leave(top, sums); });
     }
-    stage.dropout.backward_in_place(execution, view(x_bar).rows());
-    std::swap(bar, x_bar);
+    for (Index l = top; l >= 0; --l) {
+      Stage& stage = stage_of(l);
+      [[maybe_unused]] NodeLearnerPair<S>& learner = learners[Bayesian ? 0 : static_cast<std::size_t>(l)];
+      const Index rounds = Bayesian ? 1 : learner.backward_rounds();
+      const double share = begin_maps_backward(stage);
+      for_row_groups(execution, graph.node_count(), [&](Index first, Index count) {
+        stage.layer.cross_backward_rows(first, count, maps_gradient);
+      });
+      // The learner's last round ends what there is to do at layer l for a group of nodes, which goes on to l − 1.
+      const auto round = [&](Index r, Index chunk, Index first, Index count, S* sums) {
+        const Index at = first * h;
+        if constexpr (!Bayesian) {
+          learner.backward_rows(r, chunk, first, count, input_of(l) + at, x_bar.data() + at, true,
+                                sums + 2 * leave_size + enter_size);
+        }
+        if (r + 1 < rounds) return;
+        if (stage.dropout.active()) {
+          drop(at, at + count * h, x_bar.data(), stage.mask, stage.dropout, x_bar.data());
+        }
+        if (l > 0 && !stage.batch) leave_backward(l - 1, first, count, x_bar.data() + at, sums);
+      };
+      const auto clear = [&](Index r, S* sums) {
+        if (r == 0) std::fill_n(sums + 2 * leave_size, partial_size - 2 * leave_size, S(0));
+        if (r + 1 == rounds && l > 0 && !stage.batch) clear_leave(l - 1, sums);
+      };
+      if (!Bayesian) learner.begin_backward();
+      for_chunks(
+          [&](Index chunk, Index first, Index count, S* sums) {
+            stage.layer.enter_backward_rows(first, count, x_bar.data(), maps_gradient, sums + 2 * leave_size);
+            maps_backward(stage, share, first, count, l);
+            round(0, chunk, first, count, sums);
+          },
+          [&](S* sums) { clear(0, sums); });
+      for (Index r = 1; r < rounds; ++r) {
+        learner.end_backward_round(r - 1);
+        for_chunks([&](Index chunk, Index first, Index count, S* sums) { round(r, chunk, first, count, sums); },
+                   [&](S* sums) { clear(r, sums); });
+      }
+      if (l > 0 && stage.batch) leave_together_backward(l - 1, matrix(x_bar));
+      add_partials(l);
+    }
   }
   /// From the derivatives of the distributions to those of the learners' weights and of what they read.
   void finish_posterior() {
-    posterior->end_backward(execution, learners[0].raw(), learners[1].raw(), learners[0].raw_bar(),
-                            learners[1].raw_bar());
+    const Index h = model.hidden_width();
+    NodeLearnerPair<S>& learner = learners[0];
+    posterior->end_backward(execution, learner.raw(), learner.raw_bar());
     const bool apart = learner_encoder.has_value();
-    learn_backward(0, learner_input(), view(apart ? x_bar : embedding_bar).rows(), !apart);
-    if (apart) learner_encoder->backward(execution, view(x_bar).rows(), weights_bar.learner_encoder);
+    const S* x = learner_start;
+    S* to = apart ? x_bar.data() : embedding_bar.data();
+    learner.begin_backward();
+    for (Index r = 0; r < learner.backward_rounds(); ++r) {
+      if (r > 0) learner.end_backward_round(r - 1);
+      for_chunks(
+          [&](Index chunk, Index first, Index count, S* sums) {
+            learner.backward_rows(r, chunk, first, count, x + first * h, to + first * h, !apart, sums);
+          },
+          [&](S* sums) {
+            if (r == 0) std::fill_n(sums, learner.partial_size(), S(0));
+          });
+    }
+    learner.add_partial(sum_chunks(0, learner.partial_size()), weights_bar.learners[0]);
+    if (apart) learner_encoder->backward(execution, matrix(x_bar), weights_bar.learner_encoder);
   }
 
-  void clear_gradient() { gradient.fill(S(0)); }
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if constexpr (Bayesian) posterior->begin_backward(execution, kl_weight);
   }
@@ -235,69 +222,118 @@ struct CooperativeSteps {
   /// Most layers of a model: numbers of dropouts beyond belong to what follows the first one of each layer.
   static constexpr Index most_layers = 64;
 
-  const Model& model;
-  const Graph& graph;
-  std::optional<DirectedArcs> listed;
-  ArcLists arcs;
-  Index channels;
-  SparseInput<S> input;
-  NodeDegrees<S> degrees;
-  ActivatedEncoder<S> encoder;
-  std::optional<ActivatedEncoder<S>> learner_encoder;
-  std::vector<NodeLearner<S>> learners;  ///< of T and S in turn
-  std::optional<VariationalNodeMaps<D, S>> posterior;
-  std::vector<CooperativeStage<D, S>> stages;
-  ReadoutHead<S> output;
-  NodeMapsGradient<D, S> maps_gradient;
-  CooperativeWeights<const S> weights;
-  CooperativeWeights<S> weights_bar;
-  Buffer<S> gradient;
-  Buffer<S> bar, x_bar, embedding_bar;
-  Buffer<S> work[3];
-  Execution execution;
   ForwardPass<S> pass;
-  NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< that is drawn
+  NodeSelection nodes;               ///< of the rows of outputs
+  const S* start = nullptr;          ///< H
+  const S* learner_start = nullptr;  ///< what the learners of a Bayesian model read
+  Index sample = 0;                  ///< that is drawn
   BackwardOptions options;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
   bool closed_form = true, first_sample = true;
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
-                              const NodeFeatures& features) {
-    check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
-    require(nodes == graph.node_count(), "nodes of the arcs", nodes,
-            concat("must equal the number of nodes, ", graph.node_count()));
-    return graph;
+  [[nodiscard]] const auto& weights_of(Index l) const noexcept {
+    return weights.layers[static_cast<std::size_t>(l)];
   }
-  static NodeFeatures normalised(NodeFeatures features) {
-    features.normalise_rows();
-    return features;
+  /// X̃_l: H itself where nothing is dropped before the first layer.
+  [[nodiscard]] const S* input_of(Index l) const noexcept {
+    const Stage& stage = stages[static_cast<std::size_t>(l)];
+    return l == 0 && !stage.dropout.active() ? start : stage.features.data();
   }
-  [[nodiscard]] NodeLearner<S>& learner(Index pair, int side) {
-    return learners[static_cast<std::size_t>(2 * pair + side)];
+  /// out = dropout(in) for numbers [begin, end) of n × h.
+  static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
+    const S factor = static_cast<S>(dropout.scale());
+    for_tiles<S>(begin, end,
+                 [&]<class T>(Index i) { store(out + i, dropped(load<T>(in + i), mask.bits(), i, factor)); });
   }
-  /// Runs a pair of learners. \param l  layer, for the addresses of their dropouts
-  void learn(Index pair, Index l, const MatrixView<const S>& x) {
-    for (int side = 0; side < 2; ++side) {
-      const auto dropout_of = [&](Index k) {
-        Dropout r = pass.of_learner(l + most_layers * (2 * k + side), Bayesian ? 0 : sample);
-        r.rate = pass.training ? model.options().learner_dropout : 0.0;
-        return r;
-      };
-      learner(pair, side)
-          .forward(execution, weights.learners[static_cast<std::size_t>(pair)][static_cast<std::size_t>(side)], x,
-                   dropout_of);
+
+  // Of forward passes.
+
+  void begin_layer(Index l) {
+    Stage& stage = stage_of(l);
+    stage.dropout = pass.of_layer(l, sample);
+    const Dropout after = pass.of_layer(most_layers + l, sample);
+    if (stage.dropout.active()) masks.add(stage.mask, stage.dropout);
+    if (after.active()) masks.add(stage.layer.mask(), after);
+    if constexpr (!Bayesian) begin_learner(static_cast<std::size_t>(l), l);
+    if (normalises()) stage.norm.check(weights_of(l).norm);
+    const NodeSelection all(graph.node_count());
+    stage.layer.begin(weights_of(l).diffusion, stage.maps, input_of(l), after, stage.batch ? all : nodes_of(l),
+                      pass.training);
+  }
+  /// The dropout of a learner between convolutions k and k + 1. \param l  layer
+  [[nodiscard]] Dropout dropout_of_learner(const ForwardPass<S>& of, Index l, int side, Index k,
+                                           Index draw) const {
+    Dropout r = of.of_learner(l + most_layers * (2 * k + side), draw);
+    r.rate = of.training ? model.options().learner_dropout : 0.0;
+    return r;
+  }
+  /// \param l  layer, for the addresses of the dropouts
+  void begin_learner(std::size_t pair, Index l) {
+    const auto dropout_of = [&](int side, Index k) {
+      return dropout_of_learner(pass, l, side, k, Bayesian ? 0 : sample);
+    };
+    learners[pair].begin(weights.learners[pair], pass.training, dropout_of,
+                         [&](DropoutMask& mask, const Dropout& dropout) { masks.add(mask, dropout); });
+  }
+  /// Rounds of a pair of learners from `from` on, as walks. \param round  round(r, first, count) for groups of nodes
+  template <class Round>
+  void learn(Index pair, Index from, const Round& round) {
+    NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(pair)];
+    for (Index r = from; r < learner.rounds(); ++r) {
+      if (r > 0) learner.end_round(r - 1);
+      for_row_groups(execution, graph.node_count(), [&](Index first, Index count) { round(r, first, count); });
     }
   }
-  void learn_backward(Index pair, const MatrixView<const S>& x, const MatrixView<S>& to, bool accumulate) {
-    const std::size_t i = static_cast<std::size_t>(pair);
-    for (std::size_t side = 0; side < 2; ++side) {
-      learner(pair, static_cast<int>(side))
-          .backward(execution, weights.learners[i][side], x, to, accumulate || side > 0,
-                    weights_bar.learners[i][side]);
+  /// X̃_l from the rows of X_l, and on as far as these nodes can go alone.
+  void enter(Index l, Index first, Index count, const S* x) {
+    Stage& stage = stage_of(l);
+    const Index at = first * model.hidden_width();
+    if (stage.dropout.active()) {
+      drop(at, at + count * model.hidden_width(), x - at, stage.mask, stage.dropout, stage.features.data());
+    }
+    if constexpr (!Bayesian) {
+      NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(l)];
+      learner.forward_rows(0, first, count, input_of(l) + at);
+      if (learner.rounds() > 1) return;
+    }
+    enter_with_maps(l, first, count);
+  }
+  /// Sets the maps and enters layer l.
+  void enter_with_maps(Index l, Index first, Index count) {
+    Stage& stage = stage_of(l);
+    const auto [begin, end] = packs(first, count);
+    if constexpr (Bayesian) {
+      posterior->draw(begin, end, noise_of(l), stage.maps);
+    } else {
+      predict_node_maps<D, S>(begin, end, learners[static_cast<std::size_t>(l)].raw(), stage.maps);
+    }
+    stage.layer.enter_rows(first, count);
+  }
+  /// Nodes at which X_{l+1} is needed.
+  [[nodiscard]] NodeSelection nodes_of(Index l) const noexcept {
+    return l + 1 < layer_count() ? all_nodes() : nodes;
+  }
+  /// All rows of layer l's output and then their norm, which is one of all nodes together.
+  void leave_together(Index l) {
+    Stage& stage = stage_of(l);
+    for_row_groups(execution, graph.node_count(), [&](Index first, Index count) {
+      stage.layer.leave_rows(first, count, stage.unnormalised.data() + first * model.hidden_width());
+    });
+    stage.batch->forward(execution, weights_of(l).norm, matrix(stage.unnormalised), nodes_of(l));
+  }
+  /// Rows of X_{l+1}, from layer l and its norm. \param first, count  of the layer's nodes, by index
+  void leave(Index l, Index first, Index count, S* to) {
+    Stage& stage = stage_of(l);
+    if (stage.batch) {
+      std::copy_n(stage.batch->output().row(first).data(), count * model.hidden_width(), to);
+      return;
+    }
+    S* out = normalises() && pass.training ? stage.unnormalised.data() + first * model.hidden_width() : to;
+    stage.layer.leave_rows(first, count, out);
+    if (normalises()) {
+      stage.norm.forward_rows(weights_of(l).norm, count, out, to, pass.training ? &stage.moments[first] : nullptr);
     }
   }
   [[nodiscard]] NodeNoise<S> noise_of(Index l) const {
@@ -305,6 +341,69 @@ struct CooperativeSteps {
     if (!pass.noise.empty())
       noise.values = pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
     return noise;
+  }
+
+  // Of backward passes.
+
+  void clear_leave(Index l, S* sums) const { std::fill_n(sums + l % 2 * leave_size, leave_size, S(0)); }
+  /// Backwards through leave().
+  ///
+  /// \param out_bar  rows of the derivative of X_{l+1}, those that it has of these nodes; changed
+  void leave_backward(Index l, Index first, Index count, S* out_bar, S* sums) {
+    Stage& stage = stage_of(l);
+    sums += l % 2 * leave_size;
+    if (normalises()) {
+      const NodeSelection& here = l + 1 < layer_count() ? all_nodes() : nodes;
+      const Index from = here.lower_bound(first), rows = here.lower_bound(first + count) - from;
+      stage.norm.backward_rows(weights_of(l).norm, rows, stage.unnormalised.data() + from * model.hidden_width(),
+                               stage.moments.data() + from, out_bar, out_bar,
+                               sums + stage.layer.leave_partial_size());
+    }
+    stage.layer.leave_backward_rows(first, count, out_bar, x_bar.data(), maps_gradient, sums);
+  }
+  /// Backwards through leave_together(). \param normed_bar  derivative of the norm's output; may be x_bar
+  void leave_together_backward(Index l, const MatrixView<const S>& normed_bar) {
+    stage_of(l).batch->backward(execution, weights_of(l).norm, matrix(stage_of(l).unnormalised), normed_bar,
+                                matrix(x_bar), weights_bar.layers[static_cast<std::size_t>(l)].norm);
+    for_chunks(
+        [&](Index, Index first, Index count, S* sums) {
+          leave_backward(l, first, count, x_bar.data() + first * model.hidden_width(), sums);
+        },
+        [&](S* sums) { clear_leave(l, sums); });
+  }
+  /// \returns the layer's share in an estimate of the KL term
+  double begin_maps_backward([[maybe_unused]] const Stage& stage) {
+    if constexpr (Bayesian) {
+      if (closed_form) return 0;
+      const double share = 1 / static_cast<double>(options.samples * layer_count());
+      kl += share * posterior->mean_log_ratio(execution, stage.maps);
+      return share;
+    }
+    return 0;
+  }
+  /// From the derivatives of the operators to those of the learner's numbers, or of the distributions.
+  void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count,
+                     [[maybe_unused]] Index l) {
+    const auto [begin, end] = packs(first, count);
+    if constexpr (Bayesian) {
+      posterior->add_backward(begin, end, stage.maps, maps_gradient, options.kl_weight * share);
+    } else {
+      NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(l)];
+      predict_node_maps_backward<D, S>(begin, end, learner.raw(), stage.maps, maps_gradient, learner.raw_bar());
+    }
+  }
+  /// Adds the sums of layer l to the derivatives of its weights.
+  void add_partials(Index l) {
+    const std::size_t i = static_cast<std::size_t>(l);
+    const Stage& stage = stages[i];
+    const S* left = sum_chunks(l % 2 * leave_size, leave_size);
+    stage.layer.add_leave_partial(left, weights_bar.layers[i].diffusion);
+    if (normalises()) {
+      stage.norm.add_partial(left + stage.layer.leave_partial_size(), weights_bar.layers[i].norm);
+    }
+    const S* entered = sum_chunks(2 * leave_size, enter_size + (Bayesian ? 0 : learners.front().partial_size()));
+    stage.layer.add_enter_partial(entered, weights_bar.layers[i].diffusion);
+    if constexpr (!Bayesian) learners[i].add_partial(entered + enter_size, weights_bar.learners[i]);
   }
 };
 

@@ -22,7 +22,8 @@
 
 namespace sheafnn::detail {
 
-/// A network whose passes can share their steps.
+/// A network whose passes can share their steps. Its steps_ have share(pass), begin_shared(pass, steps that share() was
+/// called on) and for_masks(pass, use).
 template <class N>
 concept SharesPasses = N::shares_passes;
 
@@ -151,66 +152,20 @@ class EpochSchedule<Model> {
   }
 
   /// Computes what the training pass and an evaluation with the same parameters share.
-  void share(const ForwardPass<S>& pass) {
-    auto& steps = network_.steps_;
-    steps.check(pass);
-    steps.bind(true);
-    steps.set_pass(pass);
-    for_masks(pass, [](DropoutMask& mask, const Dropout& dropout) {
-      if (dropout.active()) mask.take_ahead();
-    });
-    steps.embed(true);
-    if (shares_posterior()) steps.infer({});
-  }
-  /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
-  [[nodiscard]] bool shares_posterior() const {
-    if constexpr (NetworkParts<Model>::is_sampled) {
-      return network_.steps_.source.has_encoder();
-    } else {
-      return false;
-    }
-  }
-  void begin_training(const ForwardPass<S>& pass) {
-    network_.steps_.set_pass(pass);
-    start(network_, network_.steps_.embedding.output());
-  }
+  void share(const ForwardPass<S>& pass) { network_.steps_.share(pass); }
+  void begin_training(const ForwardPass<S>& pass) { network_.steps_.begin_shared(pass, network_.steps_); }
   /// \param shared  has share() been called with the present parameters?
   void begin_evaluation(Network<Model>& network, const ForwardPass<S>& pass, bool shared) {
-    if (!shared) {
+    if (shared) {
+      network.steps_.begin_shared(pass, network_.steps_);
+    } else {
       network.begin(pass);
-      return;
     }
-    network.steps_.bind(false);
-    network.steps_.set_pass(pass);
-    start(network, network_.steps_.embedding.clean());
-  }
-  /// Starts a pass from its embeddings, with the posterior of share() where that is for all passes.
-  void start(Network<Model>& network, const MatrixView<const S>& embedding) {
-    if constexpr (NetworkParts<Model>::is_sampled) {
-      if (shares_posterior()) {
-        network.steps_.start = embedding;
-        network.steps_.source.take(network_.steps_.source);
-        return;
-      }
-    }
-    network.steps_.infer(embedding);
-  }
-
-  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
-  template <class Use>
-  void for_masks(const ForwardPass<S>& pass, const Use& use) {
-    auto& steps = network_.steps_;
-    use(steps.embedding.entry_mask(), pass.of_features());
-    use(steps.embedding.mask(), pass.of_hidden());
-    for (Index l = 0; l < steps.layer_count(); ++l) {
-      use(steps.layer_mask(l), pass.of_layer(l, 0));
-    }
-    steps.source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, pass.of_learner(sheaf, 0)); });
   }
   /// Draws masks of a pass as long as go_on() holds; those that are missing are drawn when they are needed.
   template <class GoOn>
   void draw_masks_ahead(const ForwardPass<S>& pass, const GoOn& go_on) {
-    for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
+    network_.steps_.for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
       if (dropout.active() && go_on()) mask.draw_ahead(dropout);
     });
   }

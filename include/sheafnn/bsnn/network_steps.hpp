@@ -33,6 +33,42 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_1.
   [[nodiscard]] FeatureView<const S> start_features() const { return this->features_of(start); }
 
+  // For passes that share steps (epoch_schedule.hpp):
+
+  /// Computes what a training pass and an evaluation with the same parameters share.
+  void share(const ForwardPass<S>& of) {
+    this->check(of);
+    this->bind(true);
+    set_pass(of);
+    for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active()) mask.take_ahead();
+    });
+    embed(true);
+    if (shares_posterior()) infer({});
+  }
+  /// Begins one of these passes. \param shared  of the network whose share() was called; may be these
+  void begin_shared(const ForwardPass<S>& of, NetworkSteps& shared) {
+    if (!of.training) this->bind(false);
+    set_pass(of);
+    const MatrixView<const S> from = of.training ? shared.embedding.output() : shared.embedding.clean();
+    if constexpr (Parts::is_sampled) {
+      if (shared.shares_posterior()) {
+        start = from;
+        this->source.take(shared.source);
+        return;
+      }
+    }
+    infer(from);
+  }
+  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
+  template <class Use>
+  void for_masks(const ForwardPass<S>& of, const Use& use) {
+    use(this->embedding.entry_mask(), of.of_features());
+    use(this->embedding.mask(), of.of_hidden());
+    for (Index l = 0; l < this->layer_count(); ++l) use(this->layer_mask(l), of.of_layer(l, 0));
+    this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
+  }
+
   /// F^l: drawn from Q, or computed from x = X_l.
   void build_sheaf(Index l, const FeatureView<const S>& x) {
     this->source.build(execution, this->source_weights(), sheaf_input(l, x));
@@ -123,6 +159,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
+  /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
+  [[nodiscard]] bool shares_posterior() const {
+    if constexpr (Parts::is_sampled) {
+      return this->source.has_encoder();
+    } else {
+      return false;
+    }
+  }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
     SheafInput<S> input{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.training};
     if (!pass.noise.empty()) {

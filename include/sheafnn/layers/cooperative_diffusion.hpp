@@ -46,11 +46,6 @@ class ChannelSums {
   S narrow_[K];
 };
 
-/// factor · M, D × D row by row.
-template <int D, class S>
-SHEAFNN_INLINE void scaled_map(S factor, const S* map, S* out) {
-  SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) out[k] = factor * map[k];
-}
 /// y = M x, or Mᵀ x.
 template <int D, bool Transposed, class T, class S>
 SHEAFNN_INLINE void map_times(const S* map, const T* x, T* y) {
@@ -58,6 +53,11 @@ SHEAFNN_INLINE void map_times(const S* map, const T* x, T* y) {
     y[i] = T(map[Transposed ? i : i * D]) * x[0];
     SHEAFNN_UNROLL for (int j = 1; j < D; ++j) y[i] += T(map[Transposed ? j * D + i : i * D + j]) * x[j];
   }
+}
+/// x = factor · x.
+template <int D, class T, class S>
+SHEAFNN_INLINE void scale_node(S factor, T* x) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i] *= T(factor);
 }
 template <int D, class T, class S>
 SHEAFNN_INLINE void load_node(const S* x, Index channels, T* out) {
@@ -67,27 +67,36 @@ template <int D, class T, class S>
 SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(x + i * channels, in[i]);
 }
-/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0.
+/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0. The rows of arcs
+/// a few places on are asked for: which ones they are is known long before they are needed.
+///
+/// \param last  the last arc of all nodes
 template <int D, class T, class S>
-SHEAFNN_INLINE void sum_neighbours(std::span<const std::int32_t> neighbours, const S* x, Index channels, T* out) {
+SHEAFNN_INLINE void sum_neighbours(std::span<const std::int32_t> neighbours, const std::int32_t* last, const S* x,
+                                   Index channels, T* out) {
+  constexpr Index ahead = 24;
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
-  for (const std::int32_t v : neighbours) {
-    const S* row = x + static_cast<Index>(v) * D * channels;
+  const std::int32_t* const end = neighbours.data() + neighbours.size();
+  for (const std::int32_t* v = neighbours.data(); v != end; ++v) {
+    const S* coming = x + static_cast<Index>(*std::min(v + ahead, last)) * D * channels;
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(coming + i * channels);
+    const S* row = x + static_cast<Index>(*v) * D * channels;
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += load<T>(row + i * channels);
   }
 }
 
 /// Sends through S: rows [first, first + nodes) of `sent` are factor(op) S_u x_u, x the rows of these nodes.
 template <int D, class S>
-SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Index nodes, Index channels, const S* x,
-                           S* sent) {
+SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Index nodes, Index channels,
+                           const S* x, S* sent) {
   const Index row = D * channels;
   for (Index u = first; u < first + nodes; ++u, x += row) {
-    S map[D * D];
-    scaled_map<D>(maps.factor(op, u), maps.map(MapSide::in, u), map);
+    const S* map = maps.map(MapSide::in, u);
+    const S factor = maps.factor(op, u);
     for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
       T in[D], out[D];
       load_node<D>(x + c, channels, in);
+      scale_node<D>(factor, in);
       map_times<D, false>(map, in, out);
       store_node<D>(out, channels, sent + u * row + c);
     });
@@ -97,74 +106,101 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
 /// Receives through T at node u: for tiles of channels use.template operator()<T>(c, sum, y), y the operator's value
 /// and sum what the neighbours have sent.
 template <int D, class S, class Use>
-SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u, Index channels,
-                            const S* x, const S* sent, const Use& use) {
-  S map[D * D];
-  scaled_map<D>(-maps.factor(op, u), maps.map(MapSide::out, u), map);
-  const S diagonal = maps.diagonal(op, u);
+SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u,
+                            Index channels, const S* x, const S* sent, const Use& use) {
+  const S* map = maps.map(MapSide::out, u);
+  const S factor = -maps.factor(op, u), diagonal = maps.diagonal(op, u);
   const std::span<const std::int32_t> neighbours = lists.of(u);
+  const std::int32_t* last = lists.node + lists.offset[maps.node_count()] - 1;
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T sum[D], own[D], y[D];
-    sum_neighbours<D>(neighbours, sent + c, channels, sum);
+    sum_neighbours<D>(neighbours, last, sent + c, channels, sum);
     load_node<D>(x + u * D * channels + c, channels, own);
     map_times<D, true>(map, sum, y);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] += T(diagonal) * own[i];
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * own[i];
     use.template operator()<T>(c, sum, y);
   });
 }
 
-/// Backwards through receive() at node u: ȳ ↦ −factor T ȳ, in `returned`, and the derivatives in factor · T and in the
-/// diagonal. ȳ is bar.template operator()<T>(c, ȳ) for tiles of channels.
+/// The sums of NodeMapsGradient at one node: Σ m_ij − m_ji and Σ tr m over the channels, m = x yᵀ, and one more.
+template <int D, class S>
+class MapSums {
+ public:
+  static constexpr int size = NodeMapsGradient<D, S>::size;
+  template <class T>
+  SHEAFNN_INLINE void add(const T* x, const T* y) {
+    T trace = x[0] * y[0];
+    SHEAFNN_UNROLL for (int i = 0, k = 0; i < D; ++i) {
+      if (i > 0) trace += x[i] * y[i];
+      SHEAFNN_UNROLL for (int j = i + 1; j < D; ++j, ++k) sums_.add(k, x[i] * y[j] - x[j] * y[i]);
+    }
+    sums_.add(size - 1, trace);
+  }
+  template <class T>
+  SHEAFNN_INLINE void add_extra(const T& value) {
+    sums_.add(size, value);
+  }
+  /// \returns the extra sum
+  SHEAFNN_INLINE S store(S* out) const {
+    S all[(size + 4) / 4 * 4];
+    sums_.store(all);
+    std::copy_n(all, size, out);
+    return all[size];
+  }
+
+ private:
+  ChannelSums<size + 1, S> sums_;
+};
+
+/// Backwards through receive() at node u: ȳ ↦ r = −factor T ȳ, in `returned`, and the derivative in T, G with
+/// G Tᵀ = s rᵀ for the sum s that the node received. ȳ is bar.template operator()<T>(c, ȳ) for tiles of channels.
 template <int D, class S, class Bar>
-SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u, Index channels, const S* x,
-                                     const S* sums, S* returned, NodeMapsGradient<D, S>& gradient, const Bar& bar) {
-  S map[D * D];
-  scaled_map<D>(-maps.factor(op, u), maps.map(MapSide::out, u), map);
+SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u, Index channels, const S* sums,
+                                     S* returned, NodeMapsGradient<D, S>& gradient, const Bar& bar) {
+  const S* map = maps.map(MapSide::out, u);
+  const S factor = -maps.factor(op, u);
   const Index at = u * D * channels;
-  ChannelSums<D * D + 1, S> total;
+  MapSums<D, S> total;
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
-    T y_bar[D], sum[D], own[D], back[D];
+    T y_bar[D], sum[D], back[D];
     bar.template operator()<T>(c, y_bar);
     load_node<D>(sums + at + c, channels, sum);
-    load_node<D>(x + at + c, channels, own);
+    scale_node<D>(factor, y_bar);
     map_times<D, false>(map, y_bar, back);
     store_node<D>(back, channels, returned + at + c);
-    T diagonal = own[0] * y_bar[0];
-    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) diagonal += own[i] * y_bar[i];
-    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) total.add(k, -sum[k / D] * y_bar[k % D]);
-    total.add(D * D, diagonal);
+    total.add(sum, back);
   });
-  S out[(D * D + 4) / 4 * 4];
-  total.store(out);
-  std::copy_n(out, D * D, gradient.map[op][0].data() + u * D * D);
-  gradient.diagonal[op][u] = out[D * D];
+  total.store(gradient.map[op][0].data() + u * MapSums<D, S>::size);
 }
 
-/// Backwards through send() at node u: x̄ = diagonal ȳ + factor Sᵀ t, t the sum of what was returned over the arcs that
-/// enter u, and the derivative in factor · S. use.template operator()<T>(c, x̄) for tiles of channels.
+/// Backwards through the operator at node u: x̄ = diagonal ȳ + w, w = factor Sᵀ t, t the sum of what was returned over
+/// the arcs that enter u, and the derivatives in the diagonal and in S, G with Sᵀ G = w xᵀ.
+/// use.template operator()<T>(c, x̄) for tiles of channels.
 template <int D, class S, class Use>
 SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const NeighbourLists& entering, Index u,
                                   Index channels, const S* x, const S* y_bar, const S* returned,
                                   NodeMapsGradient<D, S>& gradient, const Use& use) {
-  S map[D * D];
-  scaled_map<D>(maps.factor(op, u), maps.map(MapSide::in, u), map);
-  const S diagonal = maps.diagonal(op, u);
+  const S* map = maps.map(MapSide::in, u);
+  const S factor = maps.factor(op, u), diagonal = maps.diagonal(op, u);
   const std::span<const std::int32_t> neighbours = entering.of(u);
+  const std::int32_t* last = entering.node + entering.offset[maps.node_count()] - 1;
   const Index at = u * D * channels;
-  ChannelSums<D * D, S> total;
+  MapSums<D, S> total;
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
-    T t[D], own[D], bar[D], x_bar[D];
-    sum_neighbours<D>(neighbours, returned + c, channels, t);
+    T t[D], own[D], bar[D], w[D];
+    sum_neighbours<D>(neighbours, last, returned + c, channels, t);
     load_node<D>(x + at + c, channels, own);
     load_node<D>(y_bar + at + c, channels, bar);
-    map_times<D, true>(map, t, x_bar);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x_bar[i] += T(diagonal) * bar[i];
-    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) total.add(k, t[k / D] * own[k % D]);
-    use.template operator()<T>(c, x_bar);
+    scale_node<D>(factor, t);
+    map_times<D, true>(map, t, w);
+    total.add(w, own);
+    T product = own[0] * bar[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) product += own[i] * bar[i];
+    total.add_extra(product);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w[i] += T(diagonal) * bar[i];
+    use.template operator()<T>(c, w);
   });
-  S out[(D * D + 3) / 4 * 4];
-  total.store(out);
-  std::copy_n(out, D * D, gradient.map[op][1].data() + u * D * D);
+  gradient.diagonal[op][u] = total.store(gradient.map[op][1].data() + u * MapSums<D, S>::size);
 }
 
 }  // namespace sheafnn::detail

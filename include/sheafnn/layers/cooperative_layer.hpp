@@ -1,8 +1,15 @@
 /// \file
 /// CooperativeLayer: X' = (1 + tanh ε) ∘ X − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X Bᵀ)), with its backward pass.
 ///
-/// Without the residual the first term is left out. Features are n × D × f, channels innermost. Source: math:
-/// "Cooperative sheaves", "Backward pass of a cooperative layer".
+/// Without the residual the first term is left out. Features are n × D × f, channels innermost. A pass has three steps,
+/// between which every node waits for its neighbours:
+///
+///   - enter: Y = (I ⊗ A) X Bᵀ, and what the nodes send of it;
+///   - cross: Δ_out Y from what was sent, and what the nodes send of that;
+///   - leave: X' from what was sent.
+///
+/// Each can be run for a group of nodes on its own, so that callers can do in the same walk what comes before enter and
+/// after leave. Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
 #pragma once
 
 #include <algorithm>
@@ -25,43 +32,162 @@ struct CooperativeLayerOptions {
   Activation activation = Activation::gelu;
 };
 
+/// Buffers that layers share, since one of them works at a time.
+template <class S>
+struct CooperativeWorkspace {
+  Buffer<S> sent, sent_on;  ///< by the two operators; backwards: what they return
+  Buffer<S> mixed;          ///< Y of passes that keep nothing
+  Buffer<S> first;          ///< Δ_out Y of those; backwards: the derivative of z, of Δ_out Y, of Y
+
+  /// \param size  n · D · f
+  explicit CooperativeWorkspace(Index size) {
+    for (Buffer<S>* one : {&sent, &sent_on, &mixed, &first}) one->resize(size);
+  }
+};
+
 /// Buffers of one layer on one graph.
 template <int D, class S>
 class CooperativeLayer {
  public:
-  /// \param arcs      what it views must outlive the layer
-  /// \param channels  f
-  CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options)
+  using Workspace = CooperativeWorkspace<S>;
+
+  /// \param arcs       what it views must outlive the layer
+  /// \param channels   f
+  /// \param workspace  must outlive the layer
+  CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options,
+                   Workspace& workspace)
       : arcs_(arcs),
         channels_(channels),
         options_(options),
+        work_(&workspace),
         mixing_(arcs.nodes, D, channels, options.left, options.right),
-        mask_(arcs.nodes * row()),
-        partial_(mixing_.chunks().count * D) {
-    for (Buffer<S>* one : {&first_, &first_sum_, &second_, &second_sum_, &output_}) one->resize(arcs.nodes * row());
+        mask_(arcs.nodes * row()) {
+    for (Buffer<S>* one : {&first_, &first_sum_, &slope_, &second_sum_}) one->resize(arcs.nodes * row());
   }
 
-  /// X' at the nodes of the last pass, one row of D × f each.
-  [[nodiscard]] FeatureView<const S> output() const noexcept { return {output_.data(), nodes_.count(), D, channels_}; }
+  /// X' at the nodes of the last forward(), one row of D × f each.
+  [[nodiscard]] FeatureView<const S> output() const noexcept {
+    return {output_.data(), nodes_.count(), D, channels_};
+  }
 
   /// Computes output() at some nodes from x (n × D × f), which must not change until backward().
   ///
   /// \param dropout  of what is diffused
-  /// \param work     two buffers of the shape of x, overwritten
   /// \throws std::invalid_argument  features or weights of another shape
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const NodeMaps<D, S>& maps,
-               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes,
-               const FeatureView<S> (&work)[2]);
+               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes) {
+    require_shape(x, arcs_.nodes, D, channels_, "x");
+    if (dropout.active()) mask_.draw(execution, dropout);
+    begin(weights, maps, x.data(), dropout, nodes, true);
+    if (output_.empty()) output_.resize(arcs_.nodes * row());
+    for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { enter_rows(first, count); });
+    for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { cross_rows(first, count); });
+    for_row_groups(execution, nodes.count(),
+                   [&](Index first, Index count) { leave_rows(first, count, output_.data() + first * row()); });
+  }
 
   /// From the derivative of output() to that of x, of weights (added to) and of the operators' maps.
   ///
-  /// \param output_bar  of the shape of output(); not one of the other buffers
+  /// \param output_bar  of the shape of output()
   /// \param x_bar       n × D × f, overwritten
-  /// \param work        three buffers of the shape of x, overwritten
   /// \throws std::invalid_argument  features or weights of another shape
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const NodeMaps<D, S>& maps,
-                NodeMapsGradient<D, S>& maps_gradient, const FeatureView<const S>& output_bar,
-                const FeatureView<S>& x_bar, const FeatureView<S> (&work)[3], const DiffusionWeights<S>& weights_bar);
+  void backward(Execution execution, NodeMapsGradient<D, S>& maps_gradient, const FeatureView<const S>& output_bar,
+                const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar) {
+    require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
+    require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
+    const NodeChunks chunks = chunks_of_groups(arcs_.nodes);
+    const Index size = leave_partial_size() + enter_partial_size();
+    Buffer<S> partial(chunks.count * size);
+    const auto each = [&](const auto& body) {
+      chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
+        for_row_groups(begin, end,
+                       [&](Index first, Index count) { body(first, count, partial.data() + chunk * size); });
+      });
+    };
+    each([&](Index first, Index count, S* sums) {
+      leave_backward_rows(first, count, output_bar.data() + nodes_.lower_bound(first) * row(), x_bar.data(),
+                          maps_gradient, sums);
+    });
+    each([&](Index first, Index count, S*) { cross_backward_rows(first, count, maps_gradient); });
+    each([&](Index first, Index count, S* sums) {
+      enter_backward_rows(first, count, x_bar.data(), maps_gradient, sums + leave_partial_size());
+    });
+    for (Index chunk = 0; chunk < chunks.count; ++chunk) {
+      add_leave_partial(partial.data() + chunk * size, weights_bar);
+      add_enter_partial(partial.data() + chunk * size + leave_partial_size(), weights_bar);
+    }
+  }
+
+  // The same in steps. A pass is begin() and the three steps, each for groups of nodes that cover all.
+
+  /// Takes what a pass works with.
+  ///
+  /// \param x         n × D × f; may be computed later, a group before it enters
+  /// \param dropout   of what is diffused; mask() must have been drawn
+  /// \param training  keep what backward passes read
+  /// \throws std::invalid_argument  weights of another shape
+  void begin(const DiffusionWeights<const S>& weights, const NodeMaps<D, S>& maps, const S* x,
+             const Dropout& dropout, const NodeSelection& nodes, bool training) {
+    check_weights(weights);
+    weights_ = weights;
+    maps_ = &maps;
+    input_ = x;
+    nodes_ = nodes;
+    keep_ = training;
+    dropped_ = dropout.active();
+    factor_ = static_cast<S>(dropout.scale());
+    mixing_.begin(1, weights, x, Dropout{});
+    for (std::size_t i = 0; i < D; ++i) gain_[i] = options_.residual ? S(1) + std::tanh(weights.epsilon[i]) : S(0);
+  }
+  /// The mask of the dropout.
+  [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
+
+  void enter_rows(Index first, Index count) {
+    mixing_.forward_rows(weights_, first, first + count, mixed(), [&](Index u, Index nodes, const S* y) {
+      detail::send<D>(*maps_, 0, u, nodes, channels_, y, work_->sent.data());
+    });
+  }
+  void cross_rows(Index first, Index count);
+  /// \param first, count  of the selected nodes, by index
+  /// \param out           rows of X', one after the other
+  void leave_rows(Index first, Index count, S* out) {
+    with_activation(options_.activation, [&]<Activation A>() {
+      if (keep_) {
+        leave_with<A, true>(first, count, out);
+      } else {
+        leave_with<A, false>(first, count, out);
+      }
+    });
+  }
+
+  /// Numbers of the sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
+  [[nodiscard]] Index leave_partial_size() const noexcept { return D; }
+  [[nodiscard]] Index enter_partial_size() const noexcept { return mixing_.partial_size(); }
+  /// Backwards through leave: to x_bar, what there is without the operators, and to the maps.
+  ///
+  /// \param output_bar  rows of the selected nodes among these, one after the other
+  /// \param x_bar       n × D × f; may begin as output_bar where all nodes are selected
+  /// \param partial     the share in ε̄ is added
+  void leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
+                           NodeMapsGradient<D, S>& gradient, S* partial);
+  void cross_backward_rows(Index first, Index count, NodeMapsGradient<D, S>& gradient);
+  /// Backwards through enter: completes the derivatives of x and of the maps of these nodes.
+  ///
+  /// \param partial  the share in Ā and B̄ is added
+  void enter_backward_rows(Index first, Index count, S* x_bar, NodeMapsGradient<D, S>& gradient, S* partial);
+  /// Add a chunk's sums to derivatives. \throws std::invalid_argument  weights of another shape
+  void add_leave_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
+    if (!options_.residual) return;
+    check_weights(weights_bar);
+    for (std::size_t i = 0; i < D; ++i) {
+      const S tangent = gain_[i] - S(1);
+      weights_bar.epsilon[i] += (S(1) - tangent * tangent) * partial[i];
+    }
+  }
+  void add_enter_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
+    check_weights(weights_bar);
+    mixing_.add_partial(partial, weights_bar);
+  }
 
  private:
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
@@ -71,176 +197,176 @@ class CooperativeLayer {
     if (options_.right) require_array(weights.right, channels_, channels_, "right weights");
     if (options_.residual) require_size(weights.epsilon, D, "epsilon");
   }
-  /// 1 + tanh ε_i, or 0 without the residual.
-  void gains(const DiffusionWeights<const S>& weights, S* gain) const {
-    for (std::size_t i = 0; i < D; ++i) gain[i] = options_.residual ? S(1) + std::tanh(weights.epsilon[i]) : S(0);
-  }
-  template <Activation A>
-  void backward_activation(Execution execution, const NodeMaps<D, S>& maps, NodeMapsGradient<D, S>& maps_gradient,
-                           const S* output_bar, S* x_bar, S* second_bar, S* returned);
+  [[nodiscard]] S* mixed() noexcept { return keep_ ? mixing_.buffer() : work_->mixed.data(); }
+  /// Y, wherever it is.
+  [[nodiscard]] const S* mixed_rows() noexcept { return mixing_.passes_on() ? input_ : mixed(); }
+  [[nodiscard]] S* first() noexcept { return keep_ ? first_.data() : work_->first.data(); }
+  template <Activation A, bool Keep>
+  void leave_with(Index first, Index count, S* out);
 
   ArcLists arcs_;
   Index channels_;
   CooperativeLayerOptions options_;
+  Workspace* work_;
   FeatureMixing<S> mixing_;
   DropoutMask mask_;
-  Buffer<S> partial_;              ///< per chunk of nodes: Σ x x̄ of each coordinate
-  Buffer<S> first_, first_sum_;    ///< Δ_out Y, and what its nodes received
-  Buffer<S> second_, second_sum_;  ///< dropout(Δ_inᵀ Δ_out Y), at nodes_ by index; what the nodes received
-  Buffer<S> output_;
+  Buffer<S> first_, first_sum_;  ///< Δ_out Y, and what its nodes received
+  Buffer<S> slope_,
+      second_sum_;    ///< the derivative of act(dropout(z)) in z = Δ_inᵀ Δ_out Y; what its nodes received
+  Buffer<S> output_;  ///< of forward(), by index in nodes_; allocated by the first
+  // Of the present pass:
+  DiffusionWeights<const S> weights_;
+  const NodeMaps<D, S>* maps_ = nullptr;
   const S* input_ = nullptr;
-  bool dropped_ = false;
-  S factor_ = S(1);
   NodeSelection nodes_;
+  bool keep_ = false, dropped_ = false;
+  S factor_ = S(1);
+  S gain_[D];  ///< 1 + tanh ε, or 0 without the residual
 };
 
-template <int D, class S>
-void CooperativeLayer<D, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
-                                     const NodeMaps<D, S>& maps, const FeatureView<const S>& x, const Dropout& dropout,
-                                     const NodeSelection& nodes, const FeatureView<S> (&work)[2]) {
-  check_weights(weights);
-  require_shape(x, arcs_.nodes, D, channels_, "x");
-  const Index f = channels_;
-  input_ = x.data();
-  nodes_ = nodes;
-  dropped_ = dropout.active();
-  factor_ = static_cast<S>(dropout.scale());
-  if (dropped_) mask_.draw(execution, dropout);
-  S gain[D];
-  gains(weights, gain);
-  S* sent = work[0].data();
-  S* sent_on = work[1].data();
-  mixing_.forward(execution, weights, input_, Dropout{}, true, [&](Index first, Index count, const S* y) {
-    detail::send<D>(maps, 0, first, count, f, y, sent);
-  });
-  const S* mixed = mixing_.output();
-  parallel_for(execution, arcs_.nodes, 16, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      const Index at = u * row();
-      S map[D * D];
-      detail::scaled_map<D>(maps.factor(1, u), maps.map(MapSide::in, u), map);
-      detail::receive<D>(maps, 0, arcs_.out, u, f, mixed, sent,
-                         [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
-                           T next[D];
-                           detail::map_times<D, false>(map, y, next);
-                           detail::store_node<D>(sum, f, first_sum_.data() + at + c);
-                           detail::store_node<D>(y, f, first_.data() + at + c);
-                           detail::store_node<D>(next, f, sent_on + at + c);
-                         });
-    }
-  });
-  with_activation(options_.activation, [&]<Activation A>() {
-    parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
-      for (Index index = begin; index < end; ++index) {
-        const Index u = nodes_[index], at = u * row(), to = index * row();
-        detail::receive<D>(
-            maps, 1, arcs_.out, u, f, first_.data(), sent_on,
-            [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
-              detail::store_node<D>(sum, f, second_sum_.data() + at + c);
-              SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-                T z = y[i];
-                if (dropped_) z = detail::dropped(z, mask_.bits(), at + i * f + c, factor_);
-                detail::store(second_.data() + to + i * f + c, z);
-                const T kept = T(gain[i]) * detail::load<T>(input_ + at + i * f + c);
-                detail::store(output_.data() + to + i * f + c, kept - activate<A>(z));
-              }
-            });
-      }
-    });
-  });
-}
-
-/// z̄ = −dropout(x̄ ∘ act′(z)), in second_bar, what receive() returns for it, and Σ x x̄ for ε̄; x_bar = x̄, 0 at nodes
-/// that were not computed.
-template <int D, class S>
-template <Activation A>
-void CooperativeLayer<D, S>::backward_activation(Execution execution, const NodeMaps<D, S>& maps,
-                                                 NodeMapsGradient<D, S>& maps_gradient, const S* output_bar, S* x_bar,
-                                                 S* second_bar, S* returned) {
-  const Index f = channels_;
-  mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
-    detail::ChannelSums<D, S> products;
-    Index index = nodes_.lower_bound(begin);
-    for (Index u = begin; u < end; ++u) {
-      const Index at = u * row();
-      if (index == nodes_.count() || nodes_[index] != u) {
-        std::fill_n(x_bar + at, row(), S(0));
-        std::fill_n(second_bar + at, row(), S(0));
-        std::fill_n(returned + at, row(), S(0));
-        std::fill_n(maps_gradient.map[1][0].data() + u * D * D, D * D, S(0));
-        maps_gradient.diagonal[1][u] = S(0);
-        continue;
-      }
-      const Index from = index++ * row();
-      detail::receive_backward<D>(
-          maps, 1, u, f, first_.data(), second_sum_.data(), returned, maps_gradient,
-          [&]<class T>(Index c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
-            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-              const Index position = i * f + c;
-              const T bar = detail::load<T>(output_bar + from + position);
-              products.add(i, bar * detail::load<T>(input_ + at + position));
-              detail::store(x_bar + at + position, bar);
-              y_bar[i] = -bar * activation_derivative<A>(detail::load<T>(second_.data() + from + position));
-              if (dropped_) y_bar[i] = detail::dropped(y_bar[i], mask_.bits(), at + position, factor_);
-              detail::store(second_bar + at + position, y_bar[i]);
-            }
-          });
-    }
-    S sums[(D + 3) / 4 * 4];
-    products.store(sums);
-    std::copy_n(sums, D, partial_.data() + chunk * D);
-  });
-}
+// What the loops over nodes read is copied first: their stores might change members, as far as compilers can see.
 
 template <int D, class S>
-void CooperativeLayer<D, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
-                                      const NodeMaps<D, S>& maps, NodeMapsGradient<D, S>& maps_gradient,
-                                      const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
-                                      const FeatureView<S> (&work)[3], const DiffusionWeights<S>& weights_bar) {
-  check_weights(weights_bar);
-  require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
-  require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
-  const Index f = channels_;
-  S gain[D];
-  gains(weights, gain);
-  S* bar = work[0].data();  // of z, then of Δ_out Y, then of Y
-  S* returned = work[1].data();
-  S* returned_on = work[2].data();
-  with_activation(options_.activation, [&]<Activation A>() {
-    backward_activation<A>(execution, maps, maps_gradient, output_bar.data(), x_bar.data(), bar, returned);
-  });
-  const S* mixed = mixing_.output();
-  parallel_for(execution, arcs_.nodes, 16, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      const Index at = u * row();
-      detail::send_backward<D>(maps, 1, arcs_.in, u, f, first_.data(), bar, returned, maps_gradient,
-                               [&]<class T>(Index c, const T* first_bar) SHEAFNN_INLINE_LAMBDA {
-                                 detail::store_node<D>(first_bar, f, bar + at + c);
-                               });
-      detail::receive_backward<D>(maps, 0, u, f, mixed, first_sum_.data(), returned_on, maps_gradient,
-                                  [&]<class T>(Index c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
-                                    detail::load_node<D>(bar + at + c, f, y_bar);
-                                  });
-    }
-  });
-  parallel_for(execution, arcs_.nodes, 16, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      const Index at = u * row();
-      detail::send_backward<D>(maps, 0, arcs_.in, u, f, mixed, bar, returned_on, maps_gradient,
-                               [&]<class T>(Index c, const T* mixed_bar) SHEAFNN_INLINE_LAMBDA {
-                                 detail::store_node<D>(mixed_bar, f, bar + at + c);
-                               });
-    }
-  });
-  if (options_.residual) {
-    for (std::size_t i = 0; i < D; ++i) {
-      const S tangent = gain[i] - S(1);
-      S sum = S(0);
-      for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * D + static_cast<Index>(i)];
-      weights_bar.epsilon[i] += (S(1) - tangent * tangent) * sum;
-    }
+void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
+  const Index f = channels_, size = row();
+  const NodeMaps<D, S>& maps = *maps_;
+  const NeighbourLists lists = arcs_.out;
+  const S* y_rows = mixed_rows();
+  const S* sent = work_->sent.data();
+  S* first_rows = first();
+  S* sums = keep_ ? first_sum_.data() : nullptr;
+  S* sent_on = work_->sent_on.data();
+  for (Index u = begin; u < begin + count; ++u) {
+    const Index at = u * size;
+    const S* map = maps.map(MapSide::in, u);
+    const S factor = maps.factor(1, u);
+    detail::receive<D>(maps, 0, lists, u, f, y_rows, sent,
+                       [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
+                         T next[D];
+                         detail::map_times<D, false>(map, y, next);
+                         detail::scale_node<D>(factor, next);
+                         if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
+                         detail::store_node<D>(y, f, first_rows + at + c);
+                         detail::store_node<D>(next, f, sent_on + at + c);
+                       });
   }
-  mixing_.backward(execution, weights, gain, bar, x_bar.data(), weights_bar);
+}
+
+template <int D, class S>
+template <Activation A, bool Keep>
+void CooperativeLayer<D, S>::leave_with(Index begin, Index count, S* out) {
+  const Index f = channels_, size = row();
+  const NodeMaps<D, S>& maps = *maps_;
+  const NeighbourLists lists = arcs_.out;
+  const NodeSelection nodes = nodes_;
+  const S* input = input_;
+  const S* first_rows = first();
+  const S* sent_on = work_->sent_on.data();
+  const std::uint8_t* mask = dropped_ ? mask_.bits() : nullptr;
+  const S dropout_factor = factor_;
+  S* sums = second_sum_.data();
+  S* slopes = slope_.data();
+  S gain[D];
+  std::copy_n(gain_, D, gain);
+  for (Index index = begin; index < begin + count; ++index, out += size) {
+    const Index u = nodes[index], at = u * size;
+    detail::receive<D>(maps, 1, lists, u, f, first_rows, sent_on,
+                       [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
+                         if constexpr (Keep) detail::store_node<D>(sum, f, sums + at + c);
+                         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+                           const Index position = i * f + c;
+                           T z = y[i], slope;
+                           if (mask != nullptr) z = detail::dropped(z, mask, at + position, dropout_factor);
+                           const T value = activate_with_slope<A>(z, slope);
+                           if constexpr (Keep) {
+                             if (mask != nullptr)
+                               slope = detail::dropped(slope, mask, at + position, dropout_factor);
+                             detail::store(slopes + at + position, slope);
+                           }
+                           detail::store(out + position,
+                                         T(gain[i]) * detail::load<T>(input + at + position) - value);
+                         }
+                       });
+  }
+}
+
+/// z̄ = −x̄' ∘ slope and what receive() returns for it; Σ x x̄' for ε̄; x_bar = x̄', 0 at nodes that were not computed, which
+/// enter multiplies with the gain.
+template <int D, class S>
+void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
+                                                 NodeMapsGradient<D, S>& gradient, S* partial) {
+  const Index f = channels_, size = row();
+  const NodeMaps<D, S>& maps = *maps_;
+  const S* input = input_;
+  const S* sums = second_sum_.data();
+  const S* slopes = slope_.data();
+  S* z_bar = work_->first.data();
+  S* returned = work_->sent.data();
+  detail::ChannelSums<D, S> products;
+  Index index = nodes_.lower_bound(first);
+  for (Index u = first; u < first + count; ++u) {
+    const Index at = u * size;
+    if (index == nodes_.count() || nodes_[index] != u) {
+      for (S* rows : {x_bar, z_bar, returned}) std::fill_n(rows + at, size, S(0));
+      std::fill_n(gradient.map[1][0].data() + u * gradient.size, gradient.size, S(0));
+      continue;
+    }
+    ++index;
+    detail::receive_backward<D>(maps, 1, u, f, sums, returned, gradient,
+                                [&]<class T>(Index c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
+                                  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+                                    const Index position = i * f + c;
+                                    const T bar = detail::load<T>(output_bar + position);
+                                    products.add(i, bar * detail::load<T>(input + at + position));
+                                    detail::store(x_bar + at + position, bar);
+                                    y_bar[i] = -bar * detail::load<T>(slopes + at + position);
+                                    detail::store(z_bar + at + position, y_bar[i]);
+                                  }
+                                });
+    output_bar += size;
+  }
+  S total[(D + 3) / 4 * 4];
+  products.store(total);
+  for (int i = 0; i < D; ++i) partial[i] += total[i];
+}
+
+template <int D, class S>
+void CooperativeLayer<D, S>::cross_backward_rows(Index first, Index count, NodeMapsGradient<D, S>& gradient) {
+  const Index f = channels_, size = row();
+  const NodeMaps<D, S>& maps = *maps_;
+  const NeighbourLists lists = arcs_.in;
+  const S* x = first_.data();
+  const S* sums = first_sum_.data();
+  const S* returned = work_->sent.data();
+  S* returned_on = work_->sent_on.data();
+  S* bar = work_->first.data();
+  for (Index u = first; u < first + count; ++u) {
+    const Index at = u * size;
+    detail::send_backward<D>(maps, 1, lists, u, f, x, bar, returned, gradient,
+                             [&]<class T>(Index c, const T* first_bar)
+                                 SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(first_bar, f, bar + at + c); });
+    detail::receive_backward<D>(maps, 0, u, f, sums, returned_on, gradient,
+                                [&]<class T>(Index c, T* y_bar)
+                                    SHEAFNN_INLINE_LAMBDA { detail::load_node<D>(bar + at + c, f, y_bar); });
+  }
+}
+
+template <int D, class S>
+void CooperativeLayer<D, S>::enter_backward_rows(Index first, Index count, S* x_bar,
+                                                 NodeMapsGradient<D, S>& gradient, S* partial) {
+  const Index f = channels_, size = row();
+  const NodeMaps<D, S>& maps = *maps_;
+  const NeighbourLists lists = arcs_.in;
+  const S* y_rows = mixed_rows();
+  const S* returned_on = work_->sent_on.data();
+  S* bar = work_->first.data();
+  for (Index u = first; u < first + count; ++u) {
+    detail::send_backward<D>(maps, 0, lists, u, f, y_rows, bar, returned_on, gradient,
+                             [&]<class T>(Index c, const T* y_bar)
+                                 SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(y_bar, f, bar + u * size + c); });
+  }
+  mixing_.backward_rows(
+      weights_, first, first + count, gain_, [=](Index u, Index, S*) { return bar + u * size; }, x_bar, partial);
 }
 
 }  // namespace sheafnn

@@ -41,35 +41,69 @@ class FeatureMixing {
   template <class Finish>
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
                bool keep, const Finish& finish) {
-    const Index f = channels_, row = coordinates_ * f;
+    begin(execution, weights, x, dropout);
+    output_ = passes_on() ? x : mixed_.data();
+    parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
+      forward_rows(weights, first, last, keep ? mixed_.data() : nullptr, finish);
+    });
+  }
+
+  // The same for some nodes, by the calling thread, without dropout; after begin().
+
+  /// Takes the weights and the features of a pass, as forward() does.
+  void begin(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout) {
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     if (dropped_) mask_.draw(execution, dropout);
-    output_ = !dropped_ && !left_ && !right_ ? x : mixed_.data();
-    if (output_ == x) {
-      parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
-        for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), x + u * row);
-      });
+    if (right_)
+      detail::transpose_into(channels_, channels_, weights.right.data(), right_transposed_.data(), channels_);
+  }
+  /// A buffer of the layer's own for Y.
+  [[nodiscard]] S* buffer() noexcept { return mixed_.data(); }
+  /// Is Y = X, which is then not written?
+  [[nodiscard]] bool passes_on() const noexcept { return !dropped_ && !left_ && !right_; }
+  /// Y at nodes [begin, end). \param mixed  n × d' × f, whose rows are written; null: only `finish` sees them
+  template <class Finish>
+  void forward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, S* mixed,
+                    const Finish& finish) const {
+    const Index row = coordinates_ * channels_;
+    if (passes_on()) {
+      for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), input_ + u * row);
       return;
     }
-    if (right_) detail::transpose_into(f, f, weights.right.data(), right_transposed_.data(), f);
     const S* left = left_ ? weights.left.data() : nullptr;
-    parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
-      S source[scratch_size], product[scratch_size], near[scratch_size];
-      for (Index u = begin; u < end; u += group_) {
-        const Index nodes = std::min(group_, end - u), size = nodes * row;
-        const S* in = dropped_rows(u * row, size, source);
-        S* out = keep ? mixed_.data() + u * row : near;
-        if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
-        if (left != nullptr) {
-          times_left(left, nodes, in, out);
-        } else if (!right_) {
-          std::copy_n(in, size, out);
-        }
-        finish(u, nodes, static_cast<const S*>(out));
+    S source[scratch_size], product[scratch_size], near[scratch_size];
+    for (Index u = begin; u < end; u += group_) {
+      const Index nodes = std::min(group_, end - u), size = nodes * row;
+      const S* in = dropped_rows(u * row, size, source);
+      S* out = mixed != nullptr ? mixed + u * row : near;
+      if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
+      if (left != nullptr) {
+        times_left(left, nodes, in, out);
+      } else if (!right_) {
+        std::copy_n(in, size, out);
       }
-    });
+      finish(u, nodes, static_cast<const S*>(out));
+    }
+  }
+  /// x_bar = gain ∘ x_bar + the derivative through Y at nodes [begin, end); partial += their share in Ā and B̄.
+  ///
+  /// \param y_bar_rows  as backward() takes it
+  template <class Rows>
+    requires std::invocable<const Rows&, Index, Index, S*>
+  void backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, const S* gain,
+                     const Rows& y_bar_rows, S* x_bar, S* partial) const;
+  /// Numbers of the sums of backward_rows().
+  [[nodiscard]] Index partial_size() const noexcept {
+    return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
+  }
+  /// Adds sums of backward_rows() to derivatives.
+  void add_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
+    const Index left_size = left_ ? coordinates_ * coordinates_ : 0;
+    for (Index k = 0; k < left_size; ++k) weights_bar.left.data()[k] += partial[k];
+    if (!right_) return;
+    for (Index k = 0; k < channels_ * channels_; ++k) weights_bar.right.data()[k] += partial[left_size + k];
   }
 
   /// x_bar = gain ∘ x_bar + the derivative through Y, and adds the gradients of A and B.
@@ -80,7 +114,8 @@ class FeatureMixing {
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
                 S* x_bar, const DiffusionWeights<S>& weights_bar) {
     const Index row = coordinates_ * channels_;
-    backward(execution, weights, gain, [=](Index first, Index, S*) { return y_bar + first * row; }, x_bar, weights_bar);
+    backward(
+        execution, weights, gain, [=](Index first, Index, S*) { return y_bar + first * row; }, x_bar, weights_bar);
   }
   /// The same where the derivative of output() lies elsewhere.
   ///
@@ -88,8 +123,8 @@ class FeatureMixing {
   ///                    where their rows are, which may be the scratch
   template <class Rows>
     requires std::invocable<const Rows&, Index, Index, S*>
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const Rows& y_bar_rows,
-                S* x_bar, const DiffusionWeights<S>& weights_bar);
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
+                const Rows& y_bar_rows, S* x_bar, const DiffusionWeights<S>& weights_bar);
 
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
@@ -97,10 +132,6 @@ class FeatureMixing {
  private:
   /// Numbers of one group of nodes, at most.
   static constexpr Index scratch_size = max_coordinates * max_channels;
-
-  [[nodiscard]] Index gradient_size() const noexcept {
-    return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
-  }
 
   /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const;
@@ -191,13 +222,6 @@ class FeatureMixing {
     }
   }
 
-  void add_partials(Index size, Index offset, S* out) const {
-    for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
-      const S* in = partial_.data() + chunk * gradient_size() + offset;
-      for (Index k = 0; k < size; ++k) out[k] += in[k];
-    }
-  }
-
   Index coordinates_ = 0, channels_ = 0;
   bool left_ = false, right_ = false;
   Index group_ = 1;  ///< nodes treated at a time
@@ -222,9 +246,8 @@ FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, 
       mask_(nodes * coordinates * channels),
       mixed_(nodes * coordinates * channels),
       right_transposed_(right ? channels * channels : 0) {
-  const Index partial = gradient_size();
   chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
-  partial_.resize(chunks_.count * partial);
+  partial_.resize(chunks_.count * partial_size());
 }
 
 template <class S>
@@ -232,52 +255,63 @@ template <class Rows>
   requires std::invocable<const Rows&, Index, Index, S*>
 void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
                                 const Rows& y_bar_rows, S* x_bar, const DiffusionWeights<S>& weights_bar) {
+  chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
+    S* partial = partial_.data() + chunk * partial_size();
+    std::fill_n(partial, partial_size(), S(0));
+    backward_rows(weights, begin, end, gain, y_bar_rows, x_bar, partial);
+  });
+  for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
+    add_partial(partial_.data() + chunk * partial_size(), weights_bar);
+  }
+}
+
+template <class S>
+template <class Rows>
+  requires std::invocable<const Rows&, Index, Index, S*>
+void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end,
+                                     const S* gain, const Rows& y_bar_rows, S* x_bar, S* partial) const {
   const Index f = channels_, d = coordinates_, row = d * f;
   const S* left = left_ ? weights.left.data() : nullptr;
   const S* right = right_ ? weights.right.data() : nullptr;
-  chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-    S source[scratch_size], product[scratch_size], product_bar[scratch_size], rows[scratch_size];
-    S* left_bar = partial_.data() + chunk * gradient_size();
-    std::fill_n(left_bar, gradient_size(), S(0));
-    S* right_bar = left_bar + (left != nullptr ? d * d : 0);
-    for (Index u = begin; u < end; u += group_) {
-      const Index nodes = std::min(group_, end - u), size = nodes * row;
-      const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
-      const S* bar = y_bar_rows(u, nodes, rows);  // becomes the derivative of dropout(X): Aᵀ Ȳ B
-      const S* mixed_bar = bar;  // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
-      if (left != nullptr) {
-        times_left_transposed(left, nodes, bar, product_bar);
-        mixed_bar = product_bar;
-      }
-      if (right != nullptr) {
-        detail::multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
-        bar = times_right(right, nodes, bar, product);
-      }
-      if (left != nullptr) {
-        add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
-        times_left_transposed(left, nodes, bar, product_bar);
-        bar = product_bar;
-      }
-      add_to_input(u * row, size, gain, bar, x_bar);
+  S source[scratch_size], product[scratch_size], product_bar[scratch_size], rows[scratch_size];
+  S* left_bar = partial;
+  S* right_bar = left_bar + (left != nullptr ? d * d : 0);
+  for (Index u = begin; u < end; u += group_) {
+    const Index nodes = std::min(group_, end - u), size = nodes * row;
+    const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
+    const S* bar = y_bar_rows(u, nodes, rows);  // becomes the derivative of dropout(X): Aᵀ Ȳ B
+    const S* mixed_bar = bar;                   // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
+    if (left != nullptr) {
+      times_left_transposed(left, nodes, bar, product_bar);
+      mixed_bar = product_bar;
     }
-  });
-  if (left_) add_partials(d * d, 0, weights_bar.left.data());
-  if (right_) add_partials(f * f, left_ ? d * d : 0, weights_bar.right.data());
+    if (right != nullptr) {
+      detail::multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
+      bar = times_right(right, nodes, bar, product);
+    }
+    if (left != nullptr) {
+      add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
+      times_left_transposed(left, nodes, bar, product_bar);
+      bar = product_bar;
+    }
+    add_to_input(u * row, size, gain, bar, x_bar);
+  }
 }
 
 template <class S>
 const S* FeatureMixing<S>::dropped_rows(Index first, Index size, S* scratch) const {
   if (!dropped_) return input_ + first;
   detail::for_tiles<S>(0, size, [&]<class T>(Index i) {
-    detail::store(scratch + i, detail::dropped(detail::load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
+    detail::store(scratch + i,
+                  detail::dropped(detail::load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
   });
   return scratch;
 }
 
 template <class S>
 const S* FeatureMixing<S>::times_right(const S* m, Index nodes, const S* in, S* out) const {
-  detail::multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out, channels_,
-                    false);
+  detail::multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out,
+                            channels_, false);
   return out;
 }
 

@@ -3,8 +3,9 @@
 ///
 ///     y = ReLU(w ∘ x̂ + b),   x̂ = (x − m) / (s + ε),   ε = 10⁻⁵,
 ///
-/// with m and s of all its entries together, and its backward pass: for g = w ∘ ȳ, N entries and c = x − m,
-/// x̄ = (g − mean(g))/(s + ε) − ⟨g, c⟩ c / (N s (s + ε)²). Source: math: "Learners of node maps".
+/// with m and s of all its entries together, and its backward pass: for g = w ∘ ȳ where y > 0, N entries and c = x − m,
+/// x̄ = (g − mean(g))/(s + ε) − ⟨g, c⟩ c / (N s (s + ε)²). Works on groups of rows; between the steps that need sums
+/// of all of them the caller calls finish_…(). Source: math: "Learners of node maps".
 #pragma once
 
 #include <algorithm>
@@ -12,124 +13,133 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
-#include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
 namespace sheafnn {
 
-/// Buffers of a normalisation of `rows` rows of `width` numbers.
+/// A normalisation of `rows` rows of `width` numbers, which may be part of longer rows: all views of rows are `stride`
+/// apart.
 template <class S>
 class GlobalNorm {
  public:
   static constexpr double epsilon = 1e-5;
 
   GlobalNorm() = default;
-  GlobalNorm(Index rows, Index width)
+  /// \param chunks  most chunks of a backward pass
+  GlobalNorm(Index rows, Index width, Index stride, Index chunks)
       : rows_(rows),
         width_(width),
-        chunks_{rows, std::clamp<Index>(rows / 64, 1, 64)},
-        output_(rows * width),
-        partial_(chunks_.count * 2 * width),
-        sum_(chunks_.count * 2) {}
+        stride_(stride),
+        sum_((rows + row_group - 1) / row_group * 2),
+        chunk_sum_(2 * chunks) {}
 
-  /// y of the last forward().
-  [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, width_}; }
-
-  /// Computes output() from x (rows × width), which must not change until backward().
-  ///
-  /// \throws std::invalid_argument  x or weights of another shape
-  void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x) {
+  /// Takes the weights of a pass. \throws std::invalid_argument  weights of another shape
+  void bind(const NormWeights<const S>& weights) {
     check(weights);
-    require_array(x, rows_, width_, "x");
-    const double count = static_cast<double>(std::max<Index>(1, rows_ * width_));
-    mean_ = total(execution, [&](const S* row) {
-      S sum[1];
-      detail::row_sums<1>(width_, [&]<class T>(Index c, T (&term)[1]) { term[0] = detail::load<T>(row + c); }, sum);
-      return sum[0];
-    }, x.data()) / count;
-    const S mean = static_cast<S>(mean_);
-    deviation_ = std::sqrt(total(execution, [&](const S* row) {
-      S sum[1];
-      detail::row_sums<1>(width_, [&]<class T>(Index c, T (&term)[1]) {
-        const T centred = detail::load<T>(row + c) - T(mean);
-        term[0] = centred * centred;
-      }, sum);
-      return sum[0];
-    }, x.data()) / count);
-    const S inverse = static_cast<S>(1 / (deviation_ + epsilon));
-    const S* scale = weights.scale.data();
-    const S* shift = weights.shift.data();
-    parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; ++u) {
-        const S* in = x.data() + u * width_;
-        S* out = output_.data() + u * width_;
-        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-          const T hat = (detail::load<T>(in + c) - T(mean)) * T(inverse);
-          const T y = detail::load<T>(scale + c) * hat + detail::load<T>(shift + c);
-          detail::store(out + c, select(y > T(S(0)), y, T(S(0))));
-        });
-      }
-    });
+    weights_ = weights;
   }
 
-  /// From the derivative of output() (overwritten by that of x) to those of the weights (added to).
-  ///
-  /// \param x  of forward()
-  /// \throws std::invalid_argument  views of another shape
-  void backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
-                const MatrixView<S>& bar, const NormWeights<S>& weights_bar) {
-    check(weights);
-    check(weights_bar);
-    require_array(x, rows_, width_, "x");
-    require_array(bar, rows_, width_, "output_bar");
-    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
-    const S* scale = weights.scale.data();
-    chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-      S* scale_sum = partial_.data() + chunk * 2 * width_;
-      S* shift_sum = scale_sum + width_;
-      std::fill_n(scale_sum, 2 * width_, S(0));
-      double g_sum = 0, gx_sum = 0;
-      for (Index u = begin; u < end; ++u) {
-        const S* in = x.data() + u * width_;
-        const S* out = output_.data() + u * width_;
-        S* g = bar.data() + u * width_;
-        S sum[2];
-        detail::row_sums<2>(width_, [&]<class T>(Index c, T (&term)[2]) {
-          const T hat = (detail::load<T>(in + c) - T(mean)) * T(inverse);
-          const T one = select(detail::load<T>(out + c) > T(S(0)), detail::load<T>(g + c), T(S(0)));
-          detail::store(scale_sum + c, detail::load<T>(scale_sum + c) + one * hat);
-          detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
-          term[0] = detail::load<T>(scale + c) * one;
-          term[1] = term[0] * hat;
-          detail::store(g + c, term[0]);
-        }, sum);
-        g_sum += static_cast<double>(sum[0]);
-        gx_sum += static_cast<double>(sum[1]);
-      }
-      sum_[2 * chunk] = g_sum;
-      sum_[2 * chunk + 1] = gx_sum;
+  /// The share of a group of rows in mean and deviation. \param first  a multiple of row_group
+  void add_rows(Index first, Index count, const S* x) {
+    const double size = static_cast<double>(count * width_);
+    const double mean = total(count, x, [&]<class T>(const T& value) { return value; }) / size;
+    const S centre = static_cast<S>(mean);
+    double* sums = sum_.data() + first / row_group * 2;
+    sums[0] = mean;
+    sums[1] = total(count, x, [&]<class T>(const T& value) {
+      const T centred = value - T(centre);
+      return centred * centred;
     });
-    double g_sum = 0, gx_sum = 0;
-    for (Index chunk = 0; chunk < chunks_.count; ++chunk) {
-      g_sum += sum_[2 * chunk];
-      gx_sum += sum_[2 * chunk + 1];
-      const S* scale_sum = partial_.data() + chunk * 2 * width_;
-      for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += scale_sum[c];
-      for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += scale_sum[width_ + c];
+  }
+  /// Mean and deviation, after add_rows() of all groups.
+  void finish_statistics() {
+    const double all = static_cast<double>(std::max<Index>(1, rows_ * width_));
+    const auto weighted = [&](const auto& of_group) {
+      double sum = 0;
+      for (Index first = 0; first < rows_; first += row_group) {
+        const double* sums = sum_.data() + first / row_group * 2;
+        sum += of_group(static_cast<double>(std::min(row_group, rows_ - first) * width_), sums[0], sums[1]);
+      }
+      return sum / all;
+    };
+    mean_ = weighted([](double size, double mean, double) { return size * mean; });
+    deviation_ = std::sqrt(weighted([&](double size, double mean, double squares) {
+      return squares + size * (mean - mean_) * (mean - mean_);
+    }));
+  }
+
+  /// y at some rows, which may be those of x.
+  void forward_rows(Index count, const S* x, S* y) const {
+    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
+    for (Index u = 0; u < count; ++u, x += stride_, y += stride_) {
+      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+        const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+        const T value =
+            detail::load<T>(weights_.scale.data() + c) * hat + detail::load<T>(weights_.shift.data() + c);
+        detail::store(y + c, select(value > T(S(0)), value, T(S(0))));
+      });
+    }
+  }
+
+  /// Numbers of the sums that gate_rows() adds to.
+  [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
+  /// To be called before the first gate_rows() of a chunk.
+  void begin_chunk(Index chunk) { chunk_sum_[2 * chunk] = chunk_sum_[2 * chunk + 1] = 0; }
+  /// ȳ becomes g at some rows. partial += their share in the derivatives of w and b.
+  ///
+  /// \param x, y  of the forward pass
+  void gate_rows(Index chunk, Index count, const S* x, const S* y, S* bar, S* partial) {
+    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
+    const S* scale = weights_.scale.data();
+    S* shift_sum = partial + width_;
+    for (Index u = 0; u < count; ++u, x += stride_, y += stride_, bar += stride_) {
+      S sum[2];
+      detail::row_sums<2>(
+          width_,
+          [&]<class T>(Index c, T(&term)[2]) {
+            const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+            const T one = select(detail::load<T>(y + c) > T(S(0)), detail::load<T>(bar + c), T(S(0)));
+            detail::store(partial + c, detail::load<T>(partial + c) + one * hat);
+            detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
+            term[0] = detail::load<T>(scale + c) * one;
+            term[1] = term[0] * hat;
+            detail::store(bar + c, term[0]);
+          },
+          sum);
+      chunk_sum_[2 * chunk] += static_cast<double>(sum[0]);
+      chunk_sum_[2 * chunk + 1] += static_cast<double>(sum[1]);
+    }
+  }
+  /// Adds sums of gate_rows() to derivatives. \throws std::invalid_argument  weights of another shape
+  void add_partial(const S* partial, const NormWeights<S>& weights_bar) const {
+    check(weights_bar);
+    for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += partial[c];
+    for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += partial[width_ + c];
+  }
+  /// mean(g) and ⟨g, x̂⟩, after gate_rows() of all rows. \param chunks  of the backward pass
+  void finish_gates(Index chunks) {
+    double sum = 0, product = 0;
+    for (Index chunk = 0; chunk < chunks; ++chunk) {
+      sum += chunk_sum_[2 * chunk];
+      product += chunk_sum_[2 * chunk + 1];
     }
     const double count = static_cast<double>(std::max<Index>(1, rows_ * width_));
-    const S centre = static_cast<S>(g_sum / count);
+    centre_ = sum / count;
     // ⟨g, x̂⟩ c / (N s (s + ε)) is what c's part of x̄ is times 1/(s + ε); a constant matrix has none.
-    const S slope = deviation_ > 0 ? static_cast<S>(gx_sum / (count * deviation_)) : S(0);
-    parallel_for(execution, rows_ * width_, 2048, [&](Index begin, Index end) {
-      detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        const T centred = detail::load<T>(x.data() + i) - T(mean);
-        detail::store(bar.data() + i,
-                      T(inverse) * (detail::load<T>(bar.data() + i) - T(centre) - T(slope) * centred));
+    slope_ = deviation_ > 0 ? product / (count * deviation_) : 0.0;
+  }
+  /// g becomes x̄ at some rows.
+  void backward_rows(Index count, const S* x, S* bar) const {
+    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
+    const S centre = static_cast<S>(centre_), slope = static_cast<S>(slope_);
+    for (Index u = 0; u < count; ++u, x += stride_, bar += stride_) {
+      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+        const T centred = detail::load<T>(x + c) - T(mean);
+        detail::store(bar + c, T(inverse) * (detail::load<T>(bar + c) - T(centre) - T(slope) * centred));
       });
-    });
+    }
   }
 
  private:
@@ -138,24 +148,24 @@ class GlobalNorm {
     require_size(weights.scale, width_, "norm scale");
     require_size(weights.shift, width_, "norm shift");
   }
-  template <class OfRow>
-  [[nodiscard]] double total(Execution execution, const OfRow& of_row, const S* x) {
-    chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-      double sum = 0;
-      for (Index u = begin; u < end; ++u) sum += static_cast<double>(of_row(x + u * width_));
-      sum_[chunk] = sum;
-    });
+  /// Σ of(x) over some rows.
+  template <class Of>
+  [[nodiscard]] double total(Index count, const S* x, const Of& of) const {
     double r = 0;
-    for (Index chunk = 0; chunk < chunks_.count; ++chunk) r += sum_[chunk];
+    for (Index u = 0; u < count; ++u, x += stride_) {
+      S sum[1];
+      detail::row_sums<1>(
+          width_, [&]<class T>(Index c, T(&term)[1]) { term[0] = of(detail::load<T>(x + c)); }, sum);
+      r += static_cast<double>(sum[0]);
+    }
     return r;
   }
 
-  Index rows_ = 0, width_ = 0;
-  NodeChunks chunks_;
-  Buffer<S> output_;
-  Buffer<S> partial_;   ///< per chunk of rows: derivatives of w and b
-  Buffer<double> sum_;  ///< per chunk of rows
-  double mean_ = 0, deviation_ = 0;
+  Index rows_ = 0, width_ = 0, stride_ = 0;
+  NormWeights<const S> weights_;
+  Buffer<double> sum_;        ///< per group of rows: mean, and squares around it
+  Buffer<double> chunk_sum_;  ///< per chunk of rows: Σ g and ⟨g, x̂⟩
+  double mean_ = 0, deviation_ = 0, centre_ = 0, slope_ = 0;
 };
 
 }  // namespace sheafnn

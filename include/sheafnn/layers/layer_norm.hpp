@@ -50,6 +50,32 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Mean of a row and 1/√(var + ε).
+template <class S>
+struct RowMoments {
+  S mean, inverse;
+};
+template <class S>
+[[nodiscard]] SHEAFNN_INLINE RowMoments<S> row_moments(Index width, const S* x, double epsilon) {
+  const S share = S(1) / static_cast<S>(width);
+  S sum[1], squares[1];
+  row_sums<1>(
+      width, [&]<class T>(Index c, T(&term)[1]) { term[0] = load<T>(x + c); }, sum);
+  const S mean = sum[0] * share;
+  row_sums<1>(
+      width,
+      [&]<class T>(Index c, T(&term)[1]) {
+        const T centred = load<T>(x + c) - T(mean);
+        term[0] = centred * centred;
+      },
+      squares);
+  return {mean, S(1) / std::sqrt(squares[0] * share + static_cast<S>(epsilon))};
+}
+
+}  // namespace detail
+
 /// Buffers of a normalisation of at most `rows` rows of `width` numbers.
 template <class S>
 class LayerNorm {
@@ -57,8 +83,7 @@ class LayerNorm {
   static constexpr double epsilon = 1e-5;
 
   LayerNorm() = default;
-  LayerNorm(Index rows, Index width)
-      : width_(width), output_(rows * width), mean_(rows), inverse_(rows), partial_(64 * 2 * width) {}
+  LayerNorm(Index rows, Index width) : width_(width), most_rows_(rows) {}
 
   /// y of the last forward(), rows × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, width_}; }
@@ -66,7 +91,13 @@ class LayerNorm {
   /// Computes output() from x (at most `rows` rows), which must not change until backward().
   ///
   /// \throws std::invalid_argument  x or weights of another shape
-  void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x);
+  void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x) {
+    begin(weights, x);
+    parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
+      forward_rows(weights, end - begin, x.data() + begin * width_, output_.data() + begin * width_,
+                   moments_.data() + begin);
+    });
+  }
 
   /// From the derivative of output() to that of x (overwritten) and to those of the weights (added to).
   ///
@@ -76,46 +107,88 @@ class LayerNorm {
   void backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                 const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const NormWeights<S>& weights_bar);
 
- private:
+  // The same for some rows, one after the other, by the calling thread.
+
+  /// y, which may be x. \param moments  of these rows, written where it is not null
+  void forward_rows(const NormWeights<const S>& weights, Index count, const S* x, S* y,
+                    detail::RowMoments<S>* moments = nullptr) const;
+  /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() numbers.
+  /// \param moments  of forward_rows()
+  void backward_rows(const NormWeights<const S>& weights, Index count, const S* x,
+                     const detail::RowMoments<S>* moments, const S* bar, S* x_bar, S* partial) const;
+  [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
+  /// Adds sums of backward_rows() to derivatives. \throws std::invalid_argument  weights of another shape
+  void add_partial(const S* partial, const NormWeights<S>& weights_bar) const {
+    check(weights_bar);
+    for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += partial[c];
+    for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += partial[width_ + c];
+  }
+  /// \throws std::invalid_argument  weights of another shape
   template <class T>
   void check(const NormWeights<T>& weights) const {
     require_size(weights.scale, width_, "norm scale");
     require_size(weights.shift, width_, "norm shift");
   }
 
-  Index width_ = 0, rows_ = 0;
-  Buffer<S> output_, mean_, inverse_;  ///< per row: mean and 1/√(var + ε)
-  Buffer<S> partial_;                  ///< per chunk of rows: derivatives of w and b
+ private:
+  void begin(const NormWeights<const S>& weights, const MatrixView<const S>& x) {
+    check(weights);
+    require_array(x, std::min(x.rows(), most_rows_), width_, "x");
+    rows_ = x.rows();
+    if (output_.empty()) {
+      output_.resize(most_rows_ * width_);
+      moments_.resize(most_rows_);
+    }
+  }
+
+  Index width_ = 0, rows_ = 0, most_rows_ = 0;
+  // Allocated by the first forward() and backward():
+  Buffer<S> output_;
+  Buffer<detail::RowMoments<S>> moments_;
+  Buffer<S> partial_;  ///< per chunk of rows: derivatives of w and b
 };
 
 template <class S>
-void LayerNorm<S>::forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x) {
-  check(weights);
-  require_shape(x, std::min(x.rows(), mean_.size()), width_, "x");
-  rows_ = x.rows();
+void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count, const S* x, S* y,
+                                detail::RowMoments<S>* moments) const {
   const S* scale = weights.scale.data();
   const S* shift = weights.shift.data();
+  for (Index u = 0; u < count; ++u, x += width_, y += width_) {
+    const auto [mean, inverse] = detail::row_moments(width_, x, epsilon);
+    if (moments != nullptr) moments[u] = {mean, inverse};
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+      detail::store(y + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
+    });
+  }
+}
+
+template <class S>
+void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index count, const S* x,
+                                 const detail::RowMoments<S>* moments, const S* bar, S* x_bar, S* partial) const {
+  const S* scale = weights.scale.data();
   const S share = S(1) / static_cast<S>(width_);
-  parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
-    for (Index u = begin; u < end; ++u) {
-      const S* in = x.row(u).data();
-      S sum[1], squares[1];
-      detail::row_sums<1>(width_, [&]<class T>(Index c, T (&term)[1]) { term[0] = detail::load<T>(in + c); }, sum);
-      const S mean = sum[0] * share;
-      detail::row_sums<1>(width_, [&]<class T>(Index c, T (&term)[1]) {
-        const T centred = detail::load<T>(in + c) - T(mean);
-        term[0] = centred * centred;
-      }, squares);
-      const S inverse = S(1) / std::sqrt(squares[0] * share + static_cast<S>(epsilon));
-      mean_[u] = mean;
-      inverse_[u] = inverse;
-      S* out = output_.data() + u * width_;
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T hat = (detail::load<T>(in + c) - T(mean)) * T(inverse);
-        detail::store(out + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
-      });
-    }
-  });
+  S* shift_sum = partial + width_;
+  for (Index u = 0; u < count; ++u, x += width_, bar += width_, x_bar += width_) {
+    const auto [mean, inverse] = moments[u];
+    S sum[2];
+    detail::row_sums<2>(
+        width_,
+        [&]<class T>(Index c, T(&term)[2]) {
+          const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+          const T one = detail::load<T>(bar + c);
+          term[0] = detail::load<T>(scale + c) * one;
+          term[1] = term[0] * hat;
+          detail::store(partial + c, detail::load<T>(partial + c) + one * hat);
+          detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
+        },
+        sum);
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+      const T g = detail::load<T>(scale + c) * detail::load<T>(bar + c);
+      detail::store(x_bar + c, T(inverse) * (g - T(sum[0] * share) - hat * T(sum[1] * share)));
+    });
+  }
 }
 
 template <class S>
@@ -123,43 +196,19 @@ void LayerNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
                             const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
                             const NormWeights<S>& weights_bar) {
   check(weights);
-  check(weights_bar);
-  require_shape(x, rows_, width_, "x");
-  require_shape(bar, rows_, width_, "output_bar");
-  require_shape(x_bar, rows_, width_, "x_bar");
-  const S* scale = weights.scale.data();
-  const S share = S(1) / static_cast<S>(width_);
+  require_array(x, rows_, width_, "x");
+  require_array(bar, rows_, width_, "output_bar");
+  require_array(x_bar, rows_, width_, "x_bar");
   const NodeChunks chunks = {rows_, std::clamp<Index>(rows_ / 64, 1, 64)};
+  if (partial_.empty()) partial_.resize(64 * partial_size());
   chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
-    S* scale_sum = partial_.data() + chunk * 2 * width_;
-    S* shift_sum = scale_sum + width_;
-    std::fill_n(scale_sum, 2 * width_, S(0));
-    for (Index u = begin; u < end; ++u) {
-      const S* in = x.row(u).data();
-      const S* from = bar.row(u).data();
-      S* to = x_bar.row(u).data();
-      const S mean = mean_[u], inverse = inverse_[u];
-      S sum[2];
-      detail::row_sums<2>(width_, [&]<class T>(Index c, T (&term)[2]) {
-        const T hat = (detail::load<T>(in + c) - T(mean)) * T(inverse);
-        const T one = detail::load<T>(from + c);
-        term[0] = detail::load<T>(scale + c) * one;
-        term[1] = term[0] * hat;
-        detail::store(scale_sum + c, detail::load<T>(scale_sum + c) + one * hat);
-        detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
-      }, sum);
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T hat = (detail::load<T>(in + c) - T(mean)) * T(inverse);
-        const T g = detail::load<T>(scale + c) * detail::load<T>(from + c);
-        detail::store(to + c, T(inverse) * (g - T(sum[0] * share) - hat * T(sum[1] * share)));
-      });
-    }
+    S* partial = partial_.data() + chunk * partial_size();
+    std::fill_n(partial, partial_size(), S(0));
+    backward_rows(weights, end - begin, x.data() + begin * width_, moments_.data() + begin,
+                  bar.data() + begin * width_, x_bar.data() + begin * width_, partial);
   });
-  for (Index chunk = 0; chunk < chunks.count; ++chunk) {
-    const S* scale_sum = partial_.data() + chunk * 2 * width_;
-    for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += scale_sum[c];
-    for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += scale_sum[width_ + c];
-  }
+  for (Index chunk = 0; chunk < chunks.count; ++chunk)
+    add_partial(partial_.data() + chunk * partial_size(), weights_bar);
 }
 
 }  // namespace sheafnn

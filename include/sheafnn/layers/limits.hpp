@@ -2,6 +2,8 @@
 /// Largest sizes that the layers keep on the stack.
 #pragma once
 
+#include <algorithm>
+
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
@@ -11,5 +13,12 @@ namespace sheafnn {
 inline constexpr Index max_channels = 1024;
 /// Most stalk coordinates of a layer: a learned stalk and two fixed filters.
 inline constexpr Index max_coordinates = max_stalk_dimension + 2;
+/// Numbers of an array on the stack for rows of intermediate results.
+inline constexpr Index row_scratch = 2 * max_coordinates * max_channels;
+/// How many rows of `width` numbers such an array has room for, 1 … most; whole groups of eight where that many fit.
+[[nodiscard]] constexpr Index scratch_rows(Index width, Index most) noexcept {
+  const Index fit = row_scratch / std::max<Index>(1, width);
+  return std::clamp<Index>(fit >= 8 ? fit / 8 * 8 : fit, 1, most);
+}
 
 }  // namespace sheafnn

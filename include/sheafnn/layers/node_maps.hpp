@@ -48,17 +48,21 @@ struct NodeDegrees {
   }
 };
 
-/// Derivatives in the maps by what the operators multiply with them; see cooperative_diffusion.hpp.
+/// Derivatives in the maps by what the operators multiply with them; see cooperative_diffusion.hpp. That in a conformal
+/// map M = μ R, G, has as many numbers as M may be varied in: with m = G Mᵀ for T and m = Mᵀ G for S, m_ij − m_ji for
+/// i < j, row by row, the derivatives in infinitesimal rotations of R from the left or from the right, and tr m, that
+/// in log μ.
 template <int D, class S>
 struct NodeMapsGradient {
-  /// [operator][side], n × D²: ∂/∂(factor · map), row by row.
+  static constexpr int size = D * (D - 1) / 2 + 1;
+  /// [operator][side], n × size: with the factor of the operator.
   Buffer<S> map[2][2];
   Buffer<S> diagonal[2];  ///< [operator], n: ⟨ȳ_u, x_u⟩
 
   explicit NodeMapsGradient(Index nodes) {
     const Index padded = (nodes + lanes<S> - 1) / lanes<S> * lanes<S>;
     for (int op = 0; op < 2; ++op) {
-      for (Buffer<S>& one : map[op]) one.resize(nodes * D * D);
+      for (Buffer<S>& one : map[op]) one.resize(nodes * size);
       diagonal[op].resize(padded);
     }
   }
@@ -124,48 +128,67 @@ class NodeMaps {
     Matrix rotation[2], rotation_bar[2];
     P log_scale_bar[2];
   };
-  /// With G the derivatives of ⟨·⟩ in the operators' maps: T̄ = a G₁ + b G₂, ā = ⟨G₁_T, T⟩ + ⟨G₁_S, S⟩ and so on.
+  /// With t the traces that the gradient has: a multiplies T and S of the first operator, so that a ā = t₁_T + t₁_S;
+  /// log τ̄ = t₁_T + t₂_T and what comes through a; R̄ is ½ K R or ½ R K, K the antisymmetric matrix of the gradient.
   void derivative(Index block, const NodeMapsGradient<D, S>& gradient, Derivative& out) const {
+    using Gradient = NodeMapsGradient<D, S>;
+    constexpr int last = Gradient::size - 1;
     const Index first = block * W;
     const int count = degrees_->count(block);
-    P map[2][size], map_bar[2][size], factor[2], factor_bar[2];
+    P turned[2][Gradient::size], factor_product[2];
     for (int side = 0; side < 2; ++side) {
-      detail::load_rows<size>(map_[side].data() + first * size, count, map[side]);
-      factor[side] = P::load(factor_[side].data() + first);
-      factor_bar[side] = P(S(0));
+      for (P& one : turned[side]) one = P(S(0));
     }
     for (int op = 0; op < 2; ++op) {
+      factor_product[op] = P(S(0));
       for (int side = 0; side < 2; ++side) {
-        P g[size];
-        detail::load_rows<size>(gradient.map[op][side].data() + first * size, count, g);
-        for (int k = 0; k < size; ++k) {
-          factor_bar[op] += g[k] * map[side][k];
-          map_bar[side][k] = op == 0 ? factor[0] * g[k] : map_bar[side][k] + factor[1] * g[k];
-        }
+        P g[Gradient::size];
+        detail::load_rows<Gradient::size>(gradient.map[op][side].data() + first * Gradient::size, count, g);
+        for (int k = 0; k < Gradient::size; ++k) turned[side][k] += g[k];
+        factor_product[op] += g[last];
       }
     }
     for (int side = 0; side < 2; ++side) {
+      P map[size];
+      detail::load_rows<size>(map_[side].data() + first * size, count, map);
       const P scale = P::load(scale_[side].data() + first), inverse = P(S(1)) / scale;
-      P product = P(S(0));
-      for (int k = 0; k < size; ++k) {
-        product += map_bar[side][k] * map[side][k];
-        out.rotation[side](k / D, k % D) = inverse * map[side][k];
-        out.rotation_bar[side](k / D, k % D) = scale * map_bar[side][k];
-      }
+      Matrix& rotation = out.rotation[side];
+      for (int k = 0; k < size; ++k) rotation(k / D, k % D) = inverse * map[k];
+      rotation_derivative(side, turned[side], rotation, out.rotation_bar[side]);
       // d a / d log τ = −deg τ² a³, and d (a² deg⁺ τ²) / d log τ = 2 deg⁺ τ² a⁴, a² deg τ² = 1 − a².
-      const P squared = scale * scale, a = factor[side], aa = a * a;
+      const P squared = scale * scale, a = factor_of(block, side), aa = a * a;
       const P degree = P::load(degrees_->of[side].data() + first);
       const P counted = P::load(degrees_->counted(side).data() + first);
-      product +=
-          (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * counted * aa - factor_bar[side] * degree * a) *
-          squared * aa;
-      const bool scaled = conformal_;
+      const P product =
+          turned[side][last] + (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * counted * aa -
+                                factor_product[side] * degree) *
+                                   squared * aa;
       out.log_scale_bar[side] =
-          scaled ? select(log_scale(block, side) > P(largest_log_scale), P(S(0)), product) : P(S(0));
+          conformal_ ? select(log_scale(block, side) > P(largest_log_scale), P(S(0)), product) : P(S(0));
     }
   }
 
  private:
+  [[nodiscard]] P factor_of(Index block, int op) const { return P::load(factor_[op].data() + block * W); }
+  /// ½ K R of T, ½ R K of S. \param turned  K_ij for i < j, row by row
+  static void rotation_derivative(int side, const P* turned, const Matrix& rotation, Matrix& out) {
+    P half[D][D];
+    for (int i = 0, k = 0; i < D; ++i) {
+      half[i][i] = P(S(0));
+      for (int j = i + 1; j < D; ++j, ++k) {
+        half[i][j] = P(S(0.5)) * turned[k];
+        half[j][i] = -half[i][j];
+      }
+    }
+    for (int i = 0; i < D; ++i) {
+      for (int j = 0; j < D; ++j) {
+        P sum = P(S(0));
+        for (int k = 0; k < D; ++k) sum += side == 0 ? half[i][k] * rotation(k, j) : rotation(i, k) * half[k][j];
+        out(i, j) = sum;
+      }
+    }
+  }
+
   const NodeDegrees<S>* degrees_;
   bool conformal_;
   Buffer<S> map_[2];  ///< n × D², row by row

@@ -34,50 +34,61 @@ template <int D>
   return rotation_parameters<D> + (conformal ? 1 : 0);
 }
 
-/// Sets one side of the maps. \param raw  n × point_node_map_size
+/// Sets the maps of packs [begin, end) of nodes. \param raw  n × 2 point_node_map_size: those of T, then those of S
 template <int D, class S>
-void predict_node_maps(Execution execution, const MatrixView<const S>& raw, MapSide side, NodeMaps<D, S>& maps) {
+void predict_node_maps(Index begin, Index end, const MatrixView<const S>& raw, NodeMaps<D, S>& maps) {
   constexpr int q = rotation_parameters<D>;
   using P = typename NodeMaps<D, S>::P;
   const NodeDegrees<S>& degrees = maps.degrees();
   detail::with_raw_size<q + 1, q>(maps.conformal(), [&]<int K>() {
-    parallel_for(execution, degrees.blocks(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        P values[K];
-        detail::load_rows<K>(raw.data() + block * P::width * K, degrees.count(block), values);
+    for (Index block = begin; block < end; ++block) {
+      P values[2 * K];
+      detail::load_rows<2 * K>(raw.data() + block * P::width * 2 * K, degrees.count(block), values);
+      for (int side = 0; side < 2; ++side) {
+        const P* of_side = values + side * K;
         SquareMatrix<P, D> rotation;
-        PointMap<SpecialOrthogonal<D>>().map(values, rotation);
-        maps.store(block, static_cast<int>(side), rotation, K > q ? values[K - 1] : P(S(0)));
+        PointMap<SpecialOrthogonal<D>>().map(of_side, rotation);
+        maps.store(block, side, rotation, K > q ? of_side[K - 1] : P(S(0)));
       }
-    });
+    }
   });
 }
-
-/// From the derivatives of the operators to those of both sides' raw outputs.
+/// Sets the maps of all nodes.
 template <int D, class S>
-void predict_node_maps_backward(Execution execution, const MatrixView<const S>& out_raw,
-                                const MatrixView<const S>& in_raw, const NodeMaps<D, S>& maps,
-                                const NodeMapsGradient<D, S>& gradient, const MatrixView<S>& out_raw_bar,
-                                const MatrixView<S>& in_raw_bar) {
+void predict_node_maps(Execution execution, const MatrixView<const S>& raw, NodeMaps<D, S>& maps) {
+  parallel_for(execution, maps.degrees().blocks(), 2,
+               [&](Index begin, Index end) { predict_node_maps<D, S>(begin, end, raw, maps); });
+}
+
+/// From the derivatives of the operators to those of the raw outputs, for packs [begin, end) of nodes.
+template <int D, class S>
+void predict_node_maps_backward(Index begin, Index end, const MatrixView<const S>& raw, const NodeMaps<D, S>& maps,
+                                const NodeMapsGradient<D, S>& gradient, const MatrixView<S>& raw_bar) {
   constexpr int q = rotation_parameters<D>;
   using P = typename NodeMaps<D, S>::P;
   const NodeDegrees<S>& degrees = maps.degrees();
   detail::with_raw_size<q + 1, q>(maps.conformal(), [&]<int K>() {
-    parallel_for(execution, degrees.blocks(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        typename NodeMaps<D, S>::Derivative derivative;
-        maps.derivative(block, gradient, derivative);
-        for (int side = 0; side < 2; ++side) {
-          const MatrixView<const S>& raw = side == 0 ? out_raw : in_raw;
-          const MatrixView<S>& raw_bar = side == 0 ? out_raw_bar : in_raw_bar;
-          P values[K], bar[K];
-          detail::load_rows<K>(raw.data() + block * P::width * K, degrees.count(block), values);
-          PointMap<SpecialOrthogonal<D>>().backward(values, derivative.rotation_bar[side], bar);
-          if (K > q) bar[K - 1] = derivative.log_scale_bar[side];
-          detail::store_rows<K>(bar, degrees.count(block), raw_bar.data() + block * P::width * K);
-        }
+    for (Index block = begin; block < end; ++block) {
+      typename NodeMaps<D, S>::Derivative derivative;
+      maps.derivative(block, gradient, derivative);
+      const Index at = block * P::width * 2 * K;
+      P values[2 * K], bar[2 * K];
+      detail::load_rows<2 * K>(raw.data() + at, degrees.count(block), values);
+      for (int side = 0; side < 2; ++side) {
+        P* side_bar = bar + side * K;
+        PointMap<SpecialOrthogonal<D>>().backward(values + side * K, derivative.rotation_bar[side], side_bar);
+        if (K > q) side_bar[K - 1] = derivative.log_scale_bar[side];
       }
-    });
+      detail::store_rows<2 * K>(bar, degrees.count(block), raw_bar.data() + at);
+    }
+  });
+}
+/// The same for all nodes.
+template <int D, class S>
+void predict_node_maps_backward(Execution execution, const MatrixView<const S>& raw, const NodeMaps<D, S>& maps,
+                                const NodeMapsGradient<D, S>& gradient, const MatrixView<S>& raw_bar) {
+  parallel_for(execution, maps.degrees().blocks(), 2, [&](Index begin, Index end) {
+    predict_node_maps_backward<D, S>(begin, end, raw, maps, gradient, raw_bar);
   });
 }
 

@@ -38,38 +38,25 @@ class VariationalNodeMaps {
     block_sum_.resize(degrees.blocks());
   }
 
-  /// The distributions from raw outputs, n × raw_size for either side.
-  void infer(Execution execution, const MatrixView<const S>& out_raw, const MatrixView<const S>& in_raw) {
+  /// The distributions from raw outputs, n × 2 raw_size: those of T, then those of S.
+  void infer(Execution execution, const MatrixView<const S>& raw) {
     with_raw([&]<int K>() {
-      for_maps(execution, [&](Index block, int side) {
-        P raw[most_raw], parameters[Q::parameter_size];
-        load_raw<K>(side == 0 ? out_raw : in_raw, block, raw);
-        q_.activate(raw, parameters);
-        detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
+      for_blocks(execution, [&](Index block) {
+        P values[2 * most_raw], parameters[Q::parameter_size];
+        load_raw<K>(raw, block, values);
+        for (int side = 0; side < 2; ++side) {
+          q_.activate(values + side * most_raw, parameters);
+          detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
+        }
       });
     });
   }
 
-  /// Draws the maps of a layer.
-  void draw(Execution execution, const NodeNoise<S>& noise, NodeMaps<D, S>& maps) const {
-    for_maps(execution, [&](Index block, int side) {
-      P parameters[Q::parameter_size], draw[Q::noise_size], log_scale;
-      SquareMatrix<P, D> rotation;
-      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      if (noise.values != nullptr) {
-        P rows[Q::noise_size];
-        detail::load_rows<Q::noise_size>(noise.values + (side * degrees_->nodes + block * W) * Q::noise_size,
-                                         degrees_->count(block), rows);
-        for (int k = 0; k < D * D; ++k) draw[k] = rows[k % D * D + k / D];
-        draw[D * D] = rows[D * D];
-      } else {
-        std::uint32_t nodes[W];
-        for (int lane = 0; lane < W; ++lane) nodes[lane] = static_cast<std::uint32_t>(block * W + lane);
-        q_.draw_noise(noise.stream[side], Pack<std::uint32_t, W>::load(nodes), draw);
-      }
-      q_.sample(parameters, draw, rotation, log_scale);
-      maps.store(block, side, rotation, log_scale);
-    });
+  /// Draws the maps of a layer at packs [begin, end) of nodes.
+  void draw(Index begin, Index end, const NodeNoise<S>& noise, NodeMaps<D, S>& maps) const {
+    for (Index block = begin; block < end; ++block) {
+      for (int side = 0; side < 2; ++side) draw_block(block, side, noise, maps);
+    }
   }
 
   /// Starts a backward pass with the derivative of weight · mean_kl() (0 leaves the KL term out).
@@ -85,38 +72,39 @@ class VariationalNodeMaps {
       detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
     });
   }
-  /// Adds the derivatives through a layer's maps, and those of weight · mean_log_ratio() of them.
-  void add_backward(Execution execution, const NodeMaps<D, S>& maps, const NodeMapsGradient<D, S>& maps_gradient,
+  /// Adds the derivatives through a layer's maps, and those of weight · mean_log_ratio() of them, at packs [begin, end)
+  /// of nodes.
+  void add_backward(Index begin, Index end, const NodeMaps<D, S>& maps, const NodeMapsGradient<D, S>& maps_gradient,
                     double weight) {
     const P share = P(static_cast<S>(per_map(weight)));
-    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        typename NodeMaps<D, S>::Derivative derivative;
-        maps.derivative(block, maps_gradient, derivative);
-        for (int side = 0; side < 2; ++side) {
-          P parameters[Q::parameter_size], bar[Q::gradient_size];
-          detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-          detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-          q_.sample_backward(parameters, derivative.rotation[side], maps.log_scale(block, side),
-                             derivative.rotation_bar[side], derivative.log_scale_bar[side], share, bar);
-          detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
-        }
-      }
-    });
-  }
-  /// Ends the backward pass: derivatives of the raw outputs.
-  void end_backward(Execution execution, const MatrixView<const S>& out_raw, const MatrixView<const S>& in_raw,
-                    const MatrixView<S>& out_raw_bar, const MatrixView<S>& in_raw_bar) const {
-    with_raw([&]<int K>() {
-      for_maps(execution, [&](Index block, int side) {
-        P raw[most_raw], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[most_raw];
-        load_raw<K>(side == 0 ? out_raw : in_raw, block, raw);
+    for (Index block = begin; block < end; ++block) {
+      typename NodeMaps<D, S>::Derivative derivative;
+      maps.derivative(block, maps_gradient, derivative);
+      for (int side = 0; side < 2; ++side) {
+        P parameters[Q::parameter_size], bar[Q::gradient_size];
         detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
         detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-        std::fill(raw_bar, raw_bar + most_raw, P(S(0)));
-        q_.activate_backward(raw, parameters, bar, raw_bar);
-        detail::store_rows<K>(raw_bar, degrees_->count(block),
-                              (side == 0 ? out_raw_bar : in_raw_bar).data() + block * W * K);
+        q_.sample_backward(parameters, derivative.rotation[side], maps.log_scale(block, side),
+                           derivative.rotation_bar[side], derivative.log_scale_bar[side], share, bar);
+        detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
+      }
+    }
+  }
+  /// Ends the backward pass: derivatives of the raw outputs.
+  void end_backward(Execution execution, const MatrixView<const S>& raw, const MatrixView<S>& raw_bar) const {
+    with_raw([&]<int K>() {
+      for_blocks(execution, [&](Index block) {
+        P values[2 * most_raw], parameters[Q::parameter_size], bar[Q::gradient_size], values_bar[2 * K];
+        load_raw<K>(raw, block, values);
+        for (int side = 0; side < 2; ++side) {
+          P raw_side_bar[most_raw];
+          detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+          detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
+          std::fill(raw_side_bar, raw_side_bar + most_raw, P(S(0)));
+          q_.activate_backward(values + side * most_raw, parameters, bar, raw_side_bar);
+          std::copy_n(raw_side_bar, K, values_bar + side * K);
+        }
+        detail::store_rows<2 * K>(values_bar, degrees_->count(block), raw_bar.data() + block * W * 2 * K);
       });
     });
   }
@@ -174,18 +162,43 @@ class VariationalNodeMaps {
   void with_raw(const Body& body) const {
     detail::with_raw_size<Q::raw_size(true), Q::raw_size(false)>(q_.conformal, body);
   }
+  /// The raw outputs of both sides of a pack of nodes, most_raw for each; those that rotations alone do not have are 0.
   template <int K>
   void load_raw(const MatrixView<const S>& from, Index block, P* raw) const {
-    std::fill(raw + K, raw + most_raw, P(S(0)));  // what rotations alone do not have
-    detail::load_rows<K>(from.data() + block * W * K, degrees_->count(block), raw);
+    P values[2 * K];
+    detail::load_rows<2 * K>(from.data() + block * W * 2 * K, degrees_->count(block), values);
+    std::fill(raw, raw + 2 * most_raw, P(S(0)));
+    for (int side = 0; side < 2; ++side) std::copy_n(values + side * K, K, raw + side * most_raw);
+  }
+  void draw_block(Index block, int side, const NodeNoise<S>& noise, NodeMaps<D, S>& maps) const {
+    P parameters[Q::parameter_size], draw[Q::noise_size], log_scale;
+    SquareMatrix<P, D> rotation;
+    detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+    if (noise.values != nullptr) {
+      P rows[Q::noise_size];
+      detail::load_rows<Q::noise_size>(noise.values + (side * degrees_->nodes + block * W) * Q::noise_size,
+                                       degrees_->count(block), rows);
+      for (int k = 0; k < D * D; ++k) draw[k] = rows[k % D * D + k / D];
+      draw[D * D] = rows[D * D];
+    } else {
+      std::uint32_t nodes[W];
+      for (int lane = 0; lane < W; ++lane) nodes[lane] = static_cast<std::uint32_t>(block * W + lane);
+      q_.draw_noise(noise.stream[side], Pack<std::uint32_t, W>::load(nodes), draw);
+    }
+    q_.sample(parameters, draw, rotation, log_scale);
+    maps.store(block, side, rotation, log_scale);
+  }
+  template <class Body>
+  void for_blocks(Execution execution, const Body& body) const {
+    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) body(block);
+    });
   }
   template <class Body>
   void for_maps(Execution execution, const Body& body) const {
-    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        body(block, 0);
-        body(block, 1);
-      }
+    for_blocks(execution, [&](Index block) {
+      body(block, 0);
+      body(block, 1);
     });
   }
   template <class Body>

@@ -1,0 +1,250 @@
+/// \file
+/// CooperativeParts: the layers and buffers of a cooperative network.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/cooperative_model.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/layers/batch_norm.hpp"
+#include "sheafnn/layers/cooperative_layer.hpp"
+#include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
+#include "sheafnn/layers/node_learner.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/layers/variational_node_maps.hpp"
+
+namespace sheafnn::detail {
+
+/// act(dropout_in(X) Wᵀ + b): an encoder with a choice of activation.
+template <class S>
+struct ActivatedEncoder {
+  Encoder<S> linear;
+  Activation activation = Activation::gelu;
+  Buffer<S> output;
+  Buffer<S> slope;  ///< derivative of the activation; allocated when first needed, as is what follows
+  Buffer<S> clean;  ///< the output without dropout
+
+  ActivatedEncoder(const SparseInput<S>& input, const Graph& graph, Index width, Activation choice)
+      : linear(input, graph, EncoderOptions{width, false, false}),
+        activation(choice),
+        output(input.rows() * width) {}
+  /// \param training    keep what backward() reads
+  /// \param with_clean  compute `clean` as well
+  void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& dropout, bool training,
+               bool with_clean = false) {
+    linear.forward(execution, weights, dropout, {}, with_clean);
+    if (training && slope.empty()) slope.resize(output.size());
+    if (with_clean && clean.empty()) clean.resize(output.size());
+    activate_array(execution, linear.output().data(), output.data(), training ? slope.data() : nullptr);
+    if (with_clean) activate_array(execution, linear.clean().data(), clean.data(), nullptr);
+  }
+  /// \param bar  derivative of the output, overwritten
+  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
+    parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
+      for_tiles<S>(begin, end, [&]<class T>(Index i) {
+        store(bar.data() + i, load<T>(bar.data() + i) * load<T>(slope.data() + i));
+      });
+    });
+    linear.backward(execution, bar, weights_bar);
+  }
+
+ private:
+  void activate_array(Execution execution, const S* z, S* y, S* derivative) {
+    with_activation(activation, [&]<Activation A>() {
+      parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
+        for_tiles<S>(begin, end, [&]<class T>(Index i) {
+          T at;
+          store(y + i, activate_with_slope<A>(load<T>(z + i), at));
+          if (derivative != nullptr) store(derivative + i, at);
+        });
+      });
+    });
+  }
+};
+
+/// One layer with what belongs to it.
+template <int D, class S>
+struct CooperativeStage {
+  Buffer<S> features;  ///< X̃, what the layer and its learners read
+  DropoutMask mask;
+  Dropout dropout;
+  NodeMaps<D, S> maps;
+  CooperativeLayer<D, S> layer;
+  LayerNorm<S> norm;
+  Buffer<S> unnormalised;         ///< the layer's output, of LayerNorm in training; empty without norm
+  Buffer<RowMoments<S>> moments;  ///< of its rows
+  std::optional<BatchNorm<S>> batch;
+};
+
+/// Neither copied nor moved: parts refer to each other.
+template <int D, bool Bayesian, class S>
+struct CooperativeParts {
+  using Model = CooperativeModel<D, Bayesian, S>;
+  using Stage = CooperativeStage<D, S>;
+
+  static constexpr bool is_sampled = Bayesian;
+
+  /// \param given  the arcs; null: those of the graph, directed as listed where the options say so
+  CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
+                   Execution with)
+      : model(of),
+        graph(checked(of, on, given, features)),
+        listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
+        arcs(given != nullptr ? given->lists()
+             : listed         ? listed->lists()
+                              : arc_lists(on)),
+        channels(of.options().channels),
+        input(of.options().normalise_features ? normalised(features) : features),
+        degrees(arcs, of.options().in_degree_diagonal),
+        encoder(input, on, of.hidden_width(), of.options().activation),
+        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
+        maps_gradient(on.node_count()),
+        chunks(chunks_of_groups(on.node_count())),
+        work(on.node_count() * of.hidden_width()),
+        execution(with) {
+    const CooperativeOptions& architecture = of.options();
+    const Index n = on.node_count(), h = of.hidden_width();
+    const NodeLearnerOptions learner{architecture.learner, h, architecture.learner_width, of.learner_outputs(),
+                                     architecture.learner_layers};
+    const auto workspace = std::make_shared<NodeLearnerWorkspace<S>>(n, learner);
+    learners.reserve(of.layout().learners.size());
+    for (std::size_t i = 0; i < of.layout().learners.size(); ++i)
+      learners.emplace_back(arcs, learner, chunks, workspace);
+    if constexpr (Bayesian) {
+      posterior.emplace(degrees, architecture.conformal);
+      if (architecture.separate_encoder) learner_encoder.emplace(input, on, h, architecture.activation);
+    }
+    const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights,
+                                        architecture.residual, architecture.activation};
+    stages.reserve(static_cast<std::size_t>(architecture.layers));
+    for (Index l = 0; l < architecture.layers; ++l) {
+      stages.push_back({Buffer<S>(n * h),
+                        DropoutMask(n * h),
+                        {},
+                        NodeMaps<D, S>(degrees, architecture.conformal),
+                        CooperativeLayer<D, S>(arcs, channels, layer, work),
+                        LayerNorm<S>(n, h),
+                        {},
+                        {},
+                        {}});
+      if (architecture.norm == FeatureNorm::none) continue;
+      stages.back().unnormalised.resize(n * h);
+      if (normalises()) stages.back().moments.resize(n);
+      if (normalises_batch()) stages.back().batch.emplace(n, h);
+    }
+    for (Buffer<S>* buffer : {&last, &bar, &x_bar, &embedding_bar}) buffer->resize(n * h);
+    gradient.resize(of.parameters().size());
+    const Index norm_size = normalises() ? stages.front().norm.partial_size() : 0;
+    leave_size = stages.front().layer.leave_partial_size() + norm_size;
+    enter_size = stages.front().layer.enter_partial_size();
+    partial_size = 2 * leave_size + enter_size + learners.front().partial_size();
+    partial.resize(chunks.count * partial_size);
+  }
+  CooperativeParts(const CooperativeParts&) = delete;
+  CooperativeParts& operator=(const CooperativeParts&) = delete;
+
+  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(stages.size()); }
+  [[nodiscard]] FeatureView<const S> features_of(const S* rows, Index count) const noexcept {
+    return {rows, count, D, channels};
+  }
+  [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
+    return {buffer.data(), graph.node_count(), model.hidden_width()};
+  }
+  [[nodiscard]] bool normalises() const noexcept { return model.options().norm == FeatureNorm::layer; }
+  [[nodiscard]] bool normalises_batch() const noexcept { return model.options().norm == FeatureNorm::batch; }
+  [[nodiscard]] Stage& stage_of(Index l) noexcept { return stages[static_cast<std::size_t>(l)]; }
+  [[nodiscard]] static std::pair<Index, Index> packs(Index first, Index count) noexcept {
+    return {first / lanes<S>, (first + count + lanes<S> - 1) / lanes<S>};
+  }
+  [[nodiscard]] NodeSelection all_nodes() const noexcept { return NodeSelection(graph.node_count()); }
+
+  /// Points the views at the parameters, and at the gradient before a training pass.
+  void bind(bool training) {
+    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
+    if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+  }
+  /// Zeros what backward passes add to: all but the encoders' weights, which they write.
+  void clear_gradient() {
+    const CooperativeLayout& layout = model.layout();
+    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
+      const ParameterInfo& info = model.parameters().info()[id];
+      const ParameterId number = static_cast<ParameterId>(id);
+      if (number == layout.encoder.weight || number == layout.learner_encoder.weight) continue;
+      std::fill_n(gradient.data() + info.offset, info.size, S(0));
+    }
+  }
+
+  /// Calls begin(sums) for every chunk and body(chunk, first, count, sums) for its groups; sums: those of the chunk.
+  template <class Body, class Begin>
+  void for_chunks(const Body& body, const Begin& begin) {
+    chunks.for_each(execution, [&](Index chunk, Index from, Index to) {
+      S* sums = partial.data() + chunk * partial_size;
+      begin(sums);
+      for_row_groups(from, to, [&](Index first, Index count) { body(chunk, first, count, sums); });
+    });
+  }
+  /// Σ over the chunks of their sums [offset, offset + size), in the first chunk's.
+  [[nodiscard]] const S* sum_chunks(Index offset, Index size) {
+    S* total = partial.data() + offset;
+    parallel_for(execution, size, 256, [&](Index begin, Index end) {
+      for (Index chunk = 1; chunk < chunks.count; ++chunk) {
+        const S* one = total + chunk * partial_size;
+        for_tiles<S>(begin, end,
+                     [&]<class T>(Index i) { store(total + i, load<T>(total + i) + load<T>(one + i)); });
+      }
+    });
+    return total;
+  }
+
+  const Model& model;
+  const Graph& graph;
+  std::optional<DirectedArcs> listed;
+  ArcLists arcs;
+  Index channels;
+  SparseInput<S> input;
+  NodeDegrees<S> degrees;
+  ActivatedEncoder<S> encoder;
+  std::optional<ActivatedEncoder<S>> learner_encoder;
+  std::vector<NodeLearnerPair<S>> learners;  ///< of deterministic models one per layer
+  std::optional<VariationalNodeMaps<D, S>> posterior;
+  ReadoutHead<S> output;
+  NodeMapsGradient<D, S> maps_gradient;
+  NodeChunks chunks;
+  CooperativeWorkspace<S> work;
+  std::vector<Stage> stages;
+  MaskDrawing masks;
+  CooperativeWeights<const S> weights;
+  CooperativeWeights<S> weights_bar;
+  Buffer<S> gradient;
+  Buffer<S> last;  ///< X_{L+1} at the requested nodes
+  Buffer<S> bar, x_bar, embedding_bar;
+  /// Per chunk: sums of leaving a layer, of even and of odd ones, of entering it, and of its learners.
+  Buffer<S> partial;
+  Index leave_size = 0, enter_size = 0, partial_size = 0;
+  Execution execution;
+
+ private:
+  static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
+                              const NodeFeatures& features) {
+    check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
+    const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
+    require(nodes == graph.node_count(), "nodes of the arcs", nodes,
+            concat("must equal the number of nodes, ", graph.node_count()));
+    return graph;
+  }
+  static NodeFeatures normalised(NodeFeatures features) {
+    features.normalise_rows();
+    return features;
+  }
+};
+
+}  // namespace sheafnn::detail
