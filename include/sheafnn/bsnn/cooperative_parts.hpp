@@ -195,6 +195,7 @@ struct CooperativeParts {
   /// Σ over the chunks of their sums [offset, offset + size), in the first chunk's.
   [[nodiscard]] const S* sum_chunks(Index offset, Index size) {
     S* total = partial.data() + offset;
+    if (chunks.count == 1) return total;
     parallel_for(execution, size, 256, [&](Index begin, Index end) {
       for (Index chunk = 1; chunk < chunks.count; ++chunk) {
         const S* one = total + chunk * partial_size;

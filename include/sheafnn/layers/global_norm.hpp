@@ -93,24 +93,21 @@ class GlobalNorm {
   void gate_rows(Index chunk, Index count, const S* x, const S* y, S* bar, S* partial) {
     const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
     const S* scale = weights_.scale.data();
-    S* shift_sum = partial + width_;
-    for (Index u = 0; u < count; ++u, x += stride_, y += stride_, bar += stride_) {
-      S sum[2];
-      detail::row_sums<2>(
-          width_,
-          [&]<class T>(Index c, T(&term)[2]) {
-            const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
-            const T one = select(detail::load<T>(y + c) > T(S(0)), detail::load<T>(bar + c), T(S(0)));
-            detail::store(partial + c, detail::load<T>(partial + c) + one * hat);
-            detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
-            term[0] = detail::load<T>(scale + c) * one;
-            term[1] = term[0] * hat;
-            detail::store(bar + c, term[0]);
-          },
-          sum);
-      chunk_sum_[2 * chunk] += static_cast<double>(sum[0]);
-      chunk_sum_[2 * chunk + 1] += static_cast<double>(sum[1]);
-    }
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      T one_sum = T(S(0)), product_sum = T(S(0));  // of the columns, over the rows
+      for (Index at = c, u = 0; u < count; ++u, at += stride_) {
+        const T hat = (detail::load<T>(x + at) - T(mean)) * T(inverse);
+        const T one = select(detail::load<T>(y + at) > T(S(0)), detail::load<T>(bar + at), T(S(0)));
+        one_sum += one;
+        product_sum += one * hat;
+        detail::store(bar + at, detail::load<T>(scale + c) * one);
+      }
+      detail::store(partial + c, detail::load<T>(partial + c) + product_sum);
+      detail::store(partial + width_ + c, detail::load<T>(partial + width_ + c) + one_sum);
+      // g = w ∘ one.
+      chunk_sum_[2 * chunk] += static_cast<double>(reduce_add(detail::load<T>(scale + c) * one_sum));
+      chunk_sum_[2 * chunk + 1] += static_cast<double>(reduce_add(detail::load<T>(scale + c) * product_sum));
+    });
   }
   /// Adds sums of gate_rows() to derivatives. \throws std::invalid_argument  weights of another shape
   void add_partial(const S* partial, const NormWeights<S>& weights_bar) const {
@@ -152,12 +149,16 @@ class GlobalNorm {
   template <class Of>
   [[nodiscard]] double total(Index count, const S* x, const Of& of) const {
     double r = 0;
-    for (Index u = 0; u < count; ++u, x += stride_) {
-      S sum[1];
-      detail::row_sums<1>(
-          width_, [&]<class T>(Index c, T(&term)[1]) { term[0] = of(detail::load<T>(x + c)); }, sum);
-      r += static_cast<double>(sum[0]);
-    }
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      T even = T(S(0)), odd = T(S(0));
+      Index u = 0;
+      for (; u + 1 < count; u += 2) {
+        even += of(detail::load<T>(x + u * stride_ + c));
+        odd += of(detail::load<T>(x + (u + 1) * stride_ + c));
+      }
+      if (u < count) even += of(detail::load<T>(x + u * stride_ + c));
+      r += static_cast<double>(reduce_add(even + odd));
+    });
     return r;
   }
 

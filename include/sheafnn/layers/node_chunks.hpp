@@ -43,9 +43,10 @@ struct NodeChunks {
   }
 };
 
-/// Chunks of whole groups of rows, at most 64 of four groups or more.
+/// Chunks of whole groups of rows: at most 64, of four groups or more where there are enough for four chunks.
 [[nodiscard]] inline NodeChunks chunks_of_groups(Index nodes) noexcept {
-  return {nodes, std::clamp<Index>(nodes / (4 * row_group), 1, 64), row_group};
+  const Index groups = std::max<Index>(1, (nodes + row_group - 1) / row_group);
+  return {nodes, std::clamp<Index>(groups / 4, std::min<Index>(4, groups), 64), row_group};
 }
 
 }  // namespace sheafnn
