@@ -140,11 +140,9 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     CAPTURE(in_degree);
     const sheafnn::NodeDegrees<double> degrees(lists, in_degree);
     sheafnn::NodeMaps<D, double> maps(degrees, true);
-    for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
-      Doubles raw(static_cast<std::size_t>(2 * n));
-      for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = tiny::number(int(side) + 8, static_cast<Index>(i));
-      sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 2), side, maps);
-    }
+    Doubles raw(static_cast<std::size_t>(4 * n));
+    for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = tiny::number(8, static_cast<Index>(i));
+    sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 4), maps);
     const auto map = [&](sheafnn::MapSide side, Index u) {
       return Eigen::Map<const Eigen::Matrix<double, D, D, Eigen::RowMajor>>(maps.map(side, u));
     };
@@ -172,13 +170,11 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     }
     Matrix x(n * D, f);
     for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(11, i);
-    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity});
+    sheafnn::CooperativeWorkspace<double> work(n * D * f);
+    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity}, work);
     const Doubles epsilon(D, 0.0);
-    Matrix work[2] = {x, x};
     layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
-                  sheafnn::NodeSelection(n),
-                  {sheafnn::FeatureView<double>(work[0].data(), n, D, f),
-                   sheafnn::FeatureView<double>(work[1].data(), n, D, f)});
+                  sheafnn::NodeSelection(n));
     const Matrix expected = x - product * x;
     for (Index i = 0; i < x.size(); ++i) CHECK(std::abs(layer.output().data()[i] - expected.data()[i]) < 1e-13);
   }
