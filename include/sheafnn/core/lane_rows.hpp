@@ -16,6 +16,14 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
+/// 1 where eight floats are one register.
+#if SHEAFNN_VECTOR_TYPES && defined(__AVX__)
+#include <immintrin.h>
+#define SHEAFNN_OCTETS 1
+#else
+#define SHEAFNN_OCTETS 0
+#endif
+
 namespace sheafnn {
 
 namespace detail {
@@ -321,7 +329,7 @@ SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
   lanes_to_rows<K, Stride>(in, count, [=](int lane) { return rows + lane * Stride; });
 }
 
-#if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS) && defined(__AVX__)
+#if SHEAFNN_OCTETS
 /// Of the numbers of two registers of two quarters each, those at even places of each quarter, plus those behind them.
 SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
@@ -360,7 +368,7 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
 template <int Count, int Room = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   int first = 0;
-#if defined(SHEAFNN_TRANSPOSED_IN_REGISTERS) && defined(__AVX__)
+#if SHEAFNN_OCTETS
   if constexpr (std::is_same_v<T, Pack<float, 8>> && Count >= 3) {
     constexpr int octets = Count / 8, rest = Count % 8 / 4;
     for (int k = 0; k < octets; ++k) octet_sums<8, 8>(in + 8 * k, out + 8 * k, accumulate);

@@ -209,11 +209,12 @@ void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<F
   for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
     const std::int32_t *there = arc_[0].data() + e, *back = arc_[1].data() + e;
     P sum[size], other[size], part[size], c[size];
+    for (int k = 0; k < size; ++k) sum[k] = other[k] = P(S(0));
     for (Index i = 0; i < parts; ++i) {
       detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, there, c);
       detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, back, part);
-      for (int k = 0; k < size; ++k) sum[k] = i == 0 ? c[k] : sum[k] + c[k];
-      for (int k = 0; k < size; ++k) other[k] = i == 0 ? part[k] : other[k] + part[k];
+      for (int k = 0; k < size; ++k) sum[k] += c[k];
+      for (int k = 0; k < size; ++k) other[k] += part[k];
     }
     detail::transposed<D, size>(other, c);
     for (int k = 0; k < size; ++k) c[k] += sum[k];  // C_uv
@@ -249,9 +250,10 @@ void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<F
       std::copy_n(sum, gram, shares + lane * gram);
     }
     P c[gram], s[gram], d[gram], part[gram], product[gram], scale_bar[gram];
+    for (P& number : product) number = P(S(0));
     for (Index i = 0; i < parts; ++i) {
       detail::load_rows<gram>(bar.node.data() + i * node_part + first * gram, count, part);
-      for (int k = 0; k < gram; ++k) product[k] = i == 0 ? part[k] : product[k] + part[k];
+      for (int k = 0; k < gram; ++k) product[k] += part[k];
     }
     detail::transposed<D, gram>(product, c);
     detail::load_rows<gram>(shares, count, scale_bar);
