@@ -83,7 +83,7 @@ struct LaplacianBlocks {
   Buffer<S> arc, node;
 };
 
-/// The places of the blocks on one graph, and how they come from a sheaf's.
+/// The places of the blocks on one graph, how they come from a sheaf's, and the way back.
 template <RestrictionMapFamily Family, class S>
 class LaplacianRows {
  public:
