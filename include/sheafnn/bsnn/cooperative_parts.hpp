@@ -44,8 +44,12 @@ struct ActivatedEncoder {
     linear.forward(execution, weights, dropout, {}, with_clean);
     if (training && slope.empty()) slope.resize(output.size());
     if (with_clean && clean.empty()) clean.resize(output.size());
-    activate_array(execution, linear.output().data(), output.data(), training ? slope.data() : nullptr);
-    if (with_clean) activate_array(execution, linear.clean().data(), clean.data(), nullptr);
+    with_activation(activation, [&]<Activation A>() {
+      parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
+        activate_numbers<A>(begin, end, linear.output().data(), output.data(), training ? slope.data() : nullptr);
+        if (with_clean) activate_numbers<A>(begin, end, linear.clean().data(), clean.data(), nullptr);
+      });
+    });
   }
   /// \param bar  derivative of the output, overwritten
   void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
@@ -58,15 +62,12 @@ struct ActivatedEncoder {
   }
 
  private:
-  void activate_array(Execution execution, const S* z, S* y, S* derivative) {
-    with_activation(activation, [&]<Activation A>() {
-      parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
-        for_tiles<S>(begin, end, [&]<class T>(Index i) {
-          T at;
-          store(y + i, activate_with_slope<A>(load<T>(z + i), at));
-          if (derivative != nullptr) store(derivative + i, at);
-        });
-      });
+  template <Activation A>
+  static void activate_numbers(Index begin, Index end, const S* z, S* y, S* derivative) {
+    for_tiles<S>(begin, end, [&]<class T>(Index i) {
+      T at;
+      store(y + i, activate_with_slope<A>(load<T>(z + i), at));
+      if (derivative != nullptr) store(derivative + i, at);
     });
   }
 };

@@ -67,8 +67,8 @@ template <int D, class T, class S>
 SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(x + i * channels, in[i]);
 }
-/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0. The rows of arcs
-/// a few places on are asked for: which ones they are is known long before they are needed.
+/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0. The rows of
+/// arcs a few places on are asked for: which ones they are is known long before they are needed.
 ///
 /// \param last  the last arc of all nodes
 template <int D, class T, class S>
@@ -103,21 +103,34 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
   }
 }
 
+/// What node u makes of x, its own, and of the sum that it has received: diagonal x − factor Tᵀ sum.
+template <int D, class S>
+struct Receiver {
+  const S* map;
+  S factor, diagonal;
+
+  SHEAFNN_INLINE Receiver(const NodeMaps<D, S>& maps, int op, Index u)
+      : map(maps.map(MapSide::out, u)), factor(-maps.factor(op, u)), diagonal(maps.diagonal(op, u)) {}
+  template <class T>
+  SHEAFNN_INLINE void operator()(const T* x, const T* sum, T* y) const {
+    map_times<D, true>(map, sum, y);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * x[i];
+  }
+};
+
 /// Receives through T at node u: for tiles of channels use.template operator()<T>(c, sum, y), y the operator's value
 /// and sum what the neighbours have sent.
 template <int D, class S, class Use>
 SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u,
                             Index channels, const S* x, const S* sent, const Use& use) {
-  const S* map = maps.map(MapSide::out, u);
-  const S factor = -maps.factor(op, u), diagonal = maps.diagonal(op, u);
+  const Receiver<D, S> receiver(maps, op, u);
   const std::span<const std::int32_t> neighbours = lists.of(u);
   const std::int32_t* last = lists.node + lists.offset[maps.node_count()] - 1;
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T sum[D], own[D], y[D];
     sum_neighbours<D>(neighbours, last, sent + c, channels, sum);
     load_node<D>(x + u * D * channels + c, channels, own);
-    map_times<D, true>(map, sum, y);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * own[i];
+    receiver(own, sum, y);
     use.template operator()<T>(c, sum, y);
   });
 }
@@ -175,10 +188,10 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
 
 /// Backwards through the operator at node u: x̄ = diagonal ȳ + w, w = factor Sᵀ t, t the sum of what was returned over
 /// the arcs that enter u, and the derivatives in the diagonal and in S, G with Sᵀ G = w xᵀ.
-/// use.template operator()<T>(c, x̄) for tiles of channels.
-template <int D, class S, class Use>
+/// own_of.template operator()<T>(c, x) gives x, and use.template operator()<T>(c, x̄) takes x̄, for tiles of channels.
+template <int D, class S, class Own, class Use>
 SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const NeighbourLists& entering, Index u,
-                                  Index channels, const S* x, const S* y_bar, const S* returned,
+                                  Index channels, const Own& own_of, const S* y_bar, const S* returned,
                                   NodeMapsGradient<D, S>& gradient, const Use& use) {
   const S* map = maps.map(MapSide::in, u);
   const S factor = maps.factor(op, u), diagonal = maps.diagonal(op, u);
@@ -189,7 +202,7 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T t[D], own[D], bar[D], w[D];
     sum_neighbours<D>(neighbours, last, returned + c, channels, t);
-    load_node<D>(x + at + c, channels, own);
+    own_of.template operator()<T>(c, own);
     load_node<D>(y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);
     map_times<D, true>(map, t, w);

@@ -37,7 +37,7 @@ template <class S>
 struct CooperativeWorkspace {
   Buffer<S> sent, sent_on;  ///< by the two operators; backwards: what they return
   Buffer<S> mixed;          ///< Y of passes that keep nothing
-  Buffer<S> first;          ///< Δ_out Y of those; backwards: the derivative of z, of Δ_out Y, of Y
+  Buffer<S> first;          ///< Δ_out Y; backwards: the derivative of z, of Δ_out Y, of Y
 
   /// \param size  n · D · f
   explicit CooperativeWorkspace(Index size) {
@@ -62,7 +62,7 @@ class CooperativeLayer {
         work_(&workspace),
         mixing_(arcs.nodes, D, channels, options.left, options.right),
         mask_(arcs.nodes * row()) {
-    for (Buffer<S>* one : {&first_, &first_sum_, &slope_, &second_sum_}) one->resize(arcs.nodes * row());
+    for (Buffer<S>* one : {&first_sum_, &slope_, &second_sum_}) one->resize(arcs.nodes * row());
   }
 
   /// X' at the nodes of the last forward(), one row of D × f each.
@@ -200,7 +200,6 @@ class CooperativeLayer {
   [[nodiscard]] S* mixed() noexcept { return keep_ ? mixing_.buffer() : work_->mixed.data(); }
   /// Y, wherever it is.
   [[nodiscard]] const S* mixed_rows() noexcept { return mixing_.passes_on() ? input_ : mixed(); }
-  [[nodiscard]] S* first() noexcept { return keep_ ? first_.data() : work_->first.data(); }
   template <Activation A, bool Keep>
   void leave_with(Index first, Index count, S* out);
 
@@ -210,10 +209,10 @@ class CooperativeLayer {
   Workspace* work_;
   FeatureMixing<S> mixing_;
   DropoutMask mask_;
-  Buffer<S> first_, first_sum_;  ///< Δ_out Y, and what its nodes received
-  Buffer<S> slope_,
-      second_sum_;    ///< the derivative of act(dropout(z)) in z = Δ_inᵀ Δ_out Y; what its nodes received
-  Buffer<S> output_;  ///< of forward(), by index in nodes_; allocated by the first
+  Buffer<S> first_sum_;   ///< what the nodes received of Δ_out Y, which backward passes compute again
+  Buffer<S> slope_;       ///< the derivative of act(dropout(z)) in z = Δ_inᵀ Δ_out Y
+  Buffer<S> second_sum_;  ///< what the nodes received of that
+  Buffer<S> output_;      ///< of forward(), by index in nodes_; allocated by the first
   // Of the present pass:
   DiffusionWeights<const S> weights_;
   const NodeMaps<D, S>* maps_ = nullptr;
@@ -233,7 +232,7 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
   const NeighbourLists lists = arcs_.out;
   const S* y_rows = mixed_rows();
   const S* sent = work_->sent.data();
-  S* first_rows = first();
+  S* first_rows = work_->first.data();
   S* sums = keep_ ? first_sum_.data() : nullptr;
   S* sent_on = work_->sent_on.data();
   for (Index u = begin; u < begin + count; ++u) {
@@ -260,7 +259,7 @@ void CooperativeLayer<D, S>::leave_with(Index begin, Index count, S* out) {
   const NeighbourLists lists = arcs_.out;
   const NodeSelection nodes = nodes_;
   const S* input = input_;
-  const S* first_rows = first();
+  const S* first_rows = work_->first.data();
   const S* sent_on = work_->sent_on.data();
   const std::uint8_t* mask = dropped_ ? mask_.bits() : nullptr;
   const S dropout_factor = factor_;
@@ -290,8 +289,8 @@ void CooperativeLayer<D, S>::leave_with(Index begin, Index count, S* out) {
   }
 }
 
-/// z̄ = −x̄' ∘ slope and what receive() returns for it; Σ x x̄' for ε̄; x_bar = x̄', 0 at nodes that were not computed, which
-/// enter multiplies with the gain.
+/// z̄ = −x̄' ∘ slope and what receive() returns for it; Σ x x̄' for ε̄; x_bar = x̄', 0 at nodes that were not computed,
+/// which enter multiplies with the gain.
 template <int D, class S>
 void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
                                                  NodeMapsGradient<D, S>& gradient, S* partial) {
@@ -335,14 +334,21 @@ void CooperativeLayer<D, S>::cross_backward_rows(Index first, Index count, NodeM
   const Index f = channels_, size = row();
   const NodeMaps<D, S>& maps = *maps_;
   const NeighbourLists lists = arcs_.in;
-  const S* x = first_.data();
+  const S* y_rows = mixed_rows();
   const S* sums = first_sum_.data();
   const S* returned = work_->sent.data();
   S* returned_on = work_->sent_on.data();
   S* bar = work_->first.data();
   for (Index u = first; u < first + count; ++u) {
     const Index at = u * size;
-    detail::send_backward<D>(maps, 1, lists, u, f, x, bar, returned, gradient,
+    const detail::Receiver<D, S> receiver(maps, 0, u);
+    const auto first_of = [&]<class T>(Index c, T* y) SHEAFNN_INLINE_LAMBDA {
+      T own[D], sum[D];
+      detail::load_node<D>(y_rows + at + c, f, own);
+      detail::load_node<D>(sums + at + c, f, sum);
+      receiver(own, sum, y);
+    };
+    detail::send_backward<D>(maps, 1, lists, u, f, first_of, bar, returned, gradient,
                              [&]<class T>(Index c, const T* first_bar)
                                  SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(first_bar, f, bar + at + c); });
     detail::receive_backward<D>(maps, 0, u, f, sums, returned_on, gradient,
@@ -361,7 +367,9 @@ void CooperativeLayer<D, S>::enter_backward_rows(Index first, Index count, S* x_
   const S* returned_on = work_->sent_on.data();
   S* bar = work_->first.data();
   for (Index u = first; u < first + count; ++u) {
-    detail::send_backward<D>(maps, 0, lists, u, f, y_rows, bar, returned_on, gradient,
+    const auto mixed_of = [&]<class T>(Index c, T* y)
+                              SHEAFNN_INLINE_LAMBDA { detail::load_node<D>(y_rows + u * size + c, f, y); };
+    detail::send_backward<D>(maps, 0, lists, u, f, mixed_of, bar, returned_on, gradient,
                              [&]<class T>(Index c, const T* y_bar)
                                  SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(y_bar, f, bar + u * size + c); });
   }

@@ -144,14 +144,16 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
   require_shapes(weights_bar);
   require_array(bar, n, width, "output_bar");
   S* output_bar = bar.data();
-  parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
-    detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
-      T bar = detail::load<T>(output_bar + i);
-      if (!output_is_activated_) bar = detail::dropped(bar, mask_.bits(), i, factor_);
-      if (options_.activation) bar *= elu_slope(detail::load<T>(activated_.data() + i));
-      detail::store(output_bar + i, bar);
+  if (!output_is_activated_ || options_.activation) {
+    parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
+      detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
+        T value = detail::load<T>(output_bar + i);
+        if (!output_is_activated_) value = detail::dropped(value, mask_.bits(), i, factor_);
+        if (options_.activation) value *= elu_slope(detail::load<T>(activated_.data() + i));
+        detail::store(output_bar + i, value);
+      });
     });
-  });
+  }
   S* weight_bar = weights_bar.weight.data();
   input_->backward(execution, used_values_, output_bar, width, weight_bar);
   if (options_.degrees) {
