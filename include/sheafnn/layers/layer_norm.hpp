@@ -154,8 +154,9 @@ void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count
   const S* scale = weights.scale.data();
   const S* shift = weights.shift.data();
   for (Index u = 0; u < count; ++u, x += width_, y += width_) {
-    const auto [mean, inverse] = detail::row_moments(width_, x, epsilon);
-    if (moments != nullptr) moments[u] = {mean, inverse};
+    const detail::RowMoments<S> of_row = detail::row_moments(width_, x, epsilon);
+    const S mean = of_row.mean, inverse = of_row.inverse;
+    if (moments != nullptr) moments[u] = of_row;
     detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
       const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
       detail::store(y + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
@@ -170,7 +171,7 @@ void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index coun
   const S share = S(1) / static_cast<S>(width_);
   S* shift_sum = partial + width_;
   for (Index u = 0; u < count; ++u, x += width_, bar += width_, x_bar += width_) {
-    const auto [mean, inverse] = moments[u];
+    const S mean = moments[u].mean, inverse = moments[u].inverse;
     S sum[2];
     detail::row_sums<2>(
         width_,
