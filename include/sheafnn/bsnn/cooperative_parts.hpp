@@ -184,6 +184,18 @@ struct CooperativeParts {
     }
   }
 
+  void begin_posterior([[maybe_unused]] double kl_weight) {
+    if constexpr (Bayesian) posterior->begin_backward(execution, kl_weight);
+  }
+  /// KL(Q ‖ prior), the mean over nodes and sides.
+  [[nodiscard]] double mean_kl() {
+    if constexpr (Bayesian) {
+      return posterior->mean_kl(execution);
+    } else {
+      return 0;
+    }
+  }
+
   /// Calls begin(sums) for every chunk and body(chunk, first, count, sums) for its groups; sums: those of the chunk.
   template <class Body, class Begin>
   void for_chunks(const Body& body, const Begin& begin) {

@@ -204,17 +204,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (apart) learner_encoder->backward(execution, matrix(x_bar), weights_bar.learner_encoder);
   }
 
-  void begin_posterior([[maybe_unused]] double kl_weight) {
-    if constexpr (Bayesian) posterior->begin_backward(execution, kl_weight);
-  }
-  /// KL(Q ‖ prior), the mean over nodes and sides.
-  [[nodiscard]] double mean_kl() {
-    if constexpr (Bayesian) {
-      return posterior->mean_kl(execution);
-    } else {
-      return 0;
-    }
-  }
   void require_kept() const {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
