@@ -69,18 +69,16 @@ SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
 }
 /// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0. The rows of
 /// arcs a few places on are asked for: which ones they are is known long before they are needed.
-///
-/// \param last  the last arc of all nodes
 template <int D, class T, class S>
-SHEAFNN_INLINE void sum_neighbours(std::span<const std::int32_t> neighbours, const std::int32_t* last, const S* x,
-                                   Index channels, T* out) {
+SHEAFNN_INLINE void sum_neighbours(const NeighbourLists& lists, Index nodes, Index u, const S* x, Index channels,
+                                   T* out) {
   constexpr Index ahead = 24;
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
-  const std::int32_t* const end = neighbours.data() + neighbours.size();
-  for (const std::int32_t* v = neighbours.data(); v != end; ++v) {
-    const S* coming = x + static_cast<Index>(*std::min(v + ahead, last)) * D * channels;
+  const Index end = lists.offset[u + 1], last = lists.offset[nodes] - 1;
+  for (Index k = lists.offset[u]; k < end; ++k) {
+    const S* coming = x + static_cast<Index>(lists.node[std::min(k + ahead, last)]) * D * channels;
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(coming + i * channels);
-    const S* row = x + static_cast<Index>(*v) * D * channels;
+    const S* row = x + static_cast<Index>(lists.node[k]) * D * channels;
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += load<T>(row + i * channels);
   }
 }
@@ -124,11 +122,10 @@ template <int D, class S, class Use>
 SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u,
                             Index channels, const S* x, const S* sent, const Use& use) {
   const Receiver<D, S> receiver(maps, op, u);
-  const std::span<const std::int32_t> neighbours = lists.of(u);
-  const std::int32_t* last = lists.node + lists.offset[maps.node_count()] - 1;
+  const Index nodes = maps.node_count();
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T sum[D], own[D], y[D];
-    sum_neighbours<D>(neighbours, last, sent + c, channels, sum);
+    sum_neighbours<D>(lists, nodes, u, sent + c, channels, sum);
     load_node<D>(x + u * D * channels + c, channels, own);
     receiver(own, sum, y);
     use.template operator()<T>(c, sum, y);
@@ -195,13 +192,12 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
                                   NodeMapsGradient<D, S>& gradient, const Use& use) {
   const S* map = maps.map(MapSide::in, u);
   const S factor = maps.factor(op, u), diagonal = maps.diagonal(op, u);
-  const std::span<const std::int32_t> neighbours = entering.of(u);
-  const std::int32_t* last = entering.node + entering.offset[maps.node_count()] - 1;
+  const Index nodes = maps.node_count();
   const Index at = u * D * channels;
   MapSums<D, S> total;
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T t[D], own[D], bar[D], w[D];
-    sum_neighbours<D>(neighbours, last, returned + c, channels, t);
+    sum_neighbours<D>(entering, nodes, u, returned + c, channels, t);
     own_of.template operator()<T>(c, own);
     load_node<D>(y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);

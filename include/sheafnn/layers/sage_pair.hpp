@@ -120,16 +120,14 @@ class SagePair {
   void finish_rows(Index first, Index count, const S* product, S* z) const {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u) {
-      const std::span<const std::int32_t> neighbours = arcs_.in.of(u);
       const S share = share_[u];
       detail::for_tile_groups<S>(row, [&]<class T, int Tiles>(Index c) {
         constexpr Index width = sizeof(T) / sizeof(S);
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for (const std::int32_t v : neighbours) {
-          const S* from = product + static_cast<Index>(v) * row + c;
+        for_rows<Tiles * width>(arcs_.in, u, product + c, [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
           SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += detail::load<T>(from + t * width);
-        }
+        });
         S* to = z + u * row + c;
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
           detail::store(to + t * width, detail::load<T>(to + t * width) + T(share) * sum[t]);
@@ -183,20 +181,31 @@ class SagePair {
   }
 
  private:
+  /// Calls body(v, row of v) for the neighbours of u, of rows as wide as those of Z of which `Numbers` are read. The
+  /// rows of arcs a few places on are asked for meanwhile.
+  template <Index Numbers, class Body>
+  SHEAFNN_INLINE void for_rows(const NeighbourLists& lists, Index u, const S* rows, const Body& body) const {
+    constexpr Index ahead = 16, line = 64 / sizeof(S);
+    const Index row = outputs();
+    const Index end = lists.offset[u + 1], last = lists.offset[arcs_.nodes] - 1;
+    for (Index k = lists.offset[u]; k < end; ++k) {
+      const S* coming = rows + static_cast<Index>(lists.node[std::min(k + ahead, last)]) * row;
+      SHEAFNN_UNROLL for (Index i = 0; i < Numbers; i += line) SHEAFNN_PREFETCH(coming + i);
+      body(lists.node[k], rows + static_cast<Index>(lists.node[k]) * row);
+    }
+  }
   /// Rows of the derivative of P W at some nodes, from that of Z.
   void spread_mean(Index first, Index count, const S* bar, S* product_bar) const {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u, product_bar += row) {
-      const std::span<const std::int32_t> neighbours = arcs_.out.of(u);
       detail::for_tile_groups<S>(row, [&]<class T, int Tiles>(Index c) {
         constexpr Index width = sizeof(T) / sizeof(S);
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for (const std::int32_t v : neighbours) {
-          const S* from = bar + static_cast<Index>(v) * row + c;
+        for_rows<Tiles * width>(arcs_.out, u, bar + c, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
           const T share = T(share_[v]);
           SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * detail::load<T>(from + t * width);
-        }
+        });
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) detail::store(product_bar + c + t * width, sum[t]);
       });
     }
