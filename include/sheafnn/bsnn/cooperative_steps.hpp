@@ -29,8 +29,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posterior,
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution;
-  using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch, Parts::stage_of, Parts::packs,
-      Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
+  using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch,
+      Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
   // clang-format on
 
   /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
