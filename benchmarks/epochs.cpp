@@ -77,7 +77,7 @@ void run_cell(benchmark::State& state, const Cell& cell) {
   const int threads = entries[cell.maps].threads(cell.model == 1, task_of(cell.graph), cell.threads);
   const sheafnn::Dataset& data = task_of(cell.graph);
   const benchmarks::TrainingEpochs epochs =
-      benchmarks::train_for(entries[cell.maps].model, data, {model_options(data), {}}, cell.model == 1,
+      benchmarks::train_for(entries[cell.maps].model, data, {model_options(data), {}, {}}, cell.model == 1,
                             std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
   for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
   const double milliseconds = 1e3 * benchmarks::median(epochs.seconds);

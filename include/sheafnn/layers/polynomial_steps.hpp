@@ -197,8 +197,8 @@ template <class S>
 void add_multiples(Index begin, Index end, Index count, const S* const* in, const S* factor, S* out) {
   using T = typename ChannelTiles<S>::Tile;
   for (Index i = begin; i < end; i += T::width) {
-    T sum = T(factor[0]) * load<T>(in[0] + i);
-    for (Index k = 1; k < count; ++k) sum += T(factor[k]) * load<T>(in[k] + i);
+    T sum = T(S(0));  // not the first product: a compiler could round the sum of two products in either way
+    for (Index k = 0; k < count; ++k) sum += T(factor[k]) * load<T>(in[k] + i);
     store(out + i, sum);
   }
 }
