@@ -15,7 +15,7 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by that),
 among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below the
-median of the others at that split is given up (Optuna's MedianPruner). Test figures do not enter; they are read after
+median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not enter; they are read after
 `final` alone, which trains the chosen setting on all splits with every seed. Every network has the same number of trials.
 
 Needs optuna and scipy from PyPI.
@@ -93,8 +93,14 @@ class Failed(RuntimeError):
     pass
 
 
+class Diverged(RuntimeError):
+    pass
+
+
 def train(program, arguments, report):
     run = subprocess.run([program, *arguments, "--report", report], capture_output=True, text=True, check=False)
+    if "training diverged" in run.stderr:
+        raise Diverged
     if run.returncode != 0:
         raise Failed(f"{' '.join([program, *arguments])}: {run.stderr.strip() or run.returncode}")
     with open(report, encoding="utf-8") as file:
@@ -127,22 +133,37 @@ def best_trial(study):
     return max(done, key=lambda t: (round(t.value, 9), -t.user_attrs["validation_loss"]), default=None)
 
 
+def predictions_folder(arguments, dataset, network):
+    """Where a search keeps TRIAL.npz of every completed trial: probabilities, splits × nodes × classes."""
+    return os.path.join(arguments.folder, "predictions", f"{dataset}-{network}")
+
+
 def search(arguments, spaces, dataset, network):
+    import numpy
     import optuna
     study = open_study(arguments, dataset, network, create=True)
     fixed = spaces.fixed(dataset, network)
     data = os.path.join(arguments.data, dataset + ".npz")
     metric = metric_of(fixed)
+    kept = predictions_folder(arguments, dataset, network)
+    os.makedirs(kept, exist_ok=True)
 
     def objective(trial):
         options = {**fixed, **spaces.suggest(trial, network)}
         words = ["--dataset", data, *command_line(options), "--threads", "1"]
         trial.set_user_attr("command", " ".join(words))
-        values, losses = [], []
+        values, losses, probabilities = [], [], []
         with tempfile.TemporaryDirectory() as folder:
             for split in range(SPLITS):
-                report = train(arguments.train, [*words, "--splits", str(split)], os.path.join(folder, "report.json"))
+                predicted = os.path.join(folder, "predictions.npz")
+                try:
+                    report = train(arguments.train, [*words, "--splits", str(split), "--predictions", predicted],
+                                   os.path.join(folder, "report.json"))
+                except Diverged as error:
+                    raise optuna.TrialPruned() from error
                 one = report["splits"][0]
+                with numpy.load(predicted) as file:
+                    probabilities.append(file["probabilities"][0].astype(numpy.float32))
                 if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
                     raise optuna.TrialPruned()
                 values.append(one[metric])
@@ -151,6 +172,7 @@ def search(arguments, spaces, dataset, network):
                 if split + 1 < SPLITS and trial.should_prune():
                     raise optuna.TrialPruned()
         trial.set_user_attr("validation_loss", sum(losses) / SPLITS)
+        numpy.savez_compressed(os.path.join(kept, f"{trial.number}.npz"), probabilities=numpy.stack(probabilities))
         return sum(values) / SPLITS
 
     missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))

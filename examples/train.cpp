@@ -21,6 +21,7 @@
 
 #include "models/device_registry.hpp"
 #include "models/interruption.hpp"
+#include "models/predictions.hpp"
 #include "models/program.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
@@ -50,8 +51,9 @@ struct Task {
   [[nodiscard]] programs::NetworkOptions network() const {
     return {settings.options, settings.cooperative.options, settings.flow.options};
   }
-  /// Are the trained models needed?
-  [[nodiscard]] bool keeps_models() const { return !settings.save.empty() || !settings.sheaf.empty(); }
+  [[nodiscard]] programs::Keep keep() const {
+    return {!settings.save.empty() || !settings.sheaf.empty(), !settings.predictions.empty()};
+  }
   /// FILE of --save and --sheaf, named after the run where there are several: NAME-SPLIT-SEED.
   [[nodiscard]] std::filesystem::path file_of(std::filesystem::path file, std::size_t i) const {
     std::string name = file.stem().string();
@@ -81,7 +83,7 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
   r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
-                                options.seed, task.keeps_models()},
+                                options.seed, task.keep()},
                                r.result);
   return r;
 }
@@ -149,7 +151,7 @@ void train_on_device(const Task& task, int device, const Use& use) {
   };
   std::vector<programs::DeviceOutcome> outcomes =
       programs::find_device_model(task.settings.maps, task.settings.stalk_dimension)
-          .train({task.data, jobs, task.settings.options, options, task.bayesian(), task.keeps_models(), device});
+          .train({task.data, jobs, task.settings.options, options, task.bayesian(), task.keep(), device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);
@@ -196,9 +198,11 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
 void require_writable_files(const Task& task) {
   programs::require_apart({{"--report", task.settings.report},
                            {"--save", task.settings.save},
-                           {"--sheaf", task.settings.sheaf}},
+                           {"--sheaf", task.settings.sheaf},
+                           {"--predictions", task.settings.predictions}},
                           {{"--dataset", task.settings.dataset}});
   programs::require_writable("--report", task.settings.report);
+  programs::require_writable("--predictions", task.settings.predictions);
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
     if (!task.settings.save.empty()) programs::require_writable("--save", task.file_of(task.settings.save, i));
     if (!task.settings.sheaf.empty()) programs::require_writable("--sheaf", task.file_of(task.settings.sheaf, i));
@@ -282,11 +286,13 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   programs::TrainResults results(s, preset);
   results.print_header();
   // Where nothing is written the table is all there is: it has to be seen.
-  const bool writes = !s.report.empty() || task.keeps_models() || task.folder != nullptr;
+  const bool writes = !s.report.empty() || task.keep().model || task.keep().prediction || task.folder != nullptr;
+  programs::Predictions predictions(data);
   const auto use = [&](std::size_t i, const Training& training) {
     if (!training.begun) return;
     write_models(task, i, training);
     results.add(task.runs[i], training);
+    if (task.keep().prediction) predictions.add(task.runs[i], training);
     if (writes) {
       std::fflush(stdout);
     } else {
@@ -301,6 +307,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     train_in_turn(task, use);
   }
   results.print_summary();
+  if (task.keep().prediction) predictions.write(s.predictions);
   const int signal = Interruption::signal();
   if (!s.report.empty()) {
     sheafnn::io::write_text(s.report, results.report(data, arguments, signal).dump(2) + "\n");

@@ -67,8 +67,10 @@ for threads in 0 1 3; do
 done
 # Seeds: a training is that of its own --seed.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20)
-"${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --sheaf seeds.npz --report seeds.json > seeds.txt \
-  || fail "train --seeds"
+"${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --sheaf seeds.npz --report seeds.json \
+  --predictions predictions.npz > seeds.txt || fail "train --seeds"
+"${train[@]}" --splits 0-1 --seeds 2,5 --parallel splits --predictions beside.npz > /dev/null || fail "train --predictions"
+cmp predictions.npz beside.npz || fail "predictions of trainings side by side differ"
 "${train[@]}" --splits 1 --seed 5 --save seed.safetensors > /dev/null || fail "train --seed"
 "${train[@]}" --splits 1 --seed 5 --sheaf seed.npz --threads 2 > /dev/null || fail "train --sheaf"
 cmp seed.safetensors seeds-1-5.safetensors || fail "a training with --seeds is not that with --seed"
@@ -169,8 +171,14 @@ done
 grep -qa 'out_kappa\.npy' bcsnn.npz && ! grep -qa 'out_kappa\.npy' csnn.npz || fail "the spread is that of another model"
 "$bin/predict" --model csnn-3.safetensors --dataset karate --sheaf csnn1.npz --sheaf-layer 1 > /dev/null || fail "node maps of a layer"
 ! cmp -s csnn.npz csnn1.npz || fail "the layers of csnn have the same node maps"
-if python3 -c 'import numpy' 2> /dev/null; then
-  python3 - << 'PYTHON' || fail "numpy reads another sheaf"
+python=
+for candidate in python3 /usr/bin/python3; do
+  if [ -z "$python" ] && $candidate -c 'import numpy' 2> /dev/null; then python=$candidate; fi
+done
+[ -n "$python" ] || fail "no numpy (Debian: python3-numpy)"
+$python - << 'PYTHON' || fail "numpy reads something else"
+import json
+
 import numpy
 for file in "bsnn.npz", "nsd1.npz":
     s = numpy.load(file)
@@ -187,10 +195,21 @@ for file in "csnn.npz", "bcsnn.npz":
         r = s[side + "_rotations"]
         assert r.shape == (34, 2, 2) and abs(r @ r.transpose(0, 2, 1) - numpy.eye(2)).max() < 1e-5
         assert s[side + "_scales"].shape == (34,) and (s[side + "_scales"] > 0).all() and (s[side + "_scales"] <= 10).all()
+p, own = numpy.load("predictions.npz"), numpy.load("seeds-1-5.npz")
+assert list(p["split"]) == [0, 0, 1, 1] and list(p["seed"]) == [2, 5, 2, 5] and p["probabilities"].shape == (4, 34, 2)
+for key in "probabilities", "entropy", "mutual_information":
+    assert (p[key][3] == own[key]).all(), key
+assert (p["epistemic_variance"] > 0).all() and (p["labels"] == own["labels"]).all()
+with open("seeds.json") as file:
+    splits = json.load(file)["splits"]
+for i, split in enumerate(splits):
+    test = p["role"][i] == 3
+    right = p["probabilities"][i][test].argmax(1) == p["labels"][test]
+    assert abs(right.mean() - split["test_accuracy"]) < 1e-12 and p["best_epoch"][i] == split["best_epoch"]
+    assert sorted(set(p["role"][i])) == [1, 2, 3]
 kappa = numpy.load("bsnn.npz")["kappa"]
 assert kappa.shape == (156,) and (0 < kappa).all() and (kappa < 1).all()
 PYTHON
-fi
 # Preset tests builds these as a user would (check_consumer.sh).
 for program in "$bin"/own_* "$bin"/sheaf_layer; do
   [ ! -x "$program" ] || check_own_parts "$program"

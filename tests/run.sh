@@ -9,7 +9,7 @@ give_up() {
   echo "0 passed, 1 failed"
   exit 1
 }
-bash scripts/install_dependencies.sh gnuplot-nox=gnuplot || give_up "dependencies are missing"
+bash scripts/install_dependencies.sh gnuplot-nox=gnuplot python3-numpy=f2py3 || give_up "dependencies are missing"
 cmake --preset tests "$@" || give_up "cmake failed"
 cmake --build --preset tests || give_up "the build failed"
 

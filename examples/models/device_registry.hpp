@@ -26,7 +26,7 @@ struct DeviceJob {
   const sheafnn::ModelOptions& model;
   const sheafnn::TrainOptions& train;
   bool bayesian = true;
-  bool keep = false;  ///< return the trained models
+  Keep keep;  ///< of every run
   int device = 0;
 };
 /// What became of one of them.

@@ -7,6 +7,7 @@
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
+#include <utility>
 #include <vector>
 
 #include "models/class_names.hpp"
@@ -15,21 +16,24 @@
 namespace programs {
 
 /// \param predict  predict() gives the predictions with the noise of the best epoch, so that the figures belong to those
-///                 of the table; called where there are labelled test nodes
-/// \param keep     return the model as well
+///                 of the table; called where there are labelled test nodes or predictions are to be kept
 template <class Model, class Predict>
 [[nodiscard]] TrainOutcome outcome_of(const Model& model, sheafnn::Index best_epoch, const Predict& predict,
-                                      const sheafnn::Dataset& data, const sheafnn::Split& split, bool keep) {
+                                      const sheafnn::Dataset& data, const sheafnn::Split& split,
+                                      const Keep& keep) {
   TrainOutcome r;
   r.parameters = model.parameters().size();
   std::get<typename Model::Options>(r.resolved) = model.options();
-  if (keep) r.checkpoint = sheafnn::io::to_tensors(model, checkpoint_notes(data, best_epoch));
+  if (keep.model) r.checkpoint = sheafnn::io::to_tensors(model, checkpoint_notes(data, best_epoch));
   const std::vector<std::int32_t> test = sheafnn::labelled_nodes(data.labels, split.test);
-  if (test.empty()) return r;
-  const sheafnn::Prediction prediction = predict();
-  r.reliability =
-      sheafnn::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
-  r.confusion = sheafnn::confusion_matrix(prediction.probabilities, prediction.class_count, data.labels, test);
+  if (test.empty() && !keep.prediction) return r;
+  sheafnn::Prediction prediction = predict();
+  if (!test.empty()) {
+    r.reliability =
+        sheafnn::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
+    r.confusion = sheafnn::confusion_matrix(prediction.probabilities, prediction.class_count, data.labels, test);
+  }
+  if (keep.prediction) r.prediction = std::move(prediction);
   return r;
 }
 

@@ -43,6 +43,12 @@ using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOpt
 /// What find_model() calls the maps per node.
 inline constexpr std::string_view cooperative_maps = "cooperative";
 
+/// What a training returns beside its figures.
+struct Keep {
+  bool model = false;       ///< the trained model
+  bool prediction = false;  ///< its predictions of all nodes
+};
+
 /// One training run.
 struct TrainJob {
   const sheafnn::Dataset& data;
@@ -51,7 +57,7 @@ struct TrainJob {
   const sheafnn::TrainOptions& train;
   bool bayesian = true;
   std::uint64_t seed = 0;  ///< of the initial weights
-  bool keep = false;       ///< return the trained model
+  Keep keep;
 };
 
 /// What is left of it.
@@ -61,6 +67,7 @@ struct TrainOutcome {
   std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
   std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
+  sheafnn::SampledPrediction prediction;             ///< of all nodes, in the best epoch; if it was to be kept
 };
 
 /// A network with a family of maps, or cooperative ones, and a stalk dimension.

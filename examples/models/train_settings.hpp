@@ -44,7 +44,7 @@ struct TrainSettings {
   std::string learner = "concatenation", sheaf_activation = "tanh";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
-  std::string report, save, sheaf;
+  std::string report, save, sheaf, predictions;
   bool history = false;
   std::string checkpoint, resume;
 };
@@ -218,6 +218,9 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       "several seeds NAME-SPLIT-SEED)");
   run->add_option("--sheaf", s.sheaf,
                   "write its sheaf, features and predictions to this .npz file, named as those of --save");
+  run->add_option(
+      "--predictions", s.predictions,
+      "write the class probabilities and uncertainties of all nodes, of every training, to this .npz file");
   run->add_option("--checkpoint", s.checkpoint,
                   "write the state of every training to this folder, every few epochs and when it is interrupted");
   run->add_option("--every", s.train.checkpoint_every, "epochs between two checkpoints, at least 1")

@@ -55,6 +55,17 @@ inline void add_prediction(NpzWriter& writer, const Prediction& prediction) {
   writer.add<double>("mutual_information", {n}, prediction.mutual_information);
 }
 
+/// Adds the labels of a dataset and their names. \throws std::invalid_argument  as above
+inline void add_labels(NpzWriter& writer, const Dataset& data) {
+  if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
+  if (!data.class_names.empty()) {
+    const std::string names = csv_record(data.class_names);
+    const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(names.data()),
+                                          reinterpret_cast<const unsigned char*>(names.data()) + names.size());
+    writer.add<std::int32_t>("class_names", {static_cast<Index>(bytes.size())}, bytes);
+  }
+}
+
 namespace detail {
 
 /// Adds the learned maps: a sheaf with maps per incident pair, …
@@ -98,13 +109,7 @@ void write_learned(const std::filesystem::path& path, const Model& model, const 
                                              .epoch = options.epoch,
                                              .threads = options.threads}));
   add_prediction(writer, predict(model, data, options));
-  if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
-  if (!data.class_names.empty()) {
-    const std::string names = csv_record(data.class_names);
-    const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(names.data()),
-                                          reinterpret_cast<const unsigned char*>(names.data()) + names.size());
-    writer.add<std::int32_t>("class_names", {static_cast<Index>(bytes.size())}, bytes);
-  }
+  add_labels(writer, data);
   writer.write(path);
 }
 
