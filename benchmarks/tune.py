@@ -62,6 +62,12 @@ class Spaces:
             ranges.update(self.content[group])
         return {**ranges, **of.get("more", {})}
 
+    def starts(self, dataset, network):
+        """Settings to try first."""
+        groups = self.network(network)["search"]
+        return [start["setting"] for start in self.content["starts"]
+                if dataset in start["datasets"] and all(group in groups for group in start["networks that search"])]
+
     def suggest(self, trial, network):
         """Draws a value for every option of a network."""
         chosen = {}
@@ -175,6 +181,8 @@ def search(arguments, spaces, dataset, network):
         numpy.savez_compressed(os.path.join(kept, f"{trial.number}.npz"), probabilities=numpy.stack(probabilities))
         return sum(values) / SPLITS
 
+    for setting in spaces.starts(dataset, network):
+        study.enqueue_trial(setting, skip_if_exists=True)
     missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))
     start = time.monotonic()
     if missing > 0:

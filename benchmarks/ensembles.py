@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Ensembles of what a search of tune.py has trained, chosen greedily by the validation likelihood.
+
+usage: ensembles.py FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--rounds N] [--report FILE]
+
+FOLDER  of tune.py search: predictions/NAME-NETWORK/TRIAL.npz of every completed trial
+DATA    folder of NAME.npz files with ten splits
+--networks  whose trials may be members; default: all that were searched
+--rounds    members drawn, with replacement; default 25
+
+A member is a trial: one setting, trained on every split. An ensemble predicts with the mean of its members' class
+probabilities. It begins with the best member and takes in, one after another, that which leaves the largest mean log
+likelihood of the validation nodes; a member may be taken in again, which gives it a greater weight (Caruana et al.,
+Ensemble selection from libraries of models, ICML 2004). Of the ensembles on the way the most likely is kept.
+
+Two ways of choosing:
+  per split   members of a split's ensemble are chosen by the validation nodes of that split alone
+  all splits  one choice of settings for all splits, by the mean over the splits, as a single setting is chosen. The
+              validation nodes of one split are test nodes of others: more choice means more optimism.
+One temperature per choice, fitted on the same validation nodes, scales log probabilities.
+
+Test accuracy, NLL and Brier score (sum of squares over the classes) are means over the splits ± their standard deviation.
+Needs numpy and scipy from PyPI.
+"""
+import argparse
+import json
+import os
+import sys
+
+import numpy
+import scipy.optimize
+
+
+class Graph:
+    """Labels and splits of an .npz file."""
+
+    def __init__(self, path):
+        if not os.path.exists(path):
+            sys.exit(f"ensembles.py: --data: {path} does not exist")
+        with numpy.load(path) as file:
+            self.labels = file["node_labels"].astype(int)
+            self.validation = [numpy.flatnonzero(mask) for mask in file["val_masks"]]
+            self.test = [numpy.flatnonzero(mask) for mask in file["test_masks"]]
+
+
+class Library:
+    """The completed trials of some networks: probabilities, members × splits × nodes × classes."""
+
+    def __init__(self, folder, dataset, networks):
+        self.names, probabilities = [], []
+        for network in networks:
+            trials = os.path.join(folder, "predictions", f"{dataset}-{network}")
+            for file in sorted(os.listdir(trials), key=lambda name: int(name.removesuffix(".npz"))):
+                with numpy.load(os.path.join(trials, file)) as content:
+                    probabilities.append(content["probabilities"])
+                self.names.append(f"{network}/{file.removesuffix('.npz')}")
+        if not self.names:
+            sys.exit(f"ensembles.py: {dataset}: no predictions of a completed trial in {folder}")
+        self.probabilities = numpy.stack(probabilities)
+
+    def of(self, split, nodes):
+        """members × nodes × classes"""
+        return self.probabilities[:, split, nodes].astype(float)
+
+
+def log_likelihood(probabilities, labels):
+    """Mean over the nodes, the last axis but one."""
+    chosen = numpy.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]
+    return numpy.log(numpy.maximum(chosen, 1e-12)).mean(-1)
+
+
+def greedy(true_class, rounds):
+    """Weights of the members.
+
+    true_class: members × parts × nodes, probabilities of the true classes (padded with 1 where a part has fewer nodes);
+    the objective is the mean over the parts of the mean log likelihood.
+    """
+    members = true_class.shape[0]
+    counted = (true_class[0] != 1).sum(-1)
+    weights = numpy.zeros(members, int)
+    total = numpy.zeros(true_class.shape[1:])
+    best, best_value = None, -numpy.inf
+    for drawn in range(1, rounds + 1):
+        means = numpy.maximum((total + true_class) / drawn, 1e-12)
+        values = (numpy.log(means).sum(-1) / counted).mean(-1)
+        member = int(values.argmax())
+        weights[member] += 1
+        total += true_class[member]
+        if values[member] > best_value:
+            best, best_value = weights.copy(), values[member]
+    return best / best.sum()
+
+
+def true_class_probabilities(library, graph, splits):
+    longest = max(len(graph.validation[s]) for s in splits)
+    r = numpy.ones((len(library.names), len(splits), longest))
+    for i, s in enumerate(splits):
+        nodes = graph.validation[s]
+        values = library.of(s, nodes)[:, numpy.arange(len(nodes)), graph.labels[nodes]]
+        r[:, i, :len(nodes)] = numpy.minimum(values, 1 - 1e-12)
+    return r
+
+
+def tempered(probabilities, temperature):
+    logs = numpy.log(numpy.maximum(probabilities, 1e-12)) / temperature
+    logs -= logs.max(-1, keepdims=True)
+    scaled = numpy.exp(logs)
+    return scaled / scaled.sum(-1, keepdims=True)
+
+
+def fit_temperature(parts):
+    """parts: (probabilities, labels) of validation nodes."""
+    def loss(log_temperature):
+        return -sum(log_likelihood(tempered(p, numpy.exp(log_temperature)), y) for p, y in parts)
+    return float(numpy.exp(scipy.optimize.minimize_scalar(loss, bounds=(-2.5, 2.5), method="bounded").x))
+
+
+def figures(predict, graph, splits):
+    """predict(split, nodes): probabilities. Per split: accuracy, NLL, Brier score of the test nodes."""
+    rows = []
+    for s in splits:
+        nodes = graph.test[s]
+        p, y = predict(s, nodes), graph.labels[nodes]
+        truth = numpy.eye(p.shape[-1])[y]
+        rows.append([float((p.argmax(-1) == y).mean()), -float(log_likelihood(p, y)), float(((p - truth) ** 2).sum(-1).mean())])
+    return numpy.array(rows)
+
+
+def evaluate(library, graph, weights_of, splits):
+    """weights_of[split]: weights of the members. Figures without and with temperatures."""
+    def predict(s, nodes):
+        chosen = numpy.flatnonzero(weights_of[s])
+        p = library.probabilities[chosen][:, s, nodes].astype(float)
+        return numpy.tensordot(weights_of[s][chosen], p, 1)
+
+    shared = all((weights_of[s] == weights_of[splits[0]]).all() for s in splits)
+    groups = [splits] if shared else [[s] for s in splits]
+    temperature = {}
+    for group in groups:
+        fitted = fit_temperature([(predict(s, graph.validation[s]), graph.labels[graph.validation[s]]) for s in group])
+        temperature.update({s: fitted for s in group})
+    return (figures(predict, graph, splits),
+            figures(lambda s, nodes: tempered(predict(s, nodes), temperature[s]), graph, splits), temperature)
+
+
+def choices(library, graph, rounds):
+    """Name: weights of every split's members."""
+    splits = list(range(len(graph.test)))
+    true_class = true_class_probabilities(library, graph, splits)
+    counted = (true_class[0] != 1).sum(-1)
+    likelihood = numpy.log(true_class).sum(-1) / counted  # members × splits
+    accuracy = numpy.array([[(library.of(s, graph.validation[s]).argmax(-1) == graph.labels[graph.validation[s]]).mean(-1)
+                             for s in splits]])[0].T
+    unit = numpy.eye(len(library.names))
+    # Ties of the accuracy by the likelihood.
+    by_accuracy = max(range(len(unit)), key=lambda m: (round(accuracy[m].mean(), 9), likelihood[m].mean()))
+    by_likelihood = int(likelihood.mean(-1).argmax())
+    whole = greedy(true_class, rounds)
+    return {
+        "single, accuracy, all splits": {s: unit[by_accuracy] for s in splits},
+        "single, likelihood, all splits": {s: unit[by_likelihood] for s in splits},
+        "ensemble, all splits": {s: whole for s in splits},
+        "single, likelihood, per split": {s: unit[int(likelihood[:, s].argmax())] for s in splits},
+        "ensemble, per split": {s: greedy(true_class[:, [s]], rounds) for s in splits},
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--datasets", default="texas,wisconsin,film,citeseer,cora")
+    parser.add_argument("--networks")
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--report")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        sys.exit(f"ensembles.py: --rounds: {arguments.rounds} must be at least 1")
+    kept = os.path.join(arguments.folder, "predictions")
+    if not os.path.isdir(kept):
+        sys.exit(f"ensembles.py: {kept} does not exist: tune.py search makes it")
+    report = {}
+    for dataset in arguments.datasets.split(","):
+        searched = [name.removeprefix(dataset + "-") for name in sorted(os.listdir(kept)) if name.startswith(dataset + "-")]
+        networks = arguments.networks.split(",") if arguments.networks else searched
+        unknown = [network for network in networks if network not in searched]
+        if unknown or not networks:
+            sys.exit(f"ensembles.py: {dataset}: {', '.join(unknown) or 'nothing'} was not searched")
+        graph = Graph(os.path.join(arguments.data, dataset + ".npz"))
+        library = Library(arguments.folder, dataset, networks)
+        splits = list(range(len(graph.test)))
+        print(f"\n## {dataset}: {len(library.names)} trials of {len(networks)} networks\n\n| chosen | members | accuracy | NLL | "
+              "with temperature | Brier | with temperature |\n| --- | --- | --- | --- | --- | --- | --- |")
+        report[dataset] = {"networks": networks, "trials": len(library.names), "choices": {}}
+        for name, weights in choices(library, graph, arguments.rounds).items():
+            plain, scaled, temperature = evaluate(library, graph, weights, splits)
+            members = numpy.mean([(weights[s] > 0).sum() for s in splits])
+
+            def text(rows, column, factor=1, digits=3):
+                values = factor * rows[:, column]
+                return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
+
+            print(f"| {name} | {members:.3g} | {text(plain, 0, 100, 1)} | {text(plain, 1)} | {text(scaled, 1)} | {text(plain, 2)} | "
+                  f"{text(scaled, 2)} |", flush=True)
+            report[dataset]["choices"][name] = {
+                "members": [{library.names[m]: round(float(weights[s][m]), 4) for m in numpy.flatnonzero(weights[s])}
+                            for s in (splits if "per split" in name else splits[:1])],
+                "temperature": [round(temperature[s], 4) for s in splits],
+                "accuracy": plain[:, 0].tolist(), "nll": plain[:, 1].tolist(), "brier": plain[:, 2].tolist(),
+                "nll_with_temperature": scaled[:, 1].tolist(), "brier_with_temperature": scaled[:, 2].tolist()}
+    if arguments.report:
+        with open(arguments.report, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
