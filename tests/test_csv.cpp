@@ -276,6 +276,17 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of_edges("source,target\nada,bob\nbob,zed\n").starts_with("edges.csv:3: node 'zed' is not in "));
   CHECK(message_of_edges("ada,zed\n").starts_with("edges.csv:1: node 'zed' is not in "));
   CHECK(message_of_edges("1,2\nada,bob\n").starts_with("edges.csv:1: node '1' is not in "));  // no header: numbers
+  // Two unknown names are a mistake, not a header, which is told by its words.
+  const std::string mistyped = message_of_edges("Ada,Bob\nada,bob\n");
+  CHECK(mistyped.starts_with("edges.csv:1: node 'Ada' is not in "));
+  CHECK(mistyped.ends_with(" (a header names its columns by words such as source and target)"));
+  for (const char* header :
+       {"Source,Target", "node_1,node_2", "u,v", "FROM,to", "source_id,target ID", "id1,id2", "src,dst"}) {
+    INFO(header);
+    check_small(io::load_text_folder(
+        Folder(node_text, std::string(header) + edge_text.substr(edge_text.find('\n'))).path()));
+  }
+  CHECK(message_of_edges("source,targets\nada,bob\n").starts_with("edges.csv:1: node 'source' is not in "));
   CHECK(message_of_edges("source,target,weight\nada,bob,1\n") ==
         "edges.csv:1: has 3 fields; expected the names of two nodes (edges have no weights or other attributes "
         "here: "

@@ -2,8 +2,11 @@
 /// Edge lists: a delimited text file with two node names per line.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -16,17 +19,40 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Whether the first record of an edge list is a header: neither of its fields is a node, nor a number.
+/// Words for the ends of an edge, in a header in lower case, with _id or a digit behind them: source, Target_ID, node1 …
+inline constexpr std::string_view end_names[] = {"a",        "b",      "cited", "citing", "destination", "dst",
+                                                 "end",      "from",   "head",  "i",      "id",          "j",
+                                                 "left",     "name",   "node",  "right",  "s",           "sender",
+                                                 "receiver", "source", "src",   "start",  "t",           "tail",
+                                                 "target",   "to",     "u",     "v",      "vertex",      "x",
+                                                 "y"};
+
+/// Whether a field is one of these words.
+[[nodiscard]] inline bool is_end_name(std::string field) {
+  for (char& c : field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string_view stem = field;
+  const auto drop = [&](std::string_view characters) {
+    stem = stem.substr(0, stem.find_last_not_of(characters) + 1);
+  };
+  drop("0123456789");
+  drop("_ -");
+  if (stem.size() > 2 && stem.ends_with("id")) stem.remove_suffix(2);
+  drop("_ -");
+  return std::find(std::begin(end_names), std::end(end_names), stem) != std::end(end_names);
+}
+
+/// Whether the first record of an edge list is a header: neither of its fields is a node, nor a number, but both name
+/// the end of an edge. So a mistyped pair of nodes is no header.
 [[nodiscard]] inline bool is_edge_header(const std::vector<std::string>& fields, const NodeNumbers& nodes) {
   for (const std::string& field : fields) {
     double number = 0;
-    if (nodes.find(field) >= 0 || parse_number(field, number)) return false;
+    if (nodes.find(field) >= 0 || parse_number(field, number) || !is_end_name(field)) return false;
   }
   return true;
 }
 
-/// Reads an edge list: two node names per line, in any order, in one direction or both. A first line of which no field
-/// is a node or a number is a header. Further columns are refused: sheaves learn the weights of edges.
+/// Reads an edge list: two node names per line, in any order, in one direction or both; the first line may be a header.
+/// Further columns are refused: sheaves learn the weights of edges.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
@@ -41,7 +67,10 @@ namespace detail {
     std::int32_t ends[2];
     for (std::size_t k = 0; k < 2; ++k) {
       ends[k] = nodes.find(fields[k]);
-      if (ends[k] < 0) nodes.refuse(csv.where(), fields[k]);
+      if (ends[k] < 0) {
+        nodes.refuse(csv.where(), fields[k],
+                     first ? " (a header names its columns by words such as source and target)" : "");
+      }
     }
     edges.push_back({ends[0], ends[1]});
   }

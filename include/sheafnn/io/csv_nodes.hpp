@@ -124,10 +124,10 @@ class NodeNumbers {
     return parse_number(name, number) && number >= 0 && number < count_ ? static_cast<std::int32_t>(number) : -1;
   }
   [[nodiscard]] Index count() const noexcept { return numbered_ ? count_ : static_cast<Index>(numbers_.size()); }
-  /// Refuses a name that find() does not know.
-  [[noreturn]] void refuse(const std::string& where, const std::string& name) const {
-    if (!numbered_) fail(where, "node '", printable(name), "' is not in ", file_);
-    fail(where, "'", printable(name), "' is not a node; the nodes of ", file_, " are numbered 0 to ", count_ - 1);
+  /// Refuses a name that find() does not know. \param note  the end of the message
+  [[noreturn]] void refuse(const std::string& where, const std::string& name, std::string_view note = "") const {
+    if (!numbered_) fail(where, "node '", printable(name), "' is not in ", file_, note);
+    fail(where, "'", printable(name), "' is not a node; the nodes of ", file_, " are numbered 0 to ", count_ - 1, note);
   }
 
  private:
