@@ -29,7 +29,9 @@ struct Settings {
 };
 
 /// The numbers of one training in a report of train --history: of `split`, or the first.
-History read_history(const std::string& path, int split) {
+///
+/// \param dataset  its name, which the report has to have
+History read_history(const std::string& path, const std::string& dataset, int split) {
   using nlohmann::json;
   const sheafnn::io::Bytes bytes = sheafnn::io::read_file(path);
   const auto wrong = [&](const std::string& what) { sheafnn::io::detail::fail(path, what); };
@@ -38,6 +40,8 @@ History read_history(const std::string& path, int split) {
     wrong("is not a report of train");
   }
   try {
+    const std::string trained = report.at("dataset").get<std::string>();
+    if (trained != dataset) wrong(joined({"is a report of '", trained, "', but --dataset is '", dataset, "'"}));
     for (const json& one : report["splits"]) {
       if (split >= 0 && one.at("split").get<int>() != split) continue;
       if (!one.contains("history")) wrong("has no history; train --history writes one");
@@ -94,7 +98,7 @@ void run(Settings& settings) {
     nodes_name = joined({"test nodes of split ", settings.split});
   }
   History history;
-  if (!settings.report.empty()) history = read_history(settings.report, settings.split);
+  if (!settings.report.empty()) history = read_history(settings.report, data.name, settings.split);
   const Exploration shown =
       explore_model(data, learned, nodes, nodes_name, settings.report.empty() ? nullptr : &history);
   const std::string index = page("What was learned on " + data.name, shown.facts, shown.pictures, shown.notes);

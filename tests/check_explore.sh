@@ -84,6 +84,8 @@ refuse 'split: 99' "${explore[@]}" --split 99
 refuse 'short\.json: has no history' "${explore[@]}" --report short.json
 refuse 'history\.json: has no training on split 1' "${explore[@]}" --report history.json --split 1
 echo '{"splits": [{"history": {}}]}' > odd.json
+sed 's/"dataset": "karate"/"dataset": "texas"/' history.json > other.json
+refuse "other\.json: is a report of 'texas', but --dataset is 'karate'" "${explore[@]}" --report other.json
 refuse 'odd\.json: is not a report of train' "${explore[@]}" --report odd.json
 refuse 'bsnn\.npz: is not a report of train' "${explore[@]}" --report bsnn.npz
 refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
