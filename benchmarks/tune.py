@@ -185,8 +185,11 @@ def search(arguments, spaces, dataset, network):
         study.enqueue_trial(setting, skip_if_exists=True)
     missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))
     start = time.monotonic()
-    if missing > 0:
-        study.optimize(objective, n_trials=missing, n_jobs=arguments.jobs, catch=(Failed,))
+    waiting = len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.WAITING,)))
+    # One after another: two threads may take the same trial that waits.
+    for count, jobs in ((min(missing, waiting), 1), (missing - waiting, arguments.jobs)):
+        if count > 0:
+            study.optimize(objective, n_trials=count, n_jobs=jobs, catch=(Failed,))
     trials = study.get_trials(deepcopy=False)
     write_trials(os.path.join(arguments.folder, f"{dataset}-{network}.csv"), trials)
     failures = [t for t in trials if t.state == optuna.trial.TrialState.FAIL]

@@ -77,6 +77,7 @@ bool same(const TrainingState& a, const TrainingState& b) {
   return a.seed == b.seed && a.parameters == b.parameters && a.first_moment == b.first_moment &&
          a.second_moment == b.second_moment && a.best_epoch == b.best_epoch &&
          a.best_parameters == b.best_parameters && a.best_predictions == b.best_predictions &&
+         a.stop_on == b.stop_on &&
          std::equal(a.history.begin(), a.history.end(), b.history.begin(), b.history.end(),
                     [](const EpochReport& x, const EpochReport& y) { return numbers_of(x) == numbers_of(y); });
 }
@@ -275,9 +276,19 @@ TEST_CASE("states that do not fit") {
         "resume.history[3].epoch: 7 is not allowed; must be 3");
   TrainOptions ranked = train_options();
   ranked.stop_on = sheafnn::StopOn::roc_auc;
+  const TrainingState by_metric = stopped_after<Nsd<Diagonal<2>>>(3, ranked);
   CHECK(message(state, ranked) ==
+        "stop_on: roc-auc is not allowed; the training to go on with chose its best epoch by loss");
+  CHECK(message(by_metric) ==
+        "stop_on: loss is not allowed; the training to go on with chose its best epoch by roc-auc");
+  // Files of versions that did not write it.
+  const auto unknown = [](TrainingState from) {
+    from.stop_on.reset();
+    return from;
+  };
+  CHECK(message(unknown(state), ranked) ==
         "stop_on: roc-auc is not allowed; the training to go on with chose its best epoch by loss or accuracy");
-  CHECK(message(stopped_after<Nsd<Diagonal<2>>>(3, ranked)) ==
+  CHECK(message(unknown(by_metric)) ==
         "stop_on: loss is not allowed; the training to go on with chose its best epoch by a metric");
   TrainOptions shorter = train_options();
   shorter.epochs = 4;
@@ -318,8 +329,11 @@ TEST_CASE("the file of a state") {
     }
     tensor = sheafnn::io::make_tensor<double>("history", {7, 7}, before);
   }
+  old.metadata.erase("stop_on");
   sheafnn::io::write_safetensors(folder / "old.safetensors", old);
-  CHECK(same(sheafnn::io::read_training_state(folder / "old.safetensors").state, state));
+  TrainingState before = state;
+  before.stop_on.reset();
+  CHECK(same(sheafnn::io::read_training_state(folder / "old.safetensors").state, before));
 
   // Everything that is missing or wrong is named.
   const sheafnn::io::TensorFile good = sheafnn::io::read_safetensors(path);
@@ -332,6 +346,7 @@ TEST_CASE("the file of a state") {
                          (other.string() + ": " + text).c_str(), std::runtime_error);
   };
   refused("is not the checkpoint of a training", [](auto& f) { f.metadata.erase("format"); });
+  refused("metadata: stop_on is 'luck'", [](auto& f) { f.metadata["stop_on"] = "luck"; });
   refused("metadata key 'best_epoch' is missing", [](auto& f) { f.metadata.erase("best_epoch"); });
   refused("metadata: seed is 'x'; it must be a whole number", [](auto& f) { f.metadata["seed"] = "x"; });
   for (std::size_t i = 0; i < good.tensors.size(); ++i) {

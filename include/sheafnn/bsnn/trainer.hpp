@@ -71,9 +71,13 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
     const Index epoch = state.history[static_cast<std::size_t>(t)].epoch;
     if (epoch != t) throw_invalid_argument(concat("resume.history[", t, "].epoch"), epoch, concat("must be ", t));
   }
+  require(!state.stop_on || *state.stop_on == options.stop_on, "stop_on", to_string(options.stop_on),
+          concat("the training to go on with chose its best epoch by ",
+                 state.stop_on ? to_string(*state.stop_on) : ""));
   const bool has_metric = !std::isnan(state.history[static_cast<std::size_t>(state.best_epoch)].validation_metric);
   require(!validated || has_metric == is_metric(options.stop_on), "stop_on", to_string(options.stop_on),
-          concat("the training to go on with chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
+          concat("the training to go on with chose its best epoch by ",
+                 has_metric ? "a metric" : "loss or accuracy"));
 }
 
 /// The ECE of those nodes whose label is known; NaN where there are no nodes.
@@ -108,7 +112,8 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
   if (options.resume != nullptr) {
-    detail::check_state(*options.resume, options, model.parameters().size(), n * outputs, !split.validation.empty());
+    detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,
+                        !split.validation.empty());
   }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   TrainResult result = run.run();

@@ -199,7 +199,8 @@ class TrainingRun {
             numbers(adam_.second_moment),
             result_.best_epoch,
             numbers(best_values_),
-            best_predictions_};
+            best_predictions_,
+            options_.stop_on};
   }
   void restore(const TrainingState& state) {
     const auto copy = [](const std::vector<double>& from, Buffer<S>& to) {

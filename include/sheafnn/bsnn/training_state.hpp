@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sheafnn/bsnn/epoch_report.hpp"
+#include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/core/config.hpp"
 
 namespace sheafnn {
@@ -23,6 +25,7 @@ struct TrainingState {
   std::vector<double> best_parameters;  ///< P, after the best epoch
   /// n × C, mean predictions of the best epoch; of validation and test nodes, or of all where there are neither.
   std::vector<double> best_predictions;
+  std::optional<StopOn> stop_on;  ///< TrainOptions::stop_on; unknown in files of versions that did not write it
 };
 
 }  // namespace sheafnn

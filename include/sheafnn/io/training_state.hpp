@@ -8,9 +8,10 @@
 /// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
 /// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
-/// Metadata: format "sheafnn training", seed, best_epoch, and what the writer added.
+/// Metadata: format "sheafnn training", seed, best_epoch, stop_on (older files lack it), and what the writer added.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -23,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/bsnn/training_state.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/tensor_file.hpp"
@@ -83,7 +85,8 @@ template <class T>
   return tensor.values<double>();
 }
 /// The epochs of `history`.
-[[nodiscard]] inline std::vector<EpochReport> training_history(const std::string& file, const TensorFile& tensors) {
+[[nodiscard]] inline std::vector<EpochReport> training_history(const std::string& file,
+                                                               const TensorFile& tensors) {
   const Tensor& tensor = training_tensor(file, tensors, "history");
   const Index columns = tensor.shape.size() == 2 ? tensor.shape.back() : 0;
   if (columns != static_cast<Index>(history_columns.size()) && columns != history_columns_before)
@@ -112,6 +115,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
                    {"seed", std::to_string(state.seed)},
                    {"best_epoch", std::to_string(state.best_epoch)}};
+  if (state.stop_on) file.metadata.emplace("stop_on", to_string(*state.stop_on));
   for (const auto& [key, value] : more) {
     require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the format's own");
   }
@@ -148,6 +152,12 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
   r.metadata = file.metadata;
   r.state.seed = detail::metadata_number<std::uint64_t>(name, file.metadata, "seed");
   r.state.best_epoch = detail::metadata_number<Index>(name, file.metadata, "best_epoch");
+  if (const auto found = file.metadata.find("stop_on"); found != file.metadata.end()) {
+    const auto known = std::find(stop_on_names.begin(), stop_on_names.end(), found->second);
+    if (known == stop_on_names.end())
+      detail::fail(name, "metadata: stop_on is '", detail::printable(found->second), "'");
+    r.state.stop_on = static_cast<StopOn>(known - stop_on_names.begin());
+  }
   const std::initializer_list<std::pair<const char*, std::vector<double>*>> vectors = {
       {"parameters", &r.state.parameters},
       {"first_moment", &r.state.first_moment},
