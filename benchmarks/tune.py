@@ -3,7 +3,7 @@
 
 usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--trials N] [--jobs N]
        tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
-       tune.py table FOLDER [--datasets NAME,...]
+       tune.py table FOLDER [--data DATA] [--datasets NAME,...]
 
 DATA    folder of NAME.npz files with ten splits
 FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was interrupted goes on), NAME-NETWORK.csv (its
@@ -13,10 +13,15 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 --spaces FILE     default: search_spaces.json beside this program
 --seed N          of Optuna's sampler
 
+The table holds the networks of baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits'
+test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation
+of the chosen trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
+chosen by the validation nodes; it says how much of a figure is the luck of the search.
+
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by that),
 among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below the
-median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not enter; they are read after
-`final` alone, which trains the chosen setting on all splits with every seed. Every network has the same number of trials.
+median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not enter; they
+are read after `final` alone, which trains the chosen setting on all splits with every seed. Every network has the same number of trials.
 
 Needs optuna and scipy from PyPI.
 """
@@ -31,29 +36,36 @@ import tempfile
 import time
 import warnings
 
+from metrics import test_figure
+
 SPLITS = 10
+PROGRAM = os.path.basename(sys.argv[0])
 FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
 
 
 class Spaces:
-    """The file of search spaces."""
+    """The file of search spaces: of one kind of networks, those of train ("networks") or "baselines"."""
 
-    def __init__(self, path):
-        with open(path, encoding="utf-8") as file:
-            self.content = json.load(file)
+    def __init__(self, path, kind="networks"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                self.content = json.load(file)
+        except (OSError, ValueError) as error:
+            sys.exit(f"{PROGRAM}: --spaces: {path}: {error}")
+        self.kind = kind
 
     def names(self):
-        return list(self.content["networks"])
+        return list(self.content[self.kind])
 
     def network(self, name):
         try:
-            return self.content["networks"][name]
+            return self.content[self.kind][name]
         except KeyError:
-            sys.exit(f"tune.py: no network '{name}'; choose {', '.join(self.names())}")
+            sys.exit(f"{PROGRAM}: no network '{name}'; choose {', '.join(self.names())}")
 
     def fixed(self, dataset, network):
-        return {**self.content["fixed"], **self.content["fixed of a dataset"].get(dataset, {}),
-                **self.network(network)["fixed"]}
+        return {**self.content[f"fixed of {self.kind}"], **self.content["fixed"],
+                **self.content["fixed of a dataset"].get(dataset, {}), **self.network(network)["fixed"]}
 
     def searched(self, network):
         of = self.network(network)
@@ -132,11 +144,16 @@ def open_study(arguments, dataset, network, create):
                                pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
 
 
+def preference(trial):
+    """What a completed trial is chosen by: the largest objective, and among equals the smallest validation loss."""
+    return round(trial.value, 9), -trial.user_attrs["validation_loss"]
+
+
 def best_trial(study):
-    """Of the trials that were not given up: the largest objective, and among equals the smallest validation loss."""
+    """Of the trials that were not given up."""
     import optuna
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-    return max(done, key=lambda t: (round(t.value, 9), -t.user_attrs["validation_loss"]), default=None)
+    return max(done, key=preference, default=None)
 
 
 def predictions_folder(arguments, dataset, network):
@@ -144,7 +161,19 @@ def predictions_folder(arguments, dataset, network):
     return os.path.join(arguments.folder, "predictions", f"{dataset}-{network}")
 
 
-def search(arguments, spaces, dataset, network):
+def train_split(arguments, options, split):
+    """Trains a setting on one split: its row of the report, and the class probabilities of all nodes."""
+    import numpy
+    with tempfile.TemporaryDirectory() as folder:
+        predicted = os.path.join(folder, "predictions.npz")
+        report = train(arguments.train, [*command_line(options), "--threads", "1", "--splits", str(split),
+                                         "--predictions", predicted], os.path.join(folder, "report.json"))
+        with numpy.load(predicted) as file:
+            return report["splits"][0], file["probabilities"][0].astype(numpy.float32)
+
+
+def search(arguments, spaces, dataset, network, train_one=train_split):
+    """\param train_one  trains one split, as train_split() does"""
     import numpy
     import optuna
     study = open_study(arguments, dataset, network, create=True)
@@ -155,28 +184,22 @@ def search(arguments, spaces, dataset, network):
     os.makedirs(kept, exist_ok=True)
 
     def objective(trial):
-        options = {**fixed, **spaces.suggest(trial, network)}
-        words = ["--dataset", data, *command_line(options), "--threads", "1"]
-        trial.set_user_attr("command", " ".join(words))
+        options = {"--dataset": data, **fixed, **spaces.suggest(trial, network)}
+        trial.set_user_attr("command", " ".join([*command_line(options), "--threads", "1"]))
         values, losses, probabilities = [], [], []
-        with tempfile.TemporaryDirectory() as folder:
-            for split in range(SPLITS):
-                predicted = os.path.join(folder, "predictions.npz")
-                try:
-                    report = train(arguments.train, [*words, "--splits", str(split), "--predictions", predicted],
-                                   os.path.join(folder, "report.json"))
-                except Diverged as error:
-                    raise optuna.TrialPruned() from error
-                one = report["splits"][0]
-                with numpy.load(predicted) as file:
-                    probabilities.append(file["probabilities"][0].astype(numpy.float32))
-                if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
-                    raise optuna.TrialPruned()
-                values.append(one[metric])
-                losses.append(one["validation_loss"])
-                trial.report(sum(values) / len(values), split)
-                if split + 1 < SPLITS and trial.should_prune():
-                    raise optuna.TrialPruned()
+        for split in range(SPLITS):
+            try:
+                one, predicted = train_one(arguments, options, split)
+            except Diverged as error:
+                raise optuna.TrialPruned() from error
+            if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
+                raise optuna.TrialPruned()
+            probabilities.append(predicted)
+            values.append(one[metric])
+            losses.append(one["validation_loss"])
+            trial.report(sum(values) / len(values), split)
+            if split + 1 < SPLITS and trial.should_prune():
+                raise optuna.TrialPruned()
         trial.set_user_attr("validation_loss", sum(losses) / SPLITS)
         numpy.savez_compressed(os.path.join(kept, f"{trial.number}.npz"), probabilities=numpy.stack(probabilities))
         return sum(values) / SPLITS
@@ -198,7 +221,7 @@ def search(arguments, spaces, dataset, network):
           f"{time.monotonic() - start:7.1f} s, best validation "
           + (f"{100 * best.value:.2f}" if best else "none"), flush=True)
     if best is None:
-        sys.exit(f"tune.py: {dataset} {network}: no trial was completed")
+        sys.exit(f"{PROGRAM}: {dataset} {network}: no trial was completed")
 
 
 def write_trials(path, trials):
@@ -217,6 +240,11 @@ def shortened(command):
     return " ".join(os.path.basename(word) if word.endswith(".npz") else word for word in command.split(" "))
 
 
+def stopping_rules(fixed):
+    """The rules that say which epoch is the best, each with a report of its own."""
+    return ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
+
+
 def final(arguments, spaces, dataset, network):
     study = open_study(arguments, dataset, network, create=False)
     best = best_trial(study) if study else None
@@ -224,18 +252,21 @@ def final(arguments, spaces, dataset, network):
         print(f"{dataset:12} {network:24} not searched", flush=True)
         return
     fixed = spaces.fixed(dataset, network)
-    rules = ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
     words = best.user_attrs["command"].split(" ")
     words = words[:words.index("--threads")]
     words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
-    for rule in rules:
+    for rule in stopping_rules(fixed):
         words[words.index("--stop-on") + 1] = rule
         path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
         report = train(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits", "--threads",
                                          str(arguments.jobs)], path)
-        test = report["test_accuracy"]
-        print(f"{dataset:12} {network:24} best epoch by {rule:9} test {100 * test['mean']:.1f} ± {100 * test['std']:.1f}",
-              flush=True)
+        print_final(dataset, network, rule, report)
+
+
+def print_final(dataset, network, rule, report):
+    test = report["test_accuracy"]
+    print(f"{dataset:12} {network:24} best epoch by {rule:9} test {100 * test['mean']:.1f} ± {100 * test['std']:.1f}",
+          flush=True)
 
 
 def per_split(report):
@@ -248,11 +279,36 @@ def per_split(report):
     return [sum(v) / len(v) for _, v in sorted(values.items())]
 
 
+def spread_of_choosing(arguments, dataset, network, trials, rule):
+    """See "std of choosing" above; exact, not drawn: of n trials, ordered by what they are chosen by, the i-th (from 0) is the
+    best of a draw with probability ((n − i) / n)ⁿ − ((n − i − 1) / n)ⁿ. NaN without DATA or with predictions missing.
+    """
+    import numpy
+    import optuna
+    ranked = sorted((t for t in trials if t.state == optuna.trial.TrialState.COMPLETE), key=preference, reverse=True)
+    kept = predictions_folder(arguments, dataset, network)
+    paths = [os.path.join(kept, f"{t.number}.npz") for t in ranked]
+    if arguments.data is None or not paths or not all(map(os.path.exists, paths)):
+        return math.nan
+    with numpy.load(os.path.join(arguments.data, dataset + ".npz")) as file:
+        labels, masks = file["node_labels"], file["test_masks"].astype(bool)
+    figures = []
+    for path in paths:
+        with numpy.load(path) as file:
+            figures.append(numpy.mean([test_figure(rule, p, labels, mask)
+                                       for p, mask in zip(file["probabilities"], masks)]))
+    n, figures = len(figures), numpy.array(figures)
+    tail = (1 - numpy.arange(n + 1) / n) ** n
+    weights = tail[:-1] - tail[1:]
+    mean = weights @ figures
+    return 100 * math.sqrt(weights @ (figures - mean) ** 2)
+
+
 def table(arguments, spaces, datasets):
     import scipy.stats
     for dataset in datasets:
         rows = []
-        for network in spaces.names():
+        for network in [*spaces.content["networks"], *spaces.content.get("baselines", {})]:
             for rule in ("loss", "accuracy", "roc-auc"):
                 path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
                 if not os.path.exists(path):
@@ -266,19 +322,22 @@ def table(arguments, spaces, datasets):
             continue
         leader = max(rows, key=lambda row: sum(row[3]))
         print(f"\n## {dataset}\n\n| network | best epoch by | validation | test | std over splits and seeds "
-              "| p against the first | trials, hours |\n| --- | --- | --- | --- | --- | --- | --- |")
+              "| p against the first | std of choosing | ms per epoch | trials, hours |\n" + "| --- " * 9 + "|")
         for network, rule, report, values, best, trials in sorted(rows, key=lambda row: -sum(row[3])):
             p = "" if values is leader[3] or values == leader[3] else \
                 f"{scipy.stats.wilcoxon(values, leader[3]).pvalue:.3f}"
             hours = sum(t.duration.total_seconds() for t in trials if t.duration) / 3600
             std = 100 * report["test_accuracy" if rule != "roc-auc" else "roc_auc"]["std"]
+            choosing = spread_of_choosing(arguments, dataset, network, trials, rule)
             print(f"| {network} | {rule} | {100 * best.value if best else math.nan:.2f} | {sum(values) / len(values):.2f} | "
-                  f"{std:.2f} | {p} | {len(trials)}, {hours:.2f} |")
+                  f"{std:.2f} | {p} | {'' if math.isnan(choosing) else f'{choosing:.2f}'} | "
+                  f"{1000 * report['seconds_per_epoch']['all']:.3g} | {len(trials)}, {hours:.2f} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__[__doc__.index("usage:") + 7:], add_help=True)
-    parser.add_argument("what", choices=["search", "final", "table"])
+def parser_of(usage, commands):
+    """The command line of a program of this folder, whose doc string has the usage."""
+    parser = argparse.ArgumentParser(usage=usage[usage.index("usage:") + 7:])
+    parser.add_argument("what", choices=commands)
     parser.add_argument("folder")
     parser.add_argument("--data")
     parser.add_argument("--datasets", default="texas,wisconsin,film,citeseer,cora")
@@ -287,24 +346,38 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
     parser.add_argument("--spaces", default=os.path.join(FOLDER_OF_THIS, "search_spaces.json"))
-    arguments = parser.parse_args()
-    spaces = Spaces(arguments.spaces)
+    return parser
+
+
+def datasets_and_networks(arguments, spaces):
+    """The lists that the command line asks for; ends the program where one has a wrong name, or no data."""
     datasets = arguments.datasets.split(",")
     networks = arguments.networks.split(",") if arguments.networks else spaces.names()
     for network in networks:
         spaces.network(network)
+    for option in ("trials", "jobs"):
+        if getattr(arguments, option) < 1:
+            sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
+    if arguments.data is None and arguments.what != "table":
+        sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
+    for dataset in datasets if arguments.data is not None else []:
+        if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
+            sys.exit(f"{PROGRAM}: --datasets: {os.path.join(arguments.data, dataset + '.npz')} does not exist")
+    return datasets, networks
+
+
+def main():
+    parser = parser_of(__doc__, ["search", "final", "table"])
+    parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
+    arguments = parser.parse_args()
+    spaces = Spaces(arguments.spaces)
+    datasets, networks = datasets_and_networks(arguments, spaces)
     if arguments.what == "table":
         table(arguments, spaces, datasets)
         return
-    if arguments.data is None:
-        sys.exit("tune.py: --data is missing: the folder of the .npz files")
     if not os.access(arguments.train, os.X_OK):
         sys.exit(f"tune.py: --train: {arguments.train} is no program")
-    for dataset in datasets:
-        if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
-            sys.exit(f"tune.py: --datasets: {os.path.join(arguments.data, dataset + '.npz')} does not exist")
     os.makedirs(arguments.folder, exist_ok=True)
     for dataset in datasets:
         for network in networks:
