@@ -181,7 +181,7 @@ def seeds_of(text):
 
 def main():
     warnings.filterwarnings("ignore", category=FutureWarning)  # of torch.jit in torch_geometric
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are)")
     arguments = tune.parser_of(__doc__, ["search", "final"]).parse_args()
     spaces = tune.Spaces(arguments.spaces, "baselines")
     datasets, networks = tune.datasets_and_networks(arguments, spaces)

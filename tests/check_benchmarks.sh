@@ -1,12 +1,24 @@
 #!/usr/bin/env bash
 # usage: check_benchmarks.sh [COMPILER]
-# Do the benchmarks still compile? Checks their syntax only: preset tests does not build them. Exit code 77: there is no
-# Google Benchmark. CPPFLAGS says where Eigen is.
+# Do the benchmarks still compile? Checks their syntax only: preset tests does not build them, and those in Python need
+# packages. Exit code 77: there is no Google Benchmark. CPPFLAGS says where Eigen is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("${1:-g++}" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror
   -Iinclude -Iexamples -Ibenchmarks "${include_flags[@]}")
+python3 - benchmarks/*.py benchmarks/*.json << 'END'
+import json, sys
+failed = False
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as file:
+        try:
+            json.load(file) if path.endswith(".json") else compile(file.read(), path, "exec")
+        except (SyntaxError, ValueError) as error:
+            print(f"{path} does not compile: {error}")
+            failed = True
+sys.exit(failed)
+END
 if ! echo '#include <benchmark/benchmark.h>' | "${command[@]}" -x c++ - 2> /dev/null; then
   echo "no Google Benchmark"
   exit 77
