@@ -4,6 +4,7 @@
 usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--trials N] [--jobs N]
        tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py table FOLDER [--data DATA] [--datasets NAME,...]
+       tune.py export FOLDER --data DATA --output OUTPUT [--datasets NAME,...]
 
 DATA    folder of NAME.npz files with ten splits
 FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was interrupted goes on), NAME-NETWORK.csv (its
@@ -13,7 +14,10 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 --spaces FILE     default: search_spaces.json beside this program
 --seed N          of Optuna's sampler
 
-The table holds the networks of baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits'
+export writes what the table needs, and every trial, to OUTPUT; `tune.py table OUTPUT` then prints the same table without the
+studies.
+
+"ms per epoch" is processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits'
 test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation
 of the chosen trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
 chosen by the validation nodes; it says how much of a figure is the luck of the search.
@@ -30,6 +34,7 @@ import csv
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -258,8 +263,16 @@ def final(arguments, spaces, dataset, network):
     for rule in stopping_rules(fixed):
         words[words.index("--stop-on") + 1] = rule
         path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         report = train(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits", "--threads",
                                          str(arguments.jobs)], path)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # Processor time, as in baselines.py: other programs on the machine hardly change it.
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+            file.write("\n")
         print_final(dataset, network, rule, report)
 
 
@@ -269,14 +282,9 @@ def print_final(dataset, network, rule, report):
           flush=True)
 
 
-def per_split(report):
-    """The mean over the seeds of every split's test figure, in percent."""
-    rule = report["options"]["stop_on"]
-    key = "test_accuracy" if rule in ("loss", "accuracy") else rule.replace("-", "_")
-    values = {}
-    for one in report["splits"]:
-        values.setdefault(one["split"], []).append(100 * one[key])
-    return [sum(v) / len(v) for _, v in sorted(values.items())]
+def figure_key(rule):
+    """What a split of a report is judged by on the test nodes."""
+    return "test_accuracy" if rule in ("loss", "accuracy") else rule.replace("-", "_")
 
 
 def spread_of_choosing(arguments, dataset, network, trials, rule):
@@ -304,34 +312,87 @@ def spread_of_choosing(arguments, dataset, network, trials, rule):
     return 100 * math.sqrt(weights @ (figures - mean) ** 2)
 
 
+def summary_of(arguments, spaces, dataset):
+    """The networks of the table: what was searched, and the figures of the chosen settings."""
+    exported = os.path.join(arguments.folder, f"{dataset}.json")
+    if os.path.exists(exported):
+        with open(exported, encoding="utf-8") as file:
+            return json.load(file)
+    networks = {}
+    for network in [*spaces.content["networks"], *spaces.content.get("baselines", {})]:
+        study = open_study(arguments, dataset, network, create=False)
+        best = best_trial(study) if study else None
+        if best is None:
+            continue
+        trials = study.get_trials(deepcopy=False)
+        final_of = {}
+        for rule in ("loss", "accuracy", "roc-auc"):
+            path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
+            if not os.path.exists(path):
+                continue
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            seconds = report["seconds_per_epoch"]
+            final_of[rule] = {"test": [[one["split"], one["seed"], one[figure_key(rule)]] for one in report["splits"]],
+                              "nll": report["nll"], "ece": report["ece"], "parameters": report["parameters"],
+                              "ms_per_epoch": round(1000 * seconds.get("processor", seconds["all"]), 4),
+                              "std_of_choosing": spread_of_choosing(arguments, dataset, network, trials, rule)}
+        networks[network] = {"trials": sum(t.state.is_finished() for t in trials),
+                             "hours": round(sum(t.duration.total_seconds() for t in trials if t.duration) / 3600, 3),
+                             "validation": best.value, "validation_loss": best.user_attrs["validation_loss"],
+                             "command": shortened(best.user_attrs["command"]), "final": final_of}
+    return networks
+
+
 def table(arguments, spaces, datasets):
     import scipy.stats
+    import statistics
     for dataset in datasets:
         rows = []
-        for network in [*spaces.content["networks"], *spaces.content.get("baselines", {})]:
-            for rule in ("loss", "accuracy", "roc-auc"):
-                path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
-                if not os.path.exists(path):
-                    continue
-                with open(path, encoding="utf-8") as file:
-                    report = json.load(file)
-                study = open_study(arguments, dataset, network, create=False)
-                trials = study.get_trials(deepcopy=False) if study else []
-                rows.append((network, rule, report, per_split(report), best_trial(study) if study else None, trials))
+        for network, of in summary_of(arguments, spaces, dataset).items():
+            for rule, final_of in of["final"].items():
+                by_split = {}
+                for split, _, value in final_of["test"]:
+                    by_split.setdefault(split, []).append(100 * value)
+                rows.append((network, rule, of, final_of, [statistics.fmean(v) for _, v in sorted(by_split.items())]))
         if not rows:
             continue
-        leader = max(rows, key=lambda row: sum(row[3]))
+        rows.sort(key=lambda row: -sum(row[4]))
+        first = rows[0][4]
         print(f"\n## {dataset}\n\n| network | best epoch by | validation | test | std over splits and seeds "
-              "| p against the first | std of choosing | ms per epoch | trials, hours |\n" + "| --- " * 9 + "|")
-        for network, rule, report, values, best, trials in sorted(rows, key=lambda row: -sum(row[3])):
-            p = "" if values is leader[3] or values == leader[3] else \
-                f"{scipy.stats.wilcoxon(values, leader[3]).pvalue:.3f}"
-            hours = sum(t.duration.total_seconds() for t in trials if t.duration) / 3600
-            std = 100 * report["test_accuracy" if rule != "roc-auc" else "roc_auc"]["std"]
-            choosing = spread_of_choosing(arguments, dataset, network, trials, rule)
-            print(f"| {network} | {rule} | {100 * best.value if best else math.nan:.2f} | {sum(values) / len(values):.2f} | "
-                  f"{std:.2f} | {p} | {'' if math.isnan(choosing) else f'{choosing:.2f}'} | "
-                  f"{1000 * report['seconds_per_epoch']['all']:.3g} | {len(trials)}, {hours:.2f} |")
+              "| p against the first | std of choosing | NLL | ECE | ms per epoch | trials, hours |\n" + "| --- " * 11 + "|")
+        for network, rule, of, final_of, values in rows:
+            p = "" if values == first else f"{scipy.stats.wilcoxon(values, first).pvalue:.3f}"
+            std = 100 * statistics.stdev(value for _, _, value in final_of["test"])
+            choosing = final_of["std_of_choosing"]
+            print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
+                  f"{'' if math.isnan(choosing) else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
+                  f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
+
+
+def export(arguments, spaces, datasets):
+    """Writes what a reader needs of FOLDER: the figures as NAME.json, and every trial of the searches as NAME-trials.csv."""
+    os.makedirs(arguments.output, exist_ok=True)
+    for dataset in datasets:
+        networks = summary_of(arguments, spaces, dataset)
+        if not networks:
+            continue
+        with open(os.path.join(arguments.output, f"{dataset}.json"), "w", encoding="utf-8") as file:
+            json.dump(networks, file)
+            file.write("\n")
+        with open(os.path.join(arguments.output, f"{dataset}-trials.csv"), "w", newline="", encoding="utf-8") as file:
+            out = csv.writer(file)
+            out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
+            for network in networks:
+                trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
+                for t in trials:
+                    if not t.state.is_finished():
+                        continue
+                    seconds = t.duration.total_seconds() if t.duration else 0
+                    loss = t.user_attrs.get("validation_loss")
+                    out.writerow([network, t.number, t.state.name.lower(), f"{seconds:.2f}", len(t.intermediate_values),
+                                  "" if t.value is None else f"{t.value:.5f}", "" if loss is None else f"{loss:.5f}",
+                                  " ".join(command_line(t.params))])
 
 
 def parser_of(usage, commands):
@@ -368,13 +429,19 @@ def datasets_and_networks(arguments, spaces):
 
 
 def main():
-    parser = parser_of(__doc__, ["search", "final", "table"])
+    parser = parser_of(__doc__, ["search", "final", "table", "export"])
+    parser.add_argument("--output")
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
     arguments = parser.parse_args()
     spaces = Spaces(arguments.spaces)
     datasets, networks = datasets_and_networks(arguments, spaces)
     if arguments.what == "table":
         table(arguments, spaces, datasets)
+        return
+    if arguments.what == "export":
+        if arguments.output is None:
+            sys.exit(f"{PROGRAM}: --output is missing: the folder to write to")
+        export(arguments, spaces, datasets)
         return
     if not os.access(arguments.train, os.X_OK):
         sys.exit(f"tune.py: --train: {arguments.train} is no program")
