@@ -17,15 +17,17 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 export writes what the table needs, and every trial, to OUTPUT; `tune.py table OUTPUT` then prints the same table without the
 studies.
 
-"ms per epoch" is processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits'
-test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation
-of the chosen trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
+"ms per epoch" is processor time of a step and an evaluation, on one thread. The table holds the networks of
+baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits' test figures, means
+over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
+trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
 chosen by the validation nodes; it says how much of a figure is the luck of the search.
 
-Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by that),
-among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below the
-median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not enter; they
-are read after `final` alone, which trains the chosen setting on all splits with every seed. Every network has the same number of trials.
+Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by
+that), among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below
+the median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not
+enter; they are read after `final` alone, which trains the chosen setting on all splits with every seed. Every network
+has the same number of trials.
 
 Needs optuna and scipy from PyPI.
 """
