@@ -28,28 +28,29 @@ from torch_geometric.utils import add_self_loops, to_torch_csr_tensor
 
 
 class SparseProduct(torch.autograd.Function):
-    """X Wᵀ; PyTorch's own backward pass sorts X anew."""
+    """X W for a sparse X; PyTorch's own backward pass sorts X anew."""
 
     @staticmethod
     def forward(ctx, features, transposed, weight):
         ctx.transposed = transposed
-        return features @ weight.t()
+        return features @ weight
 
     @staticmethod
     def backward(ctx, gradient):
-        return None, None, (ctx.transposed @ gradient).t()
+        return None, None, ctx.transposed @ gradient
 
 
 class SparseLinear(nn.Module):
-    """A linear layer that takes Graph.input()."""
+    """A linear layer with its first weights, which takes Graph.input()."""
 
     def __init__(self, linear):
         super().__init__()
-        self.linear = linear
+        self.weight = nn.Parameter(linear.weight.detach().t().contiguous())
+        self.bias = linear.bias
 
     def forward(self, x):
-        product = SparseProduct.apply(x, x.transposed, self.linear.weight)
-        return product if self.linear.bias is None else product + self.linear.bias
+        product = SparseProduct.apply(x, x.transposed, self.weight)
+        return product if self.bias is None else product + self.bias
 
 
 class Graph:
@@ -125,7 +126,10 @@ class Graph:
 
     def input(self, dropout, training):
         """The features, some of them dropped, for a SparseLinear."""
-        return self._input(F.dropout(self.sparse.values(), dropout)) if training and dropout > 0 else self.whole_input
+        if not training or dropout == 0:
+            return self.whole_input
+        values = self.sparse.values()
+        return self._input(values * (torch.rand_like(values) >= dropout) / (1 - dropout))
 
 
 class Network(nn.Module):
