@@ -13,16 +13,23 @@
 | gprgnn   | Chien et al. 2021                                      | not shipped; MLP and steps of APPNP           |
 | h2gcn    | Zhu et al. 2020                                        | not shipped; linear layers and SimpleConv     |
 
-sage and mixhop have a linear layer first because theirs would add up all features of the neighbours in every epoch; fagcn
-and gcnii have one in their papers. What layers read is in the fastest form that they take: features a sparse matrix, which
-makes an epoch on cora seven times as fast as a dense one (SparseLinear); the graph a sparse matrix, too, with weights that were
-normalised beforehand, but a list of edges for GAT, FAConv and MixHopConv, and MixHopConv normalises anew in every pass.
+sage and mixhop have a linear layer first because theirs would add up all features of the neighbours in every epoch;
+fagcn and gcnii have one in their papers. What layers read is in the fastest form that they take: features a sparse
+matrix, which makes an epoch on cora several times as fast as a dense one (SparseLinear); the graph a sparse matrix,
+too, with weights that were normalised beforehand, but a list of edges for GAT, FAConv and MixHopConv, and MixHopConv
+normalises anew in every pass.
 """
+import warnings
+
 import numpy
 import torch
 import torch.nn.functional as F
-import torch_geometric.nn as pyg
 from torch import nn
+
+warnings.filterwarnings("ignore", category=FutureWarning)  # torch_geometric's use of torch.jit
+warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are)")
+
+import torch_geometric.nn as pyg
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, to_torch_csr_tensor
 
@@ -61,8 +68,8 @@ class Graph:
 
     def __init__(self, path, normalise_features):
         with numpy.load(path) as file:
-            missing = [key for key in ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
-                       if key not in file]
+            keys = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
+            missing = [key for key in keys if key not in file]
             if missing:
                 raise ValueError(f"{path}: no array '{missing[0]}'")
             features = file["node_features"].astype(numpy.float64)
@@ -288,8 +295,8 @@ class Gprgnn(Network):
 
 
 class H2gcn(Network):
-    """h_0 = ReLU(W x); h_k = (A_1 h_{k−1}, A_2 h_{k−1}) with neighbours at distance 1 and 2, not the node itself; logits of
-    (h_0, …, h_L).
+    """h_0 = ReLU(W x); h_k = (A_1 h_{k−1}, A_2 h_{k−1}) with neighbours at distance 1 and 2, not the node itself;
+    logits of (h_0, …, h_L).
     """
 
     def __init__(self, graph, options):

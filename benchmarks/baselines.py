@@ -5,16 +5,17 @@ usage: baselines.py search FOLDER --data DATA [--datasets NAME,...] [--networks 
        baselines.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
 
 FOLDER, DATA, --spaces, --seed  as in tune.py, whose `table` shows the networks of both programs
---networks  mlp, gcn, gat, sage, pairnorm, gcnii, fagcn, mixhop, gprgnn, h2gcn; baseline_networks.py says what they are made of
+--networks  mlp, gcn, gat, sage, pairnorm, gcnii, fagcn, mixhop, gprgnn, h2gcn; baseline_networks.py says what they are
 --jobs N    processes, each with one thread
 
-A setting is judged, given up, chosen and trained again as tune.py does it, with the same sampler, number of trials, epochs and
-patience; the search spaces are in the same file. A training is that of train: features scaled to row sum 1, the mean negative
-log-likelihood of the training nodes, Adam with an L2 term, and after every step an evaluation, which chooses the best epoch by
-the validation nodes. Seconds per epoch are processor time of a step and its evaluation, on one thread: other programs on the
-machine hardly change them.
+A setting is judged, given up, chosen and trained again as tune.py does it, with the same sampler, number of trials,
+epochs and patience; the search spaces are in the same file. A training is that of train: features scaled to row sum 1,
+the mean negative log-likelihood of the training nodes, Adam with an L2 term, and after every step an evaluation, which
+chooses the best epoch by the validation nodes. Seconds per epoch are processor time of a step and its evaluation on
+one thread, without the time in which other programs have the processor.
 
-Of networks that are often compared these are neither shipped nor a few shipped layers, and not here: Geom-GCN, GGCN, WRGAT.
+Of networks that are often compared, Geom-GCN, GGCN and WRGAT are neither shipped nor a few shipped layers, and not
+here.
 
 Needs torch, torch_geometric, optuna and scipy from PyPI.
 """
@@ -29,7 +30,6 @@ import shlex
 import statistics
 import sys
 import time
-import warnings
 
 import tune
 from metrics import accuracy, expected_calibration_error, negative_log_likelihood, roc_auc
@@ -158,7 +158,8 @@ def final(arguments, spaces, dataset, network, run, seeds):
         return
     fixed = spaces.fixed(dataset, network)
     for rule in tune.stopping_rules(fixed):
-        options = {"--dataset": os.path.join(arguments.data, dataset + ".npz"), **fixed, **best.params, "--stop-on": rule}
+        options = {"--dataset": os.path.join(arguments.data, dataset + ".npz"), **fixed, **best.params,
+                   "--stop-on": rule}
         started, start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
         rows = [row for row, _ in run([(options, split, seed) for split in range(tune.SPLITS) for seed in seeds])]
         report = report_of(dataset, options, rows, time.monotonic() - start, started)
@@ -180,8 +181,6 @@ def seeds_of(text):
 
 
 def main():
-    warnings.filterwarnings("ignore", category=FutureWarning)  # of torch.jit in torch_geometric
-    warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are)")
     arguments = tune.parser_of(__doc__, ["search", "final"]).parse_args()
     spaces = tune.Spaces(arguments.spaces, "baselines")
     datasets, networks = tune.datasets_and_networks(arguments, spaces)

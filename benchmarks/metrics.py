@@ -8,8 +8,8 @@ def accuracy(probabilities, labels, nodes):
 
 
 def roc_auc(probabilities, labels, nodes):
-    """Area under the ROC curve, equal probabilities counting half: of class 1 where there are two, else the mean over the
-    classes, one against the rest, without those that no node or all nodes have.
+    """Area under the ROC curve, equal probabilities counting half: of class 1 where there are two, else the mean over
+    the classes, one against the rest, without those that no node or all nodes have.
     """
     import scipy.stats
     scores, labels = probabilities[nodes], labels[nodes]
@@ -31,7 +31,9 @@ def negative_log_likelihood(probabilities, labels, nodes):
 
 
 def expected_calibration_error(probabilities, labels, nodes, bins=15):
-    """Mean over the nodes of |accuracy − confidence| in their bin: equal bins (lower, upper] of the largest probability."""
+    """Mean over the nodes of |accuracy − confidence| in their bin, one of equal bins (lower, upper] of the largest
+    probability.
+    """
     confidence = probabilities[nodes].max(1).astype(numpy.float64)
     correct = probabilities[nodes].argmax(1) == labels[nodes]
     bin_of = numpy.clip(numpy.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
