@@ -247,6 +247,25 @@ TEST_CASE("make_splits: nodes without a label are in no set, and change nothing 
   CHECK_THROWS_AS(static_cast<void>(make_splits(some, 3, 1)), std::invalid_argument);
 }
 
+TEST_CASE("exchange_sets: every set serves another purpose, and thrice is never") {
+  const std::vector<Split> splits = {{{0, 3}, {1}, {2, 4, 5}}, {{1}, {0, 2}, {}}};
+  const std::vector<Split> exchanged = exchange_sets(splits);
+  REQUIRE(exchanged.size() == 2);
+  CHECK(exchanged[0].train == splits[0].validation);
+  CHECK(exchanged[0].validation == splits[0].test);
+  CHECK(exchanged[0].test == splits[0].train);
+  CHECK(exchanged[1].train == splits[1].validation);
+  CHECK(exchanged[1].validation.empty());
+  CHECK(exchanged[1].test == splits[1].train);
+  const Split again = exchange_sets(exchange_sets({exchanged[0]}))[0];
+  CHECK(again.train == splits[0].train);
+  CHECK(again.validation == splits[0].validation);
+  CHECK(again.test == splits[0].test);
+  CHECK_THROWS_WITH_AS(static_cast<void>(exchange_sets(exchanged)),
+                       "splits[1].validation: 0 is not allowed; nodes are needed, to train on them",
+                       std::invalid_argument);
+}
+
 TEST_CASE("random_splits: sizes by the largest remainder, in every class or in total") {
   using detail::largest_remainder;
   using Sizes = detail::SplitSizes;

@@ -13,6 +13,7 @@
 #include <sheafnn/io/lines.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace programs {
@@ -22,6 +23,7 @@ struct DataOptions {
   sheafnn::io::TextOptions text;
   std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
   sheafnn::RandomSplitOptions splits{.stratified = false};
+  bool exchange_masks = false;
 };
 
 /// --dataset and the options of the generated graph.
@@ -56,16 +58,19 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 
 /// The splits that training is to draw itself.
 inline void add_split_options(CLI::App& app, DataOptions& data) {
-  const auto group = app.add_option_group("Splits", "drawn at random in place of those of the dataset");
+  const auto group = app.add_option_group("Splits", "those of the dataset, or random ones");
   auto* make = group->add_option(
       "--make-splits", data.make_splits,
-      "percentages of training, validation and test nodes, e.g. 60/20/20; the last two may be 0");
+      "draw splits; percentages of training, validation and test nodes, e.g. 60/20/20; the last two may be 0");
   group->add_flag("--stratified", data.splits.stratified, "with these percentages in every class (default: off)")
       ->needs(make);
   group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
       ->capture_default_str()
       ->needs(make);
   group->add_option("--split-seed", data.splits.seed, "seed of the splits")->capture_default_str()->needs(make);
+  group->add_flag("--exchange-masks", data.exchange_masks,
+                  "train on the validation nodes, validate on the test nodes, test on the training nodes "
+                  "(default: off)");
 }
 
 /// "60/20/20" as shares of 1.
@@ -102,6 +107,9 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   if (make) data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
                    "training needs at least one; --make-splits 60/20/20 draws some");
+  if (options.exchange_masks) {
+    data.splits = sheafnn::exchange_sets(std::move(data.splits), "--exchange-masks: " + data.name + ": splits");
+  }
   return data;
 }
 

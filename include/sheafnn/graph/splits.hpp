@@ -1,5 +1,5 @@
 /// \file
-/// Seeded random splits of labelled nodes into training, validation and test sets.
+/// Seeded random splits of labelled nodes into training, validation and test sets; splits with exchanged sets.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -213,6 +214,23 @@ namespace detail {
   }
   return detail::cut_groups(groups, options.count, options.seed, {true, shares[1] > 0, shares[2] > 0},
                             [&](Index total) { return detail::largest_remainder(shares, total); });
+}
+
+/// The same splits with the sets exchanged: a training learns from the validation nodes, is validated on the test nodes
+/// and tested on the training nodes. Splits of 48/32/20 become 32/20/48, a task with fewer labels and more nodes to
+/// judge by.
+///
+/// \param name  what messages call the splits
+/// \throws std::invalid_argument  a split without validation nodes
+[[nodiscard]] inline std::vector<Split> exchange_sets(std::vector<Split> splits,
+                                                      std::string_view name = "splits") {
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    require(!splits[i].validation.empty(), detail::concat(name, "[", i, "].validation"), 0,
+            "nodes are needed, to train on them");
+    std::swap(splits[i].train, splits[i].validation);
+    std::swap(splits[i].validation, splits[i].test);
+  }
+  return splits;
 }
 
 }  // namespace sheafnn
