@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <sheafnn/bsnn/prediction.hpp>
@@ -23,10 +24,12 @@
 #include "models/program.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
+#include "models/report.hpp"
 #include "models/side_by_side.hpp"
 #include "models/train_settings.hpp"
 #include "uncertainty/figures.hpp"
 #include "uncertainty/pictures.hpp"
+#include "uncertainty/report.hpp"
 
 namespace {
 
@@ -38,7 +41,7 @@ using uncertainty::Nodes;
 struct ProgramSettings {
   programs::TrainSettings train;
   uncertainty::Settings figures;
-  std::string splits, seeds = "0-4", calibrate_on = "validation", leave_out, output;
+  std::string splits, seeds = "0-4", calibrate_on = "validation", leave_out, output, report;
   Index draws = 20;
   int at_a_time = 0;
 };
@@ -75,21 +78,27 @@ std::vector<Nodes> leave_out(sheafnn::Dataset& data, std::int32_t left_out) {
   return unseen;
 }
 
-/// Trains one model and predicts every node.
-sheafnn::SampledPrediction train_and_predict(const ProgramSettings& s, const sheafnn::Dataset& data,
-                                             const sheafnn::Split& split, sheafnn::TrainOptions options) {
+/// What is left of a training.
+struct Trained {
+  sheafnn::SampledPrediction prediction;  ///< of every node
+  programs::NetworkOptions resolved;
+};
+
+Trained train_and_predict(const ProgramSettings& s, const sheafnn::Dataset& data, const sheafnn::Split& split,
+                          sheafnn::TrainOptions options) {
   const programs::TrainSettings& t = s.train;
   const bool bayesian = programs::is_bayesian(t.model);
   const programs::ModelEntry& entry = programs::find_model(t.model, t.maps, t.stalk_dimension);
   const programs::NetworkOptions network(t.options, t.cooperative.options, t.flow.options);
   sheafnn::TrainResult result;
   const programs::TrainOutcome outcome =
-      entry.train({data, split, network, options, bayesian, options.seed, true}, result);
-  return entry.predict("model", outcome.checkpoint, bayesian, data,
-                       {.samples = s.draws,
-                        .seed = options.seed,
-                        .epoch = static_cast<std::uint32_t>(result.best_epoch),
-                        .threads = options.threads});
+      entry.train({data, split, network, options, bayesian, options.seed, {.model = true}}, result);
+  return {entry.predict("model", outcome.checkpoint, bayesian, data,
+                        {.samples = s.draws,
+                         .seed = options.seed,
+                         .epoch = static_cast<std::uint32_t>(result.best_epoch),
+                         .threads = options.threads}),
+          outcome.resolved};
 }
 
 void print_figures(const Figures& figures, const ProgramSettings& s) {
@@ -99,7 +108,7 @@ void print_figures(const Figures& figures, const ProgramSettings& s) {
   for (const uncertainty::Variant& variant : figures.variants) {
     std::printf("%-16s", variant.name.c_str());
     for (std::size_t k = 0; k < uncertainty::columns.size(); ++k) {
-      std::printf("  %10s", programs::text(uncertainty::columns[k].format, variant.figures[k].mean()).c_str());
+      std::printf("  %10s", variant.text(k).c_str());
     }
     std::printf("\n");
   }
@@ -143,8 +152,7 @@ void draw(const Figures& figures, const ProgramSettings& s, const std::string& d
       {"model", s.train.model + ", " + s.train.maps + " maps"}};
   const uncertainty::Variant& shown = figures.variants[figures.samples.size() > 1 ? 3 : 0];
   for (std::size_t k = 0; k < uncertainty::columns.size(); ++k) {
-    facts.emplace_back(shown.name + ": " + uncertainty::columns[k].name,
-                       programs::text(uncertainty::columns[k].format, shown.figures[k].mean()));
+    facts.emplace_back(shown.name + ": " + uncertainty::columns[k].name, shown.text(k));
   }
   const std::filesystem::path folder = s.output;
   std::filesystem::create_directory(folder);
@@ -153,7 +161,31 @@ void draw(const Figures& figures, const ProgramSettings& s, const std::string& d
   std::printf("\n%zu pictures: %s\n", pictures.size(), (folder / "index.html").string().c_str());
 }
 
-void run(const CLI::App& app, ProgramSettings& s) {
+/// The report: what was trained and how, and all figures.
+nlohmann::ordered_json report(const ProgramSettings& s, const sheafnn::Dataset& data,
+                              const std::optional<sheafnn::Preset>& preset,
+                              const programs::NetworkOptions& resolved, nlohmann::ordered_json facts,
+                              const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json r = programs::data_json(data, s.train.data);
+  if (!s.leave_out.empty()) r["left_out"] = s.leave_out;
+  r["model"] = s.train.model;
+  r["maps"] = s.train.maps;
+  r["preset"] = preset ? nlohmann::ordered_json(to_string(*preset)) : nlohmann::ordered_json();
+  r["run"] = std::move(facts);
+  r["options"] = programs::option_json(s.train, resolved);
+  for (const char* other : {"seed", "threads", "device"}) r["options"].erase(other);  // seeds: see trainings
+  r["options"].update({{"draws", s.draws},
+                       {"bins", s.figures.bins},
+                       {"alpha", s.figures.alpha},
+                       {"neighbour_weight", s.figures.neighbour_weight},
+                       {"calibrate_on", s.calibrate_on}});
+  r.update(figures);
+  return r;
+}
+
+/// \param arguments  of the program
+void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>& arguments) {
+  const programs::RunFacts facts("uncertainty");
   programs::TrainSettings& t = s.train;
   const std::filesystem::path folder = s.output;
   if (!s.output.empty()) {
@@ -162,6 +194,8 @@ void run(const CLI::App& app, ProgramSettings& s) {
     const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
     programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
   }
+  programs::require_apart({{"--report", s.report}}, {{"--dataset", t.dataset}});
+  programs::require_writable("--report", s.report);
   programs::resolve_options(app, t);
   sheafnn::require(s.figures.alpha > 0 && s.figures.alpha < 1, "--alpha", s.figures.alpha,
                    "must be above 0 and below 1");
@@ -207,34 +241,43 @@ void run(const CLI::App& app, ProgramSettings& s) {
   const programs::ProgressBar bar(options.epochs, count);
   std::atomic<Index> epochs = 0;
   std::atomic<std::size_t> finished = 0;
-  programs::SideBySide<sheafnn::SampledPrediction> trainings(
-      s.at_a_time > 0 ? s.at_a_time : sheafnn::hardware_threads(), count, [&](std::size_t i) {
-        sheafnn::TrainOptions own = options;
-        own.seed = seeds[i % seeds.size()];
-        Index behind = 0;
-        own.on_epoch = [&](const sheafnn::EpochReport&) {
-          ++epochs;
-          ++behind;
-          trainings.check_wanted(i);
-          return sheafnn::EpochAction::go_on;
-        };
-        sheafnn::SampledPrediction prediction =
-            train_and_predict(s, data, data.splits[splits[i / seeds.size()]], own);
-        epochs += own.epochs - behind;
-        ++finished;
-        return prediction;
-      });
+  programs::SideBySide<Trained> trainings(s.at_a_time > 0 ? s.at_a_time : sheafnn::hardware_threads(), count,
+                                          [&](std::size_t i) {
+                                            sheafnn::TrainOptions own = options;
+                                            own.seed = seeds[i % seeds.size()];
+                                            Index behind = 0;
+                                            own.on_epoch = [&](const sheafnn::EpochReport&) {
+                                              ++epochs;
+                                              ++behind;
+                                              trainings.check_wanted(i);
+                                              return sheafnn::EpochAction::go_on;
+                                            };
+                                            Trained trained =
+                                                train_and_predict(s, data, data.splits[splits[i / seeds.size()]],
+                                                                  own);
+                                            epochs += own.epochs - behind;
+                                            ++finished;
+                                            return trained;
+                                          });
   Figures figures(seeds.size() > 1);
+  programs::NetworkOptions resolved;
   for (std::size_t split = 0; split < splits.size(); ++split) {
     std::vector<sheafnn::SampledPrediction> members;
     for (std::size_t k = 0; k < seeds.size(); ++k) {
-      members.push_back(
-          trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); }));
+      Trained trained =
+          trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); });
+      members.push_back(std::move(trained.prediction));
+      resolved = trained.resolved;
     }
     figures.add(tasks[split], s.figures, members);
   }
   bar.clear();
   print_figures(figures, s);
+  if (!s.report.empty()) {
+    const nlohmann::ordered_json json =
+        report(s, data, preset, resolved, facts.json(arguments), uncertainty::report(figures, splits, seeds));
+    sheafnn::io::write_text(s.report, json.dump(2) + "\n");
+  }
   if (!s.output.empty()) draw(figures, s, data.name);
 }
 
@@ -273,7 +316,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"validation", "test"}));
   group->add_option("--leave-out", s.leave_out,
                     "train without this class (number or name) and detect its nodes among the test nodes");
+  group->add_option("--report", s.report, "write all figures, of each split, to this JSON file");
   group->add_option("--output", s.output,
                     "folder for index.html and its pictures, made if need be; needs gnuplot");
-  return programs::run_program(app, argc, argv, [&] { run(app, s); });
+  return programs::run_program(app, argc, argv, [&] { run(app, s, programs::arguments(argc, argv)); });
 }

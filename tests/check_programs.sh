@@ -71,6 +71,11 @@ train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epo
   --predictions predictions.npz > seeds.txt || fail "train --seeds"
 "${train[@]}" --splits 0-1 --seeds 2,5 --parallel splits --predictions beside.npz > /dev/null || fail "train --predictions"
 cmp predictions.npz beside.npz || fail "predictions of trainings side by side differ"
+"${train[@]}" --splits 0-1 --seed 2 --exchange-masks --predictions exchanged.npz --report exchanged.json > /dev/null \
+  || fail "train --exchange-masks"
+grep -q '"exchanged_masks": true' exchanged.json || fail "the report does not tell of exchanged masks"
+! grep -q 'exchanged_masks' seeds.json || fail "a report tells of exchanged masks"
+refuse 'exchange-masks: karate: splits\[0\]\.validation: 0 ' "${train[@]}" --make-splits 80/0/20 --exchange-masks
 "${train[@]}" --splits 1 --seed 5 --save seed.safetensors > /dev/null || fail "train --seed"
 "${train[@]}" --splits 1 --seed 5 --sheaf seed.npz --threads 2 > /dev/null || fail "train --sheaf"
 cmp seed.safetensors seeds-1-5.safetensors || fail "a training with --seeds is not that with --seed"
@@ -200,6 +205,9 @@ assert list(p["split"]) == [0, 0, 1, 1] and list(p["seed"]) == [2, 5, 2, 5] and 
 for key in "probabilities", "entropy", "mutual_information":
     assert (p[key][3] == own[key]).all(), key
 assert (p["epistemic_variance"] > 0).all() and (p["labels"] == own["labels"]).all()
+exchanged = numpy.load("exchanged.npz")
+for i in 0, 1:  # training, validation, test
+    assert (exchanged["role"][i] == numpy.array([0, 3, 1, 2])[p["role"][2 * i]]).all()
 with open("seeds.json") as file:
     splits = json.load(file)["splits"]
 for i, split in enumerate(splits):
@@ -236,17 +244,61 @@ fi
 if [ -x "$bin/uncertainty" ]; then
   uncertainty=("$bin/uncertainty" --dataset synthetic --synthetic-nodes 120 --maps diagonal --stalk-dim 2 --channels 4 --layers 2
     --epochs 20)
-  "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --threads 1 > uncertainty.txt || fail "uncertainty"
+  "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --threads 1 --report uncertainty.json > uncertainty.txt || fail "uncertainty"
   "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --threads 3 | cmp - uncertainty.txt || fail "uncertainty depends on threads"
   # Rows of eleven figures: the accuracy of a temperature is that without it, and debiased is ECE - calibrated.
   awk '/^(single model|ensemble|\+ [a-z ]+) .*%.*%/ {n++; a = $(NF - 10); if (/^\+ t/ && a != before) bad = 1; before = a
          d = $(NF - 7) - $(NF - 6) - $(NF - 5); if (d > 0.0021 || d < -0.0021) bad = 1}
        END {exit bad || n != 5}' <(grep -v 'coverage ' uncertainty.txt) || fail "uncertainty: $(cat uncertainty.txt)"
-  "${uncertainty[@]}" --splits 0 --seeds 3 --model nsd --leave-out 1 --calibrate-on test > single.txt || fail "uncertainty --leave-out"
+  "${uncertainty[@]}" --splits 0 --seeds 3 --model nsd --leave-out 1 --calibrate-on test --exchange-masks --report single.json \
+    > single.txt || fail "uncertainty --leave-out"
   grep -q 'without class 1' single.txt || fail "uncertainty --leave-out: $(cat single.txt)"
   ! grep -q '^ensemble' single.txt || fail "one seed is no ensemble"
   # Of a deterministic model all samples are the same: no mutual information, which detects nothing.
   grep -qE '^single model +mutual information .* 0\.500$' single.txt || fail "a deterministic model: $(cat single.txt)"
+  $python - << 'PYTHON' || fail "the report of uncertainty is another than its table"
+import json
+def read(file):
+    with open(file) as opened:
+        return json.load(opened)
+report, single = read("uncertainty.json"), read("single.json")
+with open("uncertainty.txt") as file:
+    rows = [line.split() for line in file if line.count("%") == 2 and "coverage " not in line]
+predictions = report["predictions"]
+assert len(rows) == len(predictions) == 5 and len(report["trainings"]) == 6
+def fits(text, mean):
+    number = text.strip("%")
+    digits = len(number.split(".")[1])
+    return abs(float(number) - mean * (100 if text.endswith("%") else 1)) <= 0.5001 * 10 ** -digits
+for row, (name, figures) in zip(rows, predictions.items()):
+    reliability = figures.pop("reliability")
+    columns = [figure for figure in figures.values()]
+    assert len(columns) == 11, name
+    assert all(fits(text, figure["mean"]) for text, figure in zip(row[-11:], columns)), name
+    count = 2 if name.startswith("ensemble") else 6
+    for figure in columns:
+        values = figure["per_split"]
+        assert len(values) == count and abs(sum(values) / count - figure["mean"]) < 1e-12
+    for ece, expected, debiased in zip(*(figures[k]["per_split"] for k in ("ece", "expected_ece", "debiased_ece"))):
+        assert abs(ece - expected - debiased) < 1e-15
+    right = sum(bin["count"] * bin["accuracy"] for bin in reliability)
+    tested = sum(bin["count"] for bin in reliability)
+    assert tested > 0 and 0 <= right <= tested
+for key in "version", "commit", "command", "machine", "started", "seconds":
+    assert key in report["run"], key
+assert report["run"]["command"].startswith("uncertainty --dataset synthetic") and report["dataset"] == "synthetic"
+assert report["options"]["draws"] == 20 and report["options"]["epochs"] == 20 and "seed" not in report["options"]
+assert report["temperatures"]["ensemble"]["mean"] > 0 and "exchanged_masks" not in report
+for of, count in ("single_model", 6), ("ensemble", 2):
+    for measure in report["measures"][of].values():
+        assert len(measure["error_auroc"]["per_split"]) == count and "unseen" not in measure
+    for method in report["sets"][of].values():
+        assert len(method["size"]["per_split"]) == count
+assert single["exchanged_masks"] and single["left_out"] == "1" and list(single["sets"]) == ["single_model"]
+assert single["measures"]["single_model"]["mutual_information"]["unseen_auroc"]["per_split"] == [0.5]
+assert single["measures"]["single_model"]["entropy"]["unseen_auroc"]["std"] is None
+PYTHON
+  refuse 'report: ' "${uncertainty[@]}" --report /nowhere/report.json
   if command -v gnuplot > /dev/null; then
     "${uncertainty[@]}" --splits 0 --seeds 0-1 --output uncertainty-pictures > /dev/null || fail "uncertainty --output"
     for picture in reliability rejection sets histograms; do

@@ -2,24 +2,20 @@
 /// What became of the trainings of one call of the program train: the rows of its table, and its report.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
-#include <sheafnn/version.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "models/machine.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
+#include "models/report.hpp"
 #include "models/train_settings.hpp"
 
 namespace programs {
@@ -62,19 +58,6 @@ class TrainResults {
 
  private:
   using Values = std::vector<double>;
-  /// Mean and standard deviation of the known values; NaN: the mean of none, the deviation of fewer than two.
-  [[nodiscard]] static Summary summary_of(const Values& values) {
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    const Values known = known_values(values);
-    Summary r = known.empty() ? Summary{nan, nan} : summarise(known);
-    if (known.size() < 2) r.deviation = nan;
-    return r;
-  }
-  /// NaN becomes null when it is written.
-  [[nodiscard]] static nlohmann::ordered_json summary_json(const Values& values) {
-    const Summary s = summary_of(values);
-    return {{"mean", s.mean}, {"std", s.deviation}, {"per_split", values}};
-  }
   /// The two columns of the metric of --stop-on, if there is one, of validation and test nodes.
   void print_metric(double validation, double test, const char* unknown = "-") const {
     if (!is_metric(settings_.train.stop_on)) return;
@@ -90,16 +73,12 @@ class TrainResults {
   /// \param stop_on  its metric, where it is one, belongs to the history
   [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history,
                                                            sheafnn::StopOn stop_on);
-  /// The command line as a shell reads it.
-  [[nodiscard]] static std::string command(const std::vector<std::string>& arguments);
-  [[nodiscard]] nlohmann::ordered_json run_json(const std::vector<std::string>& arguments) const;
   void add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data, sheafnn::Index classes) const;
 
   const TrainSettings& settings_;
   std::optional<sheafnn::Preset> preset_;
   bool show_seeds_;
-  std::string started_ = utc_time();
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  RunFacts facts_{"train"};
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
   Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
   std::vector<sheafnn::ReliabilityBin> reliability_;
@@ -187,33 +166,6 @@ inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheaf
   return r;
 }
 
-inline std::string TrainResults::command(const std::vector<std::string>& arguments) {
-  std::string r = "train";
-  for (const std::string& argument : arguments) {
-    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+";
-    const bool quote = argument.empty() || argument.find_first_not_of(plain) != std::string::npos;
-    r += " ";
-    if (!quote) {
-      r += argument;
-      continue;
-    }
-    r += "'";
-    for (const char c : argument) r += c == '\'' ? "'\\''" : std::string(1, c);
-    r += "'";
-  }
-  return r;
-}
-
-inline nlohmann::ordered_json TrainResults::run_json(const std::vector<std::string>& arguments) const {
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
-  return {{"version", SHEAFNN_VERSION_STRING},
-          {"commit", build_commit()},
-          {"command", command(arguments)},
-          {"machine", machine()},
-          {"started", started_},
-          {"seconds", seconds.count()}};
-}
-
 /// Names of the classes; of the test nodes confusion matrix (rows: labels, columns: predictions) and F1.
 inline void TrainResults::add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data,
                                       sheafnn::Index classes) const {
@@ -229,19 +181,12 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
 
 inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
                                                    const std::vector<std::string>& arguments, int signal) const {
-  nlohmann::ordered_json report;
-  report["dataset"] = data.name;
-  if (!settings_.data.make_splits.empty()) {
-    report["made_splits"] = {{"percentages", settings_.data.make_splits},
-                             {"stratified", settings_.data.splits.stratified},
-                             {"count", settings_.data.splits.count},
-                             {"seed", settings_.data.splits.seed}};
-  }
+  nlohmann::ordered_json report = data_json(data, settings_.data);
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
   report["preset"] = preset_ ? nlohmann::ordered_json(to_string(*preset_)) : nlohmann::ordered_json();
   report["interrupted"] = signal != 0;
-  report["run"] = run_json(arguments);
+  report["run"] = facts_.json(arguments);
   if (test_.empty()) return report;
   report["options"] = option_json(settings_, resolved_);
   report["test_accuracy"] = summary_json(test_);
@@ -260,11 +205,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["parameters"] = parameters_;
   report["splits"] = per_split_;
   for (const sheafnn::ReliabilityBin& bin : reliability_) {
-    report["reliability"].push_back({{"lower", bin.lower},
-                                     {"upper", bin.upper},
-                                     {"count", bin.count},
-                                     {"confidence", bin.confidence},
-                                     {"accuracy", bin.accuracy}});
+    report["reliability"].push_back(bin_json(bin));
   }
   return report;
 }

@@ -90,26 +90,33 @@ inline sheafnn::SetFigures test_sets(const Task& task, const Settings& s, const 
 /// A column of the first table.
 struct Column {
   const char* name;
-  const char* format;
+  const char* format;  ///< of the table, where shares are percentages
+  const char* key;     ///< of the report
+  double shown = 1;    ///< factor of the table
 };
-inline constexpr std::array<Column, 11> columns = {{{"accuracy", "%.1f%%"},
-                                                    {"NLL", "%.3f"},
-                                                    {"Brier", "%.3f"},
-                                                    {"ECE", "%.3f"},
-                                                    {"calibrated", "%.3f"},
-                                                    {"debiased", "%+.3f"},
-                                                    {"adaptive", "%.3f"},
-                                                    {"class-wise", "%.3f"},
-                                                    {"rejection", "%.3f"},
-                                                    {"coverage", "%.1f%%"},
-                                                    {"set size", "%.2f"}}};
+inline constexpr std::array<Column, 11> columns = {{{"accuracy", "%.1f%%", "accuracy", 100},
+                                                    {"NLL", "%.3f", "nll"},
+                                                    {"Brier", "%.3f", "brier"},
+                                                    {"ECE", "%.3f", "ece"},
+                                                    {"calibrated", "%.3f", "expected_ece"},
+                                                    {"debiased", "%+.3f", "debiased_ece"},
+                                                    {"adaptive", "%.3f", "adaptive_ece"},
+                                                    {"class-wise", "%.3f", "class_wise_ece"},
+                                                    {"rejection", "%.3f", "rejection"},
+                                                    {"coverage", "%.1f%%", "coverage", 100},
+                                                    {"set size", "%.2f", "set_size"}}};
 
 /// Predictions made in one way: a row of the table, and the bins of the reliability diagram.
 struct Variant {
   std::string name;
+  const char* key;  ///< of the report
   std::array<Mean, columns.size()> figures{};
   std::vector<sheafnn::ReliabilityBin> bins{};
 
+  /// The mean of a column as the table shows it.
+  [[nodiscard]] std::string text(std::size_t column) const {
+    return programs::text(columns[column].format, columns[column].shown * figures[column].mean());
+  }
   void add(const Task& task, const Settings& s, const Numbers& p) {
     using namespace sheafnn;
     const Index classes = task.classes();
@@ -123,7 +130,7 @@ struct Variant {
     }
     const CalibrationError ece = calibration_error(p, classes, labels, test, s.bins);
     const SetFigures sets = test_sets(task, s, adaptive_scores(p, classes, task.seed));
-    const double values[] = {100 * accuracy(p, classes, labels, test),
+    const double values[] = {accuracy(p, classes, labels, test),
                              negative_log_likelihood(p, classes, labels, test),
                              brier_score(p, classes, labels, test),
                              ece.error,
@@ -132,7 +139,7 @@ struct Variant {
                              calibration_error(p, classes, labels, test, s.bins, Binning::equal_mass).error,
                              class_wise_calibration_error(p, classes, labels, test, s.bins).error,
                              rejection_curve(entropy, labels, predicted, test).area,
-                             100 * sets.coverage,
+                             sets.coverage,
                              sets.mean_size};
     for (std::size_t k = 0; k < columns.size(); ++k) figures[k].add(values[k]);
     programs::add_bins(bins, reliability_diagram(p, classes, labels, test, s.bins));
@@ -142,6 +149,7 @@ struct Variant {
 /// One measure of uncertainty, and what it is good for.
 struct Measure {
   const char* name;
+  const char* key;  ///< of the report
   std::vector<double> sheafnn::SampledPrediction::*values;
   Mean right{}, wrong{}, error_auc{}, area{}, unseen{}, unseen_auc{};
   Numbers of_right{}, of_wrong{}, of_unseen{};      ///< of all test nodes, for histograms
@@ -151,6 +159,7 @@ struct Measure {
 /// A way to make conformal sets.
 struct SetMethod {
   std::string name;
+  const char* key;  ///< of the report
   Mean coverage{}, size{};
   std::vector<Index> of_size{};
 };
@@ -158,10 +167,13 @@ struct SetMethod {
 /// What samples say: of single models, or of an ensemble.
 struct Samples {
   std::string name;
-  std::array<Measure, 3> measures = {{{"entropy", &sheafnn::SampledPrediction::entropy},
-                                      {"variance", &sheafnn::SampledPrediction::epistemic_variance},
-                                      {"mutual information", &sheafnn::SampledPrediction::mutual_information}}};
-  std::array<SetMethod, 3> methods = {{{"whole classes"}, {"randomised"}, {"over neighbours"}}};
+  const char* key;  ///< of the report
+  std::array<Measure, 3> measures = {
+      {{"entropy", "entropy", &sheafnn::SampledPrediction::entropy},
+       {"variance", "epistemic_variance", &sheafnn::SampledPrediction::epistemic_variance},
+       {"mutual information", "mutual_information", &sheafnn::SampledPrediction::mutual_information}}};
+  std::array<SetMethod, 3> methods = {
+      {{"whole classes", "whole_classes"}, {"randomised", "randomised"}, {"over neighbours", "over_neighbours"}}};
 
   void add(const Task& task, const Settings& s, const sheafnn::SampledPrediction& p) {
     Nodes predicted, right, wrong;
@@ -207,37 +219,34 @@ struct Samples {
   }
 };
 
-/// Everything that is printed and drawn.
+/// Everything that is printed, drawn and written.
 struct Figures {
-  std::vector<Variant> variants = {
-      {"single model"}, {"+ temperature"}, {"+ by neighbours"}, {"ensemble"}, {"+ temperature"}};
-  std::vector<Samples> samples = {{"single model"}, {"ensemble"}};
+  std::vector<Variant> variants = {{"single model", "single_model"},
+                                   {"+ temperature", "single_model_temperature"},
+                                   {"+ by neighbours", "single_model_temperatures_by_neighbours"},
+                                   {"ensemble", "ensemble"},
+                                   {"+ temperature", "ensemble_temperature"}};
+  std::vector<Samples> samples = {{"single model", "single_model"}, {"ensemble", "ensemble"}};
   Mean temperature{}, disagreeing{}, agreeing{}, ensemble_temperature{};
 
   explicit Figures(bool ensembles) {
     if (ensembles) return;
-    variants.resize(3);
-    samples.resize(1);
+    variants.erase(variants.begin() + 3, variants.end());
+    samples.pop_back();
   }
 
   /// \param members  of the split, one for each seed
   void add(const Task& task, const Settings& s, const std::vector<sheafnn::SampledPrediction>& members) {
     using namespace sheafnn;
     const Index classes = task.classes();
-    const std::span<const std::int32_t> labels = task.data.labels;
-    const auto logits = [](Numbers p) {
-      for (double& x : p) x = std::log(std::max(x, std::numeric_limits<double>::min()));
-      return p;
-    };
     for (const SampledPrediction& member : members) {
       variants[0].add(task, s, member.probabilities);
       samples[0].add(task, s, member);
       const Numbers z = logits(member.probabilities);
-      const double t = fit_temperature(z, classes, labels, task.validation);
-      temperature.add(t);
-      variants[1].add(task, s, apply_temperature(z, classes, t));
+      add_with_temperature(task, s, z, temperature, variants[1]);
       const Numbers agreement = neighbour_agreement(task.data.graph, member.probabilities, classes);
-      const GraphTemperature pair = fit_graph_temperature(z, classes, agreement, labels, task.validation);
+      const GraphTemperature pair =
+          fit_graph_temperature(z, classes, agreement, task.data.labels, task.validation);
       disagreeing.add(pair.disagreeing);
       agreeing.add(pair.agreeing);
       variants[2].add(task, s, apply_graph_temperature(z, classes, agreement, pair));
@@ -246,10 +255,20 @@ struct Figures {
     const SampledPrediction ensemble = combine_members(members, classes);
     variants[3].add(task, s, ensemble.probabilities);
     samples[1].add(task, s, ensemble);
-    const Numbers z = logits(ensemble.probabilities);
-    const double t = fit_temperature(z, classes, labels, task.validation);
-    ensemble_temperature.add(t);
-    variants[4].add(task, s, apply_temperature(z, classes, t));
+    add_with_temperature(task, s, logits(ensemble.probabilities), ensemble_temperature, variants[4]);
+  }
+
+ private:
+  [[nodiscard]] static Numbers logits(Numbers probabilities) {
+    for (double& x : probabilities) x = std::log(std::max(x, std::numeric_limits<double>::min()));
+    return probabilities;
+  }
+  /// Fits a temperature on the validation nodes, and adds it and the predictions with it.
+  static void add_with_temperature(const Task& task, const Settings& s, const Numbers& z, Mean& temperature,
+                                   Variant& variant) {
+    const double t = sheafnn::fit_temperature(z, task.classes(), task.data.labels, task.validation);
+    temperature.add(t);
+    variant.add(task, s, sheafnn::apply_temperature(z, task.classes(), t));
   }
 };
 

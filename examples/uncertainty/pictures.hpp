@@ -137,51 +137,52 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
           script.draw()};
 }
 
-/// Shares of nodes by each measure, of the ensemble where there is one.
+/// Shares of nodes by each measure: a row of single models, one of the ensemble where there is one.
 inline Picture draw_histograms(const Figures& figures) {
-  const Samples& samples = figures.samples.back();
   const char* const colours[] = {"#0072b2", "#d55e00", "#009e73"};
-  Script script(1100, 380);
-  script.line({"set multiplot layout 1,3 title '", samples.name, "'"});
+  const char* const names[] = {"predicted rightly", "predicted wrongly", "of the unseen class"};
+  const std::size_t rows = figures.samples.size();
+  Script script(1100, static_cast<int>(rows) * 340);
+  script.line({"set multiplot layout ", rows, ",3"});
   script.line({"set key top right samplen 1.5\nset ylabel 'share of these nodes (%)'\nset yrange [0:*]\n",
                "set offsets 0, 0, graph 0.3, 0"});
-  for (std::size_t k = 0; k < samples.measures.size(); ++k) {
-    const Measure& m = samples.measures[k];
-    const Numbers* const groups[] = {&m.of_right, &m.of_wrong, &m.of_unseen};
-    const char* const names[] = {"predicted rightly", "predicted wrongly", "of the unseen class"};
-    constexpr Index bins = 25;
-    double largest = 0;
-    for (const Numbers* group : groups) {
-      for (const double value : *group) largest = std::max(largest, value);
-    }
-    const double width = (largest > 0 ? largest : 1) / static_cast<double>(bins);
-    std::string plot;
-    for (std::size_t g = 0; g < 3; ++g) {
-      if (groups[g]->empty()) continue;
-      Numbers shares(static_cast<std::size_t>(bins));
-      for (const double value : *groups[g]) {
-        const Index bin = std::clamp(static_cast<Index>(value / width), Index{0}, bins - 1);
-        shares[static_cast<std::size_t>(bin)] += 100 / static_cast<double>(groups[g]->size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t k = 0; k < figures.samples[row].measures.size(); ++k) {
+      const Measure& m = figures.samples[row].measures[k];
+      const Numbers* const groups[] = {&m.of_right, &m.of_wrong, &m.of_unseen};
+      constexpr Index bins = 25;
+      double largest = 0;
+      for (const Numbers* group : groups) {
+        for (const double value : *group) largest = std::max(largest, value);
       }
-      std::vector<Numbers> rows = {{0, 0}};
-      for (std::size_t i = 0; i < shares.size(); ++i) {
-        rows.push_back({width * static_cast<double>(i), shares[i]});
-        rows.push_back({width * static_cast<double>(i + 1), shares[i]});
+      const double width = (largest > 0 ? largest : 1) / static_cast<double>(bins);
+      std::string plot;
+      for (std::size_t g = 0; g < 3; ++g) {
+        if (groups[g]->empty()) continue;
+        Numbers shares(static_cast<std::size_t>(bins));
+        for (const double value : *groups[g]) {
+          const Index bin = std::clamp(static_cast<Index>(value / width), Index{0}, bins - 1);
+          shares[static_cast<std::size_t>(bin)] += 100 / static_cast<double>(groups[g]->size());
+        }
+        std::vector<Numbers> outline = {{0, 0}};
+        for (std::size_t i = 0; i < shares.size(); ++i) {
+          outline.push_back({width * static_cast<double>(i), shares[i]});
+          outline.push_back({width * static_cast<double>(i + 1), shares[i]});
+        }
+        outline.push_back({width * static_cast<double>(bins), 0});
+        const std::string block = joined({"group", row, "of", k, "of", g});
+        script.data(block, matrix(outline));
+        plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g],
+                        "' title '", names[g], " (", groups[g]->size(), ")'"});
       }
-      rows.push_back({width * static_cast<double>(bins), 0});
-      const std::string block = joined({"group", k, "of", g});
-      script.data(block, matrix(rows));
-      plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g],
-                      "' title '", names[g], " (", groups[g]->size(), ")'"});
+      script.line({"set title '", figures.samples[row].name, "'\nset xlabel '", m.name, k == 1 ? "" : " (nats)",
+                   "'\nset xrange [0:", width * static_cast<double>(bins), "]"});
+      script.line({plot});
     }
-    script.line({"set xlabel '", m.name, k == 1 ? "" : " (nats)",
-                 "'\nset xrange [0:", width * static_cast<double>(bins), "]"});
-    script.line({plot});
   }
   return {"histograms.svg", "Uncertainty of right and wrong predictions",
           "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure "
-          "is of use where "
-          "the curves differ.",
+          "is of use where the curves differ.",
           script.draw()};
 }
 
