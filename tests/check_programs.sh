@@ -298,6 +298,30 @@ assert single["exchanged_masks"] and single["left_out"] == "1" and list(single["
 assert single["measures"]["single_model"]["mutual_information"]["unseen_auroc"]["per_split"] == [0.5]
 assert single["measures"]["single_model"]["entropy"]["unseen_auroc"]["std"] is None
 PYTHON
+  # benchmarks/uncertainty_study.py computes the same figures from class probabilities.
+  if $python -c 'import scipy' 2> /dev/null; then
+    "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --draws 3 --report drawn.json > /dev/null || fail "uncertainty --draws 3"
+    $python -B - "$root/benchmarks" "$bin/train" "${uncertainty[@]:1}" << 'PYTHON' || fail "uncertainty_study.py has other figures"
+import json
+import sys
+sys.path.insert(0, sys.argv[1])
+import uncertainty_study as study
+groups = study.by_split(study.Trainings(sys.argv[2], [*sys.argv[3:], "--splits", "0-1", "--seeds", "0-2"]).predictions)
+predictions = {"single_model": [p for group in groups for p in group], "ensemble": [study.ensemble(g) for g in groups]}
+with open("drawn.json") as file:
+    report = json.load(file)
+for of, each in predictions.items():
+    own, row, measures = [study.figures(p) for p in each], report["predictions"][of], report["measures"][of]
+    told = {key: row[key] for key in ("accuracy", "nll", "brier", "ece", "expected_ece", "debiased_ece", "rejection")}
+    told |= {what + name: measures[name][key] for name in study.MEASURES
+             for what, key in (("error_", "error_auroc"), ("right_", "right"), ("wrong_", "wrong"))}
+    for key, figure in told.items():
+        assert len(own) == len(figure["per_split"]) and figure["mean"] is not None
+        for mine, value in zip(own, figure["per_split"]):
+            assert (mine[key] is None) == (value is None) and abs((mine[key] or 0) - (value or 0)) < 1e-9, (of, key)
+    assert 0.5 < sum(p["coverage"] for p in own) / len(own) <= 1  # other random shares
+PYTHON
+  fi
   refuse 'report: ' "${uncertainty[@]}" --report /nowhere/report.json
   if command -v gnuplot > /dev/null; then
     "${uncertainty[@]}" --splits 0 --seeds 0-1 --output uncertainty-pictures > /dev/null || fail "uncertainty --output"
