@@ -137,7 +137,15 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
           script.draw()};
 }
 
-/// Shares of nodes by each measure: a row of single models, one of the ensemble where there is one.
+/// A distance between ticks, 1, 2 or 5 times a power of ten, of which about four fit into a range above 0.
+inline double tick_distance(double range) {
+  const double power = std::pow(10, std::floor(std::log10(range / 4)));
+  const double leading = range / 4 / power;
+  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
+}
+
+/// Shares of nodes by each measure: a row of single models, one of the ensemble where there is one. The last bin holds
+/// the largest values too, which are few and far from the others.
 inline Picture draw_histograms(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#009e73"};
   const char* const names[] = {"predicted rightly", "predicted wrongly", "of the unseen class"};
@@ -151,11 +159,12 @@ inline Picture draw_histograms(const Figures& figures) {
       const Measure& m = figures.samples[row].measures[k];
       const Numbers* const groups[] = {&m.of_right, &m.of_wrong, &m.of_unseen};
       constexpr Index bins = 25;
-      double largest = 0;
-      for (const Numbers* group : groups) {
-        for (const double value : *group) largest = std::max(largest, value);
-      }
-      const double width = (largest > 0 ? largest : 1) / static_cast<double>(bins);
+      Numbers all;
+      for (const Numbers* group : groups) all.insert(all.end(), group->begin(), group->end());
+      const auto large = all.begin() + std::ssize(all) * 97 / 100;
+      std::nth_element(all.begin(), large, all.end());
+      const double range = *large > 0 ? *large : 1;
+      const double width = range / static_cast<double>(bins);
       std::string plot;
       for (std::size_t g = 0; g < 3; ++g) {
         if (groups[g]->empty()) continue;
@@ -176,13 +185,13 @@ inline Picture draw_histograms(const Figures& figures) {
                         "' title '", names[g], " (", groups[g]->size(), ")'"});
       }
       script.line({"set title '", figures.samples[row].name, "'\nset xlabel '", m.name, k == 1 ? "" : " (nats)",
-                   "'\nset xrange [0:", width * static_cast<double>(bins), "]"});
+                   "'\nset xrange [0:", range, "]\nset xtics 0, ", tick_distance(range)});
       script.line({plot});
     }
   }
   return {"histograms.svg", "Uncertainty of right and wrong predictions",
           "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure "
-          "is of use where the curves differ.",
+          "is of use where the curves differ. The last bin holds all larger values.",
           script.draw()};
 }
 
