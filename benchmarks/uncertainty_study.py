@@ -54,7 +54,8 @@ TITLES = {"nsd": "NSD", "bsnn": "BSNN", "nsd_ensemble": "NSD ensemble", "bsnn_en
 COLUMNS = [("accuracy", "accuracy", 100, 1, 1), ("nll", "NLL", 1, 3, -1), ("brier", "Brier", 1, 3, -1),
            ("ece", "ECE", 1, 3, -1), ("expected_ece", "calibrated", 1, 3, 0), ("debiased_ece", "debiased", 1, 3, -1),
            ("rejection", "rejection", 1, 3, 1), ("error_entropy", "wrong", 1, 3, 1),
-           ("unseen_entropy", "unseen", 1, 3, 1), ("set_size", "set size", 1, 2, -1)]
+           ("unseen_entropy", "unseen", 1, 3, 1), ("coverage", "coverage", 100, 1, 0),
+           ("set_size", "set size", 1, 2, -1)]
 SENSITIVITY = ["accuracy", "nll", "brier", "ece", "expected_ece", "debiased_ece", "rejection", "error_entropy"]
 
 
