@@ -167,6 +167,7 @@ void check_cooperative_model() {
   sheafnn::CooperativeOptions sage;
   sage.learner = sheafnn::NodeLearnerKind::sage;
   sage.learner_layers = 2;
+  sage.layer_learners = Model::bayesian;
   sheafnn::TrainOptions sampling;
   sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
   sampling.training_samples = 2;

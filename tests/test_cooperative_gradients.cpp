@@ -80,6 +80,20 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
     add("separate_encoder", [](Setting& s) { s.model.separate_encoder = true; });
     add("Monte Carlo KL", [](Setting& s) { s.kl_estimator = sheafnn::KlEstimator::monte_carlo; });
     add("3 samples", [](Setting& s) { s.samples = 3; });
+    add("layer_learners", [](Setting& s) { s.model.layer_learners = true; });
+    add("layer_learners, sage", [](Setting& s) {
+      s.model.layer_learners = true;
+      s.model.learner = sheafnn::NodeLearnerKind::sage_projected;
+      s.model.learner_layers = 2;
+      s.model.norm = sheafnn::FeatureNorm::layer;
+      s.input_dropout = s.dropout = 0.2;
+      s.samples = 3;
+    });
+    add("layer_learners, Monte Carlo KL", [](Setting& s) {
+      s.model.layer_learners = true;
+      s.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+      s.samples = 2;
+    });
   }
   add("everything", [=](Setting& s) {
     s.model.learner = sheafnn::NodeLearnerKind::sage;

@@ -196,6 +196,9 @@ TEST_CASE("cooperative networks give the same bits on any number of threads") {
   most.norm = sheafnn::FeatureNorm::batch;
   check_threads<sheafnn::Bcsnn<3, float>>(most);
   check_threads<sheafnn::Bcsnn<3, float>>(options());
+  most.separate_encoder = false;
+  most.layer_learners = true;
+  check_threads<sheafnn::Bcsnn<3, float>>(most);
 }
 
 TEST_CASE("cooperative networks in single precision are those in double precision up to rounding") {
@@ -310,6 +313,57 @@ TEST_CASE("Bayesian cooperative networks draw by seed, epoch, sample, layer and 
   CHECK(test::train_pass(network, pass).kl == doctest::Approx(exact).epsilon(0.05));
 }
 
+TEST_CASE("learners of every layer: without noise a Bayesian network is the deterministic one") {
+  CooperativeOptions of = options();
+  of.learner = sheafnn::NodeLearnerKind::sage_projected;
+  of.learner_layers = 2;
+  of.layers = 3;
+  const sheafnn::Csnn<3, double> point(of, 3);
+  of.layer_learners = true;
+  sheafnn::Bcsnn<3, double> bayesian(of, 4);
+  // Outputs of a learner, per side: four of point models (rotation, scale); six of Bayesian ones, κ after the rotation
+  // and s at the end.
+  const auto& from = point.parameters();
+  auto& to = bayesian.parameters();
+  REQUIRE(from.info().size() == to.info().size());
+  for (std::size_t i = 0; i < from.info().size(); ++i) {
+    const sheafnn::ParameterInfo &one = from.info()[i], &other = to.info()[i];
+    REQUIRE(one.name == other.name);
+    const double* values = from.values().data() + one.offset;
+    double* copy = to.values().data() + other.offset;
+    const bool outputs = one.shape.front() == 4 && other.shape.front() == 6;
+    CHECK((outputs || one.size == other.size));
+    for (Index k = 0; k < one.size; ++k) {
+      const Index row = k / 4, column = k % 4;
+      copy[outputs ? 6 * row + (column == 3 ? 4 : column) : k] = values[k];
+    }
+  }
+  Network<sheafnn::Csnn<3, double>> expected(point, task().graph, task().features);
+  Network<sheafnn::Bcsnn<3, double>> network(bayesian, task().graph, task().features);
+  // The identity is what a uniform rotation has to be for the sample to be the mode.
+  std::vector<Doubles> noise(3);
+  for (Doubles& layer : noise) {
+    for (Index map = 0; map < 2 * 701; ++map) layer.insert(layer.end(), {1, 0, 0, 0, 1, 0, 0, 0, 1, 0});
+  }
+  expected.forward({});
+  network.forward({.noise = {noise.begin(), noise.end()}});
+  const Doubles a = test::last_outputs(expected), b = test::last_outputs(network);
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-12);
+  // Every layer has distributions of its own, and the KL term is their mean.
+  const auto kappa = [&](Index l) { return network.posterior(l).parameter_of(sheafnn::MapSide::out, 10, 9); };
+  CHECK(kappa(0) != kappa(1));
+  CHECK(kappa(1) != kappa(2));
+  double sum = 0;
+  for (Index l = 0; l < 3; ++l) {
+    sheafnn::VariationalNodeMaps<3, double> posterior = network.posterior(l);
+    sum += posterior.mean_kl(1);
+  }
+  CHECK(network.kl() == doctest::Approx(sum / 3).epsilon(1e-14));
+  const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(bayesian, task(), {.layer = 2});
+  CHECK(maps.out.concentration.size() == 701);
+}
+
 TEST_CASE("scales are at most ten") {
   using Model = sheafnn::Csnn<2, double>;
   Model model(options(), 3);
@@ -419,7 +473,8 @@ TEST_CASE("checkpoints of cooperative models") {
                     (path.string() + ": model is csnn in the file, but bcsnn in the program").c_str());
   // Files of earlier versions know no directions.
   sheafnn::io::TensorFile earlier = sheafnn::io::read_safetensors(path);
-  for (const char* key : {"directed", "in_degree_diagonal"}) CHECK(earlier.metadata.erase(key) == 1);
+  for (const char* key : {"directed", "in_degree_diagonal", "layer_learners"})
+    CHECK(earlier.metadata.erase(key) == 1);
   CHECK_FALSE(sheafnn::io::from_tensors<Model>(path, earlier).options().directed);
   Model different(options(), 5);
   CHECK_THROWS_AS(sheafnn::io::load_checkpoint_into(path, different), std::runtime_error);
@@ -451,6 +506,8 @@ TEST_CASE("options of cooperative models that are refused") {
          [](auto& o) { o.in_degree_diagonal = true; });
   refuse("separate_encoder: 1 is not allowed; only Bayesian models have an encoder for their learners",
          [](auto& o) { o.separate_encoder = true; });
+  refuse("layer_learners: 1 is not allowed; an option of Bayesian models; others have learners in every layer",
+         [](auto& o) { o.layer_learners = true; });
   using Model = sheafnn::Csnn<2, double>;
   const Model model(options());
   Network<Model> network(model, task().graph, task().features);

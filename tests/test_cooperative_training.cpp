@@ -17,7 +17,7 @@ namespace cooperative_training_test {
 
 using sheafnn::Index;
 
-sheafnn::CooperativeOptions options(const sheafnn::Dataset& data) {
+sheafnn::CooperativeOptions options(const sheafnn::Dataset& data, bool layer_learners) {
   sheafnn::CooperativeOptions r;
   r.features = data.feature_count();
   r.classes = data.class_count;
@@ -26,11 +26,12 @@ sheafnn::CooperativeOptions options(const sheafnn::Dataset& data) {
   r.learner = sheafnn::NodeLearnerKind::sage;
   r.learner_layers = 2;
   r.learner_width = 16;
+  r.layer_learners = layer_learners;
   return r;
 }
 
 template <class Model>
-void check_training() {
+void check_training(bool layer_learners = false) {
   CAPTURE(Model::kind);
   const sheafnn::Dataset data = sheafnn::karate_club();
   sheafnn::TrainOptions how;
@@ -39,7 +40,7 @@ void check_training() {
   how.dropout = 0.1;
   how.input_dropout = 0.1;
   const auto trained = [&](int threads, const sheafnn::TrainingState* from = nullptr) {
-    Model model(options(data), 1);
+    Model model(options(data, layer_learners), 1);
     how.threads = threads;
     how.resume = from;
     const sheafnn::TrainResult result = sheafnn::train(model, data, data.splits[0], how);
@@ -62,7 +63,7 @@ void check_training() {
   CHECK(from.history.size() == 20);
   CHECK(trained(1, &from).first == parameters);
 
-  Model model(options(data), 1);
+  Model model(options(data, layer_learners), 1);
   std::copy(parameters.begin(), parameters.end(), model.parameters().values().begin());
   const sheafnn::Prediction prediction = sheafnn::predict(model, data, {.samples = 3, .threads = 2});
   Index right = 0;
@@ -80,4 +81,5 @@ void check_training() {
 TEST_CASE("cooperative networks learn, resume, and give the same bits on any number of threads") {
   cooperative_training_test::check_training<sheafnn::Csnn<3>>();
   cooperative_training_test::check_training<sheafnn::Bcsnn<2>>();
+  cooperative_training_test::check_training<sheafnn::Bcsnn<2>>(true);
 }

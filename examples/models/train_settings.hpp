@@ -419,7 +419,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   // Options that came later: at their default they are left out, so that older trainings can go on.
   const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
                                         {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
-                                        {"in_degree_diagonal", false}, {"batch_norm", false}};
+                                        {"in_degree_diagonal", false}, {"batch_norm", false},
+                                        {"layer_learners", false}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }

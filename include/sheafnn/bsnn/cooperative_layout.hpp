@@ -164,8 +164,9 @@ template <class S>
     layout.learner_encoder = {add("lin_maps.weight", {h, options.features}, true, ParameterGroup::sheaf_learner),
                               add("lin_maps.bias", {h}, false, ParameterGroup::sheaf_learner)};
   }
-  for (Index l = 0; l < (bayesian ? 1 : options.layers); ++l) {
-    const std::string number = bayesian ? "" : concat(".", l);
+  const bool shared = bayesian && !options.layer_learners;
+  for (Index l = 0; l < (shared ? 1 : options.layers); ++l) {
+    const std::string number = shared ? "" : concat(".", l);
     std::array<NodeLearnerLayout, 2>& pair = layout.learners.emplace_back();
     pair[0] = lay_out_node_learner(options, "out" + number, h, outputs, parameters);
     pair[1] = lay_out_node_learner(options, "in" + number, h, outputs, parameters);

@@ -3,7 +3,8 @@
 /// and prediction work with them as they are.
 ///
 ///     H = act(dropout_in(X) W₁ᵀ + b₁),   X̃_l = dropout(X_l),   X_1 = H
-///     T, S from learners that read X̃_l; Bayesian: drawn from Q(T, S | H), whose learners read H
+///     T, S from learners that read X̃_l; Bayesian: drawn from Q(T, S | H), whose learners read H, or with
+///     layer_learners from Q(T, S | X̃_l)
 ///     X_{l+1} = norm((1 + tanh ε) ∘ X̃_l − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X̃_l Bᵀ))),   Y = readout(X_{L+1})
 ///
 /// Explicit noise (ForwardPass::noise) is one array per layer: 2n rows of D² + 1 numbers, those of the maps T of all
@@ -58,12 +59,13 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const noexcept {
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
   }
-  /// The distributions of the last begin().
-  [[nodiscard]] const VariationalNodeMaps<D, S>& posterior() const noexcept requires Bayesian {
-    return *steps_.posterior;
+  /// The distributions of a layer's maps: those of the last begin(), the same for all layers, or with layer_learners
+  /// those of the last draw. \param layer  0 … layers − 1
+  [[nodiscard]] const VariationalNodeMaps<D, S>& posterior(Index layer = 0) const noexcept requires Bayesian {
+    return steps_.posteriors[steps_.pair_of(layer)];
   }
 
-  /// Embeddings H and, of Bayesian models, the posterior Q(T, S | H).
+  /// Embeddings H and, of Bayesian models without layer_learners, the posterior Q(T, S | H).
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
@@ -101,7 +103,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   ///
   /// \returns the KL term, the mean over nodes and sides
   double finish_backward() {
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     if constexpr (Bayesian) steps_.finish_posterior();
     steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
     return steps_.kl;

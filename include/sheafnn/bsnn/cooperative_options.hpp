@@ -50,7 +50,10 @@ struct CooperativeOptions {
   bool directed = false;                     ///< along arcs as the graph lists them (Graph::listed()), else both ways
   /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
-  /// Feed the learners from an encoder of their own; Bayesian models only.
+  /// Bayesian models: every layer has a pair of learners that read its features, as in deterministic models, instead of
+  /// one pair that reads X_1 for all layers.
+  bool layer_learners = false;
+  /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
   Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
 
@@ -80,6 +83,10 @@ struct CooperativeOptions {
           "with stalk dimension 1 there are no rotations to learn");
   require(!options.separate_encoder || bayesian, "separate_encoder", true,
           "only Bayesian models have an encoder for their learners");
+  require(!options.layer_learners || bayesian, "layer_learners", true,
+          "an option of Bayesian models; others have learners in every layer");
+  require(!options.layer_learners || !options.separate_encoder, "separate_encoder", true,
+          "with layer_learners, learners read the features of their layer");
   return options;
 }
 

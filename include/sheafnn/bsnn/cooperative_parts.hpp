@@ -121,7 +121,7 @@ struct CooperativeParts {
     for (std::size_t i = 0; i < of.layout().learners.size(); ++i)
       learners.emplace_back(arcs, learner, chunks, workspace);
     if constexpr (Bayesian) {
-      posterior.emplace(degrees, architecture.conformal);
+      for (std::size_t i = 0; i < learners.size(); ++i) posteriors.emplace_back(degrees, architecture.conformal);
       if (architecture.separate_encoder) learner_encoder.emplace(input, on, h, architecture.activation);
     }
     const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights,
@@ -184,16 +184,35 @@ struct CooperativeParts {
     }
   }
 
-  void begin_posterior([[maybe_unused]] double kl_weight) {
-    if constexpr (Bayesian) posterior->begin_backward(execution, kl_weight);
-  }
-  /// KL(Q ‖ prior), the mean over nodes and sides.
-  [[nodiscard]] double mean_kl() {
+  /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, before them.
+  [[nodiscard]] bool learns_per_layer() const noexcept {
     if constexpr (Bayesian) {
-      return posterior->mean_kl(execution);
+      return model.options().layer_learners;
     } else {
-      return 0;
+      return true;
     }
+  }
+  /// The pair of learners of a layer, by its number in `learners` and `posteriors`.
+  [[nodiscard]] std::size_t pair_of(Index l) const noexcept {
+    return learns_per_layer() ? static_cast<std::size_t>(l) : 0;
+  }
+
+  void begin_posterior([[maybe_unused]] double kl_weight) {
+    if (learns_per_layer()) return;
+    if constexpr (Bayesian) {
+      for_posterior([&](Index begin, Index end) { posteriors[0].begin_backward(begin, end, kl_weight); });
+    }
+  }
+  /// KL(Q ‖ prior), the mean over nodes and sides, and over layers where each has distributions of its own.
+  [[nodiscard]] double mean_kl() {
+    double sum = 0;
+    for (VariationalNodeMaps<D, S>& posterior : posteriors) sum += posterior.mean_kl(execution);
+    return posteriors.empty() ? 0 : sum / static_cast<double>(posteriors.size());
+  }
+  /// Calls body(begin, end) for ranges of the packs of nodes of a posterior.
+  template <class Body>
+  void for_posterior(const Body& body) const {
+    parallel_for(execution, degrees.blocks(), 2, body);
   }
 
   /// Calls begin(sums) for every chunk and body(chunk, first, count, sums) for its groups; sums: those of the chunk.
@@ -228,8 +247,8 @@ struct CooperativeParts {
   NodeDegrees<S> degrees;
   ActivatedEncoder<S> encoder;
   std::optional<ActivatedEncoder<S>> learner_encoder;
-  std::vector<NodeLearnerPair<S>> learners;  ///< of deterministic models one per layer
-  std::optional<VariationalNodeMaps<D, S>> posterior;
+  std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all of them: learns_per_layer()
+  std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
   ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;
   NodeChunks chunks;

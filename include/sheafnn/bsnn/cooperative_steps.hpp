@@ -26,11 +26,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Stage = CooperativeStage<D, S>;
   using Parts::Parts;
   // clang-format off
-  using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posterior,
+  using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posteriors,
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution;
   using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch,
-      Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
+      Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
   // clang-format on
 
   /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
@@ -54,9 +54,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.training, with_clean);
     if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.training);
   }
-  /// Starts a pass from embeddings that `from` has computed: H and, of Bayesian models, Q(T, S | H).
+  /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
+  /// Q(T, S | H).
   void start_from(const CooperativeSteps& from, bool clean) {
     start = clean ? from.encoder.clean.data() : from.encoder.output.data();
+    if (learns_per_layer()) return;
     if constexpr (Bayesian) {
       learner_start = from.learner_encoder ? from.learner_encoder->output.data() : start;
       begin_learner(0, 0);
@@ -64,7 +66,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       learn(0, 0, [&](Index r, Index first, Index count) {
         learners[0].forward_rows(r, first, count, learner_start + first * model.hidden_width());
       });
-      posterior->infer(execution, learners[0].raw());
+      this->for_posterior([&](Index begin, Index end) { posteriors[0].infer(begin, end, learners[0].raw()); });
     }
   }
 
@@ -106,10 +108,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     for_row_groups(execution, n, [&](Index first, Index count) { enter(0, first, count, start + first * h); });
     for (Index l = 0; l < layer_count(); ++l) {
       Stage& stage = stage_of(l);
-      if constexpr (!Bayesian) {
+      if (learns_per_layer()) {
+        NodeLearnerPair<S>& learner = learners[pair_of(l)];
         learn(l, 1, [&](Index r, Index first, Index count) {
-          learners[static_cast<std::size_t>(l)].forward_rows(r, first, count, input_of(l) + first * h);
-          if (r + 1 == learners[static_cast<std::size_t>(l)].rounds()) enter_with_maps(l, first, count);
+          learner.forward_rows(r, first, count, input_of(l) + first * h);
+          if (r + 1 == learner.rounds()) enter_with_maps(l, first, count);
         });
       }
       for_row_groups(execution, n, [&](Index first, Index count) { stage.layer.cross_rows(first, count); });
@@ -141,16 +144,17 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
     for (Index l = top; l >= 0; --l) {
       Stage& stage = stage_of(l);
-      [[maybe_unused]] NodeLearnerPair<S>& learner = learners[Bayesian ? 0 : static_cast<std::size_t>(l)];
-      const Index rounds = Bayesian ? 1 : learner.backward_rounds();
-      const double share = begin_maps_backward(stage);
+      NodeLearnerPair<S>& learner = learners[pair_of(l)];
+      const bool learns = learns_per_layer();
+      const Index rounds = learns ? learner.backward_rounds() : 1;
+      const double share = begin_maps_backward(l);
       for_row_groups(execution, graph.node_count(), [&](Index first, Index count) {
         stage.layer.cross_backward_rows(first, count, maps_gradient);
       });
       // The learner's last round ends what there is to do at layer l for a group of nodes, which goes on to l − 1.
       const auto round = [&](Index r, Index chunk, Index first, Index count, S* sums) {
         const Index at = first * h;
-        if constexpr (!Bayesian) {
+        if (learns) {
           learner.backward_rows(r, chunk, first, count, input_of(l) + at, x_bar.data() + at, true,
                                 sums + 2 * leave_size + enter_size);
         }
@@ -164,7 +168,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
         if (r == 0) std::fill_n(sums + 2 * leave_size, partial_size - 2 * leave_size, S(0));
         if (r + 1 == rounds && l > 0 && !stage.batch) clear_leave(l - 1, sums);
       };
-      if (!Bayesian) learner.begin_backward();
+      if (learns) learner.begin_backward();
       for_chunks(
           [&](Index chunk, Index first, Index count, S* sums) {
             stage.layer.enter_backward_rows(first, count, x_bar.data(), maps_gradient, sums + 2 * leave_size);
@@ -181,11 +185,16 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       add_partials(l);
     }
   }
-  /// From the derivatives of the distributions to those of the learners' weights and of what they read.
-  void finish_posterior() {
+  /// Where one pair of learners serves all layers, from the derivatives of its distributions to those of its weights and
+  /// of what it reads.
+  void finish_posterior() requires Bayesian {
+    if (learns_per_layer()) return;
+    if (closed_form) kl = this->mean_kl();
     const Index h = model.hidden_width();
     NodeLearnerPair<S>& learner = learners[0];
-    posterior->end_backward(execution, learner.raw(), learner.raw_bar());
+    this->for_posterior([&](Index begin, Index end) {
+      posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar());
+    });
     const bool apart = learner_encoder.has_value();
     const S* x = learner_start;
     S* to = apart ? x_bar.data() : embedding_bar.data();
@@ -245,7 +254,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     const Dropout after = pass.of_layer(most_layers + l, sample);
     if (stage.dropout.active()) masks.add(stage.mask, stage.dropout);
     if (after.active()) masks.add(stage.layer.mask(), after);
-    if constexpr (!Bayesian) begin_learner(static_cast<std::size_t>(l), l);
+    if (learns_per_layer()) begin_learner(pair_of(l), l);
     if (normalises()) stage.norm.check(weights_of(l).norm);
     const NodeSelection all(graph.node_count());
     stage.layer.begin(weights_of(l).diffusion, stage.maps, input_of(l), after, stage.batch ? all : nodes_of(l),
@@ -261,7 +270,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// \param l  layer, for the addresses of the dropouts
   void begin_learner(std::size_t pair, Index l) {
     const auto dropout_of = [&](int side, Index k) {
-      return dropout_of_learner(pass, l, side, k, Bayesian ? 0 : sample);
+      return dropout_of_learner(pass, l, side, k, learns_per_layer() ? sample : 0);
     };
     learners[pair].begin(weights.learners[pair], pass.training, dropout_of,
                          [&](DropoutMask& mask, const Dropout& dropout) { masks.add(mask, dropout); });
@@ -282,8 +291,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (stage.dropout.active()) {
       drop(at, at + count * model.hidden_width(), x - at, stage.mask, stage.dropout, stage.features.data());
     }
-    if constexpr (!Bayesian) {
-      NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(l)];
+    if (learns_per_layer()) {
+      NodeLearnerPair<S>& learner = learners[pair_of(l)];
       learner.forward_rows(0, first, count, input_of(l) + at);
       if (learner.rounds() > 1) return;
     }
@@ -293,10 +302,13 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   void enter_with_maps(Index l, Index first, Index count) {
     Stage& stage = stage_of(l);
     const auto [begin, end] = packs(first, count);
+    const NodeLearnerPair<S>& learner = learners[pair_of(l)];
     if constexpr (Bayesian) {
-      posterior->draw(begin, end, noise_of(l), stage.maps);
+      VariationalNodeMaps<D, S>& posterior = posteriors[pair_of(l)];
+      if (learns_per_layer()) posterior.infer(begin, end, learner.raw());
+      posterior.draw(begin, end, noise_of(l), stage.maps);
     } else {
-      predict_node_maps<D, S>(begin, end, learners[static_cast<std::size_t>(l)].raw(), stage.maps);
+      predict_node_maps<D, S>(begin, end, learner.raw(), stage.maps);
     }
     stage.layer.enter_rows(first, count);
   }
@@ -342,7 +354,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     Stage& stage = stage_of(l);
     sums += l % 2 * leave_size;
     if (normalises()) {
-      const NodeSelection& here = l + 1 < layer_count() ? all_nodes() : nodes;
+      const NodeSelection here = nodes_of(l);
       const Index from = here.lower_bound(first), rows = here.lower_bound(first + count) - from;
       stage.norm.backward_rows(weights_of(l).norm, rows, stage.unnormalised.data() + from * model.hidden_width(),
                                stage.moments.data() + from, out_bar, out_bar,
@@ -360,24 +372,32 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
         },
         [&](S* sums) { clear_leave(l, sums); });
   }
-  /// \returns the layer's share in an estimate of the KL term
-  double begin_maps_backward([[maybe_unused]] const Stage& stage) {
+  /// Adds the layer's part of the KL term, but in closed form that of distributions of all layers: finish_posterior().
+  ///
+  /// \returns the layer's share in the term
+  double begin_maps_backward([[maybe_unused]] Index l) {
+    const double share = 1 / static_cast<double>(options.samples * layer_count());
     if constexpr (Bayesian) {
-      if (closed_form) return 0;
-      const double share = 1 / static_cast<double>(options.samples * layer_count());
-      kl += share * posterior->mean_log_ratio(execution, stage.maps);
-      return share;
+      VariationalNodeMaps<D, S>& posterior = posteriors[pair_of(l)];
+      if (!closed_form) {
+        kl += share * posterior.mean_log_ratio(execution, stage_of(l).maps);
+      } else if (learns_per_layer()) {
+        kl += share * posterior.mean_kl(execution);
+      }
     }
-    return 0;
+    return share;
   }
   /// From the derivatives of the operators to those of the learner's numbers, or of the distributions.
-  void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count,
-                     [[maybe_unused]] Index l) {
+  void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count, Index l) {
     const auto [begin, end] = packs(first, count);
+    NodeLearnerPair<S>& learner = learners[pair_of(l)];
     if constexpr (Bayesian) {
-      posterior->add_backward(begin, end, stage.maps, maps_gradient, options.kl_weight * share);
+      VariationalNodeMaps<D, S>& posterior = posteriors[pair_of(l)];
+      const double weight = options.kl_weight * share;
+      if (learns_per_layer()) posterior.begin_backward(begin, end, closed_form ? weight : 0.0);
+      posterior.add_backward(begin, end, stage.maps, maps_gradient, closed_form ? 0.0 : weight);
+      if (learns_per_layer()) posterior.end_backward(begin, end, learner.raw(), learner.raw_bar());
     } else {
-      NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(l)];
       predict_node_maps_backward<D, S>(begin, end, learner.raw(), stage.maps, maps_gradient, learner.raw_bar());
     }
   }
@@ -390,9 +410,10 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (normalises()) {
       stage.norm.add_partial(left + stage.layer.leave_partial_size(), weights_bar.layers[i].norm);
     }
-    const S* entered = sum_chunks(2 * leave_size, enter_size + (Bayesian ? 0 : learners.front().partial_size()));
+    const bool learns = learns_per_layer();
+    const S* entered = sum_chunks(2 * leave_size, enter_size + (learns ? learners.front().partial_size() : 0));
     stage.layer.add_enter_partial(entered, weights_bar.layers[i].diffusion);
-    if constexpr (!Bayesian) learners[i].add_partial(entered + enter_size, weights_bar.learners[i]);
+    if (learns) learners[i].add_partial(entered + enter_size, weights_bar.learners[i]);
   }
 };
 

@@ -18,7 +18,7 @@
 namespace sheafnn {
 
 struct LearnedNodeMapsOptions {
-  Index layer = 0;  ///< 0 … layers − 1; Bayesian models have one distribution for all layers
+  Index layer = 0;  ///< 0 … layers − 1; Bayesian models without layer_learners have one distribution for all layers
   int threads = 0;  ///< 0: as many as the graph is worth; results do not depend on it
 };
 
@@ -41,14 +41,14 @@ namespace detail {
 
 template <int D, bool Bayesian, class S>
 [[nodiscard]] NodeMapTable node_map_table(const Network<CooperativeModel<D, Bayesian, S>>& network, MapSide side,
-                                          [[maybe_unused]] Index layer) {
+                                          Index layer) {
   NodeMapTable r;
   const Index n = network.graph().node_count();
   if constexpr (Bayesian) {
     using Q = NodeMapPosterior<D>;
     const bool conformal = network.model().options().conformal;
     const auto number = [&](Index u, int k) {
-      return static_cast<double>(network.posterior().parameter_of(side, u, k));
+      return static_cast<double>(network.posterior(layer).parameter_of(side, u, k));
     };
     for (Index u = 0; u < n; ++u) {
       for (int k = 0; k < D * D; ++k) r.rotation.push_back(number(u, k % D * D + k / D));
@@ -70,7 +70,8 @@ template <int D, bool Bayesian, class S>
 
 }  // namespace detail
 
-/// The maps of every node, without dropout.
+/// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that the
+/// layers before it have drawn; those of the first sample are taken.
 ///
 /// \param features  n × p with the p of the model; row-normalised here if the model says so
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
@@ -85,7 +86,7 @@ template <int D, bool Bayesian, class S>
                                                     options.threads > 0 ? options.threads
                                                                         : suggested_threads(model, graph));
   network.begin({});
-  if constexpr (!Bayesian) network.draw(0);
+  network.draw(0);
   return {graph.node_count(), D, detail::node_map_table(network, MapSide::out, options.layer),
           detail::node_map_table(network, MapSide::in, options.layer)};
 }

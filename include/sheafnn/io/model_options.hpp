@@ -98,6 +98,7 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("residual", options.residual);
   visit("directed", options.directed);
   visit("in_degree_diagonal", options.in_degree_diagonal);
+  visit("layer_learners", options.layer_learners);
   visit("separate_encoder", options.separate_encoder);
   visit("readout_layers", options.readout_layers);
 }
@@ -126,7 +127,8 @@ inline std::string option_text(HighPassSkip value) { return std::string(to_strin
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
   for (const std::string_view newer : {"sheaf_activation", "learner", "edge_features", "layer_norm",
-                                       "readout_layers", "directed", "in_degree_diagonal"}) {
+                                       "readout_layers", "directed", "in_degree_diagonal",
+                                       "layer_learners"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter");

@@ -30,9 +30,9 @@ struct NodeDegrees {
   Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
   bool in_degree_diagonal = false;
 
-  /// \param in_degree_diagonal  the diagonal of the second operator counts the arcs that enter a node
-  explicit NodeDegrees(const ArcLists& arcs, bool in_degree_diagonal = false)
-      : nodes(arcs.nodes), in_degree_diagonal(in_degree_diagonal) {
+  /// \param counts_entering  the diagonal of the second operator counts the arcs that enter a node
+  explicit NodeDegrees(const ArcLists& arcs, bool counts_entering = false)
+      : nodes(arcs.nodes), in_degree_diagonal(counts_entering) {
     for (int side = 0; side < 2; ++side) {
       of[side].resize((nodes + lanes<S> - 1) / lanes<S> * lanes<S>);
       const NeighbourLists& lists = side == 0 ? arcs.out : arcs.in;

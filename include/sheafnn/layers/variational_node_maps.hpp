@@ -1,6 +1,6 @@
 /// \file
 /// VariationalNodeMaps: the distributions of all node maps of a Bayesian cooperative sheaf, samples of them, and the
-/// derivatives of both. The samples of all layers are drawn from the same distributions.
+/// derivatives of both. The samples of several layers may be drawn from the same distributions.
 ///
 /// Source: math: "Bayesian cooperative sheaves".
 #pragma once
@@ -38,17 +38,17 @@ class VariationalNodeMaps {
     block_sum_.resize(degrees.blocks());
   }
 
-  /// The distributions from raw outputs, n × 2 raw_size: those of T, then those of S.
-  void infer(Execution execution, const MatrixView<const S>& raw) {
+  /// The distributions at packs [begin, end) of nodes from raw outputs, n × 2 raw_size: those of T, then those of S.
+  void infer(Index begin, Index end, const MatrixView<const S>& raw) {
     with_raw([&]<int K>() {
-      for_blocks(execution, [&](Index block) {
+      for (Index block = begin; block < end; ++block) {
         P values[2 * most_raw], parameters[Q::parameter_size];
         load_raw<K>(raw, block, values);
         for (int side = 0; side < 2; ++side) {
           q_.activate(values + side * most_raw, parameters);
           detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
         }
-      });
+      }
     });
   }
 
@@ -59,18 +59,21 @@ class VariationalNodeMaps {
     }
   }
 
-  /// Starts a backward pass with the derivative of weight · mean_kl() (0 leaves the KL term out).
-  void begin_backward(Execution execution, double weight) {
+  /// Starts a backward pass at packs [begin, end) of nodes with the derivative of weight · mean_kl() (0 leaves the KL
+  /// term out).
+  void begin_backward(Index begin, Index end, double weight) {
     const P share = P(static_cast<S>(per_map(weight)));
-    for_maps(execution, [&](Index block, int side) {
-      P parameters[Q::parameter_size], bar[Q::gradient_size];
-      for (P& one : bar) one = P(S(0));
-      if (weight != 0) {
-        detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-        q_.kl_backward(parameters, share, bar);
+    for (Index block = begin; block < end; ++block) {
+      for (int side = 0; side < 2; ++side) {
+        P parameters[Q::parameter_size], bar[Q::gradient_size];
+        for (P& one : bar) one = P(S(0));
+        if (weight != 0) {
+          detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+          q_.kl_backward(parameters, share, bar);
+        }
+        detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
       }
-      detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
-    });
+    }
   }
   /// Adds the derivatives through a layer's maps, and those of weight · mean_log_ratio() of them, at packs [begin, end)
   /// of nodes.
@@ -90,10 +93,10 @@ class VariationalNodeMaps {
       }
     }
   }
-  /// Ends the backward pass: derivatives of the raw outputs.
-  void end_backward(Execution execution, const MatrixView<const S>& raw, const MatrixView<S>& raw_bar) const {
+  /// Ends the backward pass at packs [begin, end) of nodes: derivatives of the raw outputs.
+  void end_backward(Index begin, Index end, const MatrixView<const S>& raw, const MatrixView<S>& raw_bar) const {
     with_raw([&]<int K>() {
-      for_blocks(execution, [&](Index block) {
+      for (Index block = begin; block < end; ++block) {
         P values[2 * most_raw], parameters[Q::parameter_size], bar[Q::gradient_size], values_bar[2 * K];
         load_raw<K>(raw, block, values);
         for (int side = 0; side < 2; ++side) {
@@ -105,7 +108,7 @@ class VariationalNodeMaps {
           std::copy_n(raw_side_bar, K, values_bar + side * K);
         }
         detail::store_rows<2 * K>(values_bar, degrees_->count(block), raw_bar.data() + block * W * 2 * K);
-      });
+      }
     });
   }
 
@@ -187,19 +190,6 @@ class VariationalNodeMaps {
     }
     q_.sample(parameters, draw, rotation, log_scale);
     maps.store(block, side, rotation, log_scale);
-  }
-  template <class Body>
-  void for_blocks(Execution execution, const Body& body) const {
-    parallel_for(execution, degrees_->blocks(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) body(block);
-    });
-  }
-  template <class Body>
-  void for_maps(Execution execution, const Body& body) const {
-    for_blocks(execution, [&](Index block) {
-      body(block, 0);
-      body(block, 1);
-    });
   }
   template <class Body>
   [[nodiscard]] double mean(Execution execution, const Body& body) {
