@@ -13,6 +13,8 @@ probabilities. It begins with the best member and takes in, one after another, t
 likelihood of the validation nodes; a member may be taken in again, which gives it a greater weight (Caruana et al.,
 Ensemble selection from libraries of models, ICML 2004). Of the ensembles on the way the most likely is kept.
 
+"The most likely" are as many members as there are rounds, with equal weights: no choice of combinations.
+
 Two ways of choosing:
   per split   members of a split's ensemble are chosen by the validation nodes of that split alone
   all splits  one choice of settings for all splits, by the mean over the splits, as a single setting is chosen. The
@@ -156,10 +158,13 @@ def choices(library, graph, rounds):
     by_accuracy = max(range(len(unit)), key=lambda m: (round(accuracy[m].mean(), 9), likelihood[m].mean()))
     by_likelihood = int(likelihood.mean(-1).argmax())
     whole = greedy(true_class, rounds)
+    likely = numpy.argsort(-likelihood.mean(-1), kind="stable")[:rounds]
+    equal = unit[likely].sum(0) / len(likely)
     return {
         "single, accuracy, all splits": {s: unit[by_accuracy] for s in splits},
         "single, likelihood, all splits": {s: unit[by_likelihood] for s in splits},
         "ensemble, all splits": {s: whole for s in splits},
+        "the most likely, equal weights, all splits": {s: equal for s in splits},
         "single, likelihood, per split": {s: unit[int(likelihood[:, s].argmax())] for s in splits},
         "ensemble, per split": {s: greedy(true_class[:, [s]], rounds) for s in splits},
     }
