@@ -66,7 +66,7 @@ inline void resolve_flow(const CLI::App& app, const std::string& model, const sh
                                  "--sheaf-activation",
                                  "--second-linear",
                                  "--readout-layers",
-                                 "--no-left-weights",
+                                 "--left-weights",
                                  "--no-right-weights",
                                  "--no-activation",
                                  "--normalise-features",
@@ -78,24 +78,7 @@ inline void resolve_flow(const CLI::App& app, const std::string& model, const sh
   }
   refuse_options(app, model_group, model, shared);
   sheafnn::FlowOptions& o = s.options;
-  o.channels = pairs.channels;
-  o.normalise_features = pairs.normalise_features;
-  o.add_lp = pairs.add_lp;
-  o.add_hp = pairs.add_hp;
-  o.edge_weights = pairs.edge_weights;
-  o.separate_encoder = pairs.separate_encoder;
-  o.degree_input = pairs.degree_input;
-  o.learner_layers = pairs.learner_layers;
-  o.learner_width = pairs.learner_width;
-  o.learner = pairs.learner;
-  o.sheaf_activation = pairs.sheaf_activation;
-  o.second_linear = pairs.second_linear;
-  o.left_weights = pairs.left_weights;
-  o.right_weights = pairs.right_weights;
-  o.activation = pairs.activation;
-  o.readout_layers = pairs.readout_layers;
-  o.normalisation = pairs.normalisation;
-  o.parametrisation = pairs.parametrisation;
+  sheafnn::detail::copy_shared_options(pairs, o);
   o.method = sheafnn::parse_name<sheafnn::FlowMethod>("--flow-method", s.method, sheafnn::flow_method_names);
   sheafnn::validate(o.integration());
 }

@@ -188,12 +188,12 @@ template <class S>
   return layout;
 }
 
-/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0, norms 1 and 0. The bias of the raw
-/// deviation of a Bayesian model's log scales starts at raw_deviation, so that the first samples stay near their means.
+/// Linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal, ε = 0, norms 1 and 0. In Bayesian models the
+/// biases of κ_raw and s_raw start where the first samples stay near their means.
 template <class S>
 void initialise(const CooperativeOptions& options, Index d, bool bayesian, const CooperativeLayout& layout,
                 std::uint64_t seed, ParameterSet<S>& parameters) {
-  constexpr double raw_deviation = -2;
+  constexpr double raw_concentration = -4, raw_deviation = -2;
   const auto stream = [&](ParameterId id) {
     return Stream{seed, Purpose::weights, 0, static_cast<std::uint32_t>(id % 1024),
                   static_cast<std::uint32_t>(id / 1024)};
@@ -230,11 +230,12 @@ void initialise(const CooperativeOptions& options, Index d, bool bayesian, const
         uniform(one.self, parameters.info(one.self).shape.back());
       }
       for (const NormLayout& one : learner.norms) ones(one.scale);
-      if (bayesian && options.conformal) {
-        const ParameterId bias =
-            learner.convolutions.empty() ? learner.output.bias : learner.convolutions.back().neighbour.bias;
-        parameters.data(bias)[parameters.info(bias).size - 1] = static_cast<S>(raw_deviation);
-      }
+      if (!bayesian) continue;
+      const ParameterId bias =
+          learner.convolutions.empty() ? learner.output.bias : learner.convolutions.back().neighbour.bias;
+      S* concentration = parameters.data(bias) + d * (d - 1) / 2;  // after the rotation: κ_raw, μ, s_raw
+      concentration[0] = static_cast<S>(raw_concentration);
+      if (options.conformal) concentration[2] = static_cast<S>(raw_deviation);
     }
   }
   for (const CooperativeLayerLayout& layer : layout.layers) {

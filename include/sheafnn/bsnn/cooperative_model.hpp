@@ -42,7 +42,7 @@ class CooperativeModel {
   static constexpr std::string_view kind = bayesian ? "bcsnn" : "csnn";
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
-  /// orthogonal, ε = 0; the log scales of Bayesian models start with a small deviation.
+  /// orthogonal, ε = 0; distributions of Bayesian models start concentrated.
   ///
   /// \param seed  selects the initial parameters
   /// \throws std::invalid_argument  an option out of range (see resolve())

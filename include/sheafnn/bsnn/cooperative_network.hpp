@@ -103,7 +103,10 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   ///
   /// \returns the KL term, the mean over nodes and sides
   double finish_backward() {
-    if constexpr (Bayesian) steps_.finish_posterior();
+    if constexpr (Bayesian) {
+      if (steps_.closed_form && !steps_.learns_per_layer()) steps_.kl = steps_.mean_kl();
+      steps_.finish_posterior(steps_.learner_start);
+    }
     steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
     return steps_.kl;
   }

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/node_learner.hpp"
 #include "sheafnn/nn/activation.hpp"
 
@@ -66,13 +66,9 @@ struct CooperativeOptions {
 /// \throws std::invalid_argument  naming the option, its value and its limit
 [[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
                                                 bool bayesian) {
-  require_between("features", options.features, 1, 1 << 28);
-  require_between("channels", options.channels, 1, max_channels);
-  require_between("layers", options.layers, 1, 64);
-  require_between("classes", options.classes, 1, 1 << 20);
+  detail::check_sizes(options);
   require_between("learner_layers", options.learner_layers, 1, 8);
   require_between("learner_width", options.learner_width, 1, 1024);
-  require_between("readout_layers", options.readout_layers, 1, 8);
   require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",
           options.learner_layers, "the learner mlp has one hidden layer: must be 1");
   require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,

@@ -184,7 +184,7 @@ struct CooperativeParts {
     }
   }
 
-  /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, before them.
+  /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, for all.
   [[nodiscard]] bool learns_per_layer() const noexcept {
     if constexpr (Bayesian) {
       return model.options().layer_learners;
@@ -236,6 +236,31 @@ struct CooperativeParts {
       }
     });
     return total;
+  }
+  /// Where one pair of learners serves all layers, from the derivatives of its distributions to those of its weights
+  /// and of what it reads. \param read  X_1, or the output of the learners' encoder
+  void finish_posterior(const S* read) requires Bayesian {
+    if (learns_per_layer()) return;
+    const Index h = model.hidden_width();
+    NodeLearnerPair<S>& learner = learners[0];
+    for_posterior([&](Index begin, Index end) {
+      posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar());
+    });
+    const bool apart = learner_encoder.has_value();
+    S* to = apart ? x_bar.data() : embedding_bar.data();
+    learner.begin_backward();
+    for (Index r = 0; r < learner.backward_rounds(); ++r) {
+      if (r > 0) learner.end_backward_round(r - 1);
+      for_chunks(
+          [&](Index chunk, Index first, Index count, S* sums) {
+            learner.backward_rows(r, chunk, first, count, read + first * h, to + first * h, !apart, sums);
+          },
+          [&](S* sums) {
+            if (r == 0) std::fill_n(sums, learner.partial_size(), S(0));
+          });
+    }
+    learner.add_partial(sum_chunks(0, learner.partial_size()), weights_bar.learners[0]);
+    if (apart) learner_encoder->backward(execution, matrix(x_bar), weights_bar.learner_encoder);
   }
 
   const Model& model;

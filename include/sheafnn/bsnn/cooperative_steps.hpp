@@ -30,7 +30,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution;
   using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch,
-      Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks, Parts::sum_chunks;
+      Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
+      Parts::sum_chunks;
   // clang-format on
 
   /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
@@ -185,34 +186,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       add_partials(l);
     }
   }
-  /// Where one pair of learners serves all layers, from the derivatives of its distributions to those of its weights and
-  /// of what it reads.
-  void finish_posterior() requires Bayesian {
-    if (learns_per_layer()) return;
-    if (closed_form) kl = this->mean_kl();
-    const Index h = model.hidden_width();
-    NodeLearnerPair<S>& learner = learners[0];
-    this->for_posterior([&](Index begin, Index end) {
-      posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar());
-    });
-    const bool apart = learner_encoder.has_value();
-    const S* x = learner_start;
-    S* to = apart ? x_bar.data() : embedding_bar.data();
-    learner.begin_backward();
-    for (Index r = 0; r < learner.backward_rounds(); ++r) {
-      if (r > 0) learner.end_backward_round(r - 1);
-      for_chunks(
-          [&](Index chunk, Index first, Index count, S* sums) {
-            learner.backward_rows(r, chunk, first, count, x + first * h, to + first * h, !apart, sums);
-          },
-          [&](S* sums) {
-            if (r == 0) std::fill_n(sums, learner.partial_size(), S(0));
-          });
-    }
-    learner.add_partial(sum_chunks(0, learner.partial_size()), weights_bar.learners[0]);
-    if (apart) learner_encoder->backward(execution, matrix(x_bar), weights_bar.learner_encoder);
-  }
-
   void require_kept() const {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
@@ -372,7 +345,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
         },
         [&](S* sums) { clear_leave(l, sums); });
   }
-  /// Adds the layer's part of the KL term, but in closed form that of distributions of all layers: finish_posterior().
+  /// Adds the layer's part of the KL term, but in closed form that of distributions of all layers, which is
+  /// the same for every draw.
   ///
   /// \returns the layer's share in the term
   double begin_maps_backward([[maybe_unused]] Index l) {

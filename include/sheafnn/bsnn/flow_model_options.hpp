@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 
 namespace sheafnn {
@@ -65,28 +66,8 @@ namespace detail {
 /// The same network with one diffusion layer.
 [[nodiscard]] inline ModelOptions one_layer(const FlowOptions& options) {
   ModelOptions r;
-  r.features = options.features;
-  r.channels = options.channels;
   r.layers = 1;
-  r.classes = options.classes;
-  r.normalise_features = options.normalise_features;
-  r.add_lp = options.add_lp;
-  r.add_hp = options.add_hp;
-  r.edge_weights = options.edge_weights;
-  r.separate_encoder = options.separate_encoder;
-  r.degree_input = options.degree_input;
-  r.learner_layers = options.learner_layers;
-  r.learner_width = options.learner_width;
-  r.learner = options.learner;
-  r.edge_features = options.edge_features;
-  r.sheaf_activation = options.sheaf_activation;
-  r.second_linear = options.second_linear;
-  r.left_weights = options.left_weights;
-  r.right_weights = options.right_weights;
-  r.activation = options.activation;
-  r.readout_layers = options.readout_layers;
-  r.normalisation = options.normalisation;
-  r.parametrisation = options.parametrisation;
+  copy_shared_options(options, r);
   return r;
 }
 

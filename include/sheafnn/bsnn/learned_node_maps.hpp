@@ -70,8 +70,8 @@ template <int D, bool Bayesian, class S>
 
 }  // namespace detail
 
-/// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that the
-/// layers before it have drawn; those of the first sample are taken.
+/// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that
+/// the layers before it have drawn; those of the first sample are taken.
 ///
 /// \param features  n × p with the p of the model; row-normalised here if the model says so
 /// \throws std::invalid_argument  an option out of range, or features that do not fit

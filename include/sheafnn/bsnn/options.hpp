@@ -7,9 +7,9 @@
 #include <optional>
 #include <string_view>
 
+#include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/posterior/sheaf_activation.hpp"
@@ -77,12 +77,8 @@ inline constexpr bool has_rotation_coordinates = requires(RotationParametrisatio
 template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
   constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
-  require_between("features", options.features, 1, 1 << 28);
-  require_between("channels", options.channels, 1, max_channels);
-  require_between("layers", options.layers, 1, 64);
-  require_between("classes", options.classes, 1, 1 << 20);
+  detail::check_sizes(options);
   require_between("learner_layers", options.learner_layers, 0, 8);
-  require_between("readout_layers", options.readout_layers, 1, 8);
   require_between("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;

@@ -14,6 +14,7 @@
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/errors.hpp"
 
 namespace sheafnn::io {
@@ -23,27 +24,8 @@ namespace detail {
 /// Those that sheaf models and flows have.
 template <class Options, class Visit>
 void for_each_sheaf_option(Options& options, const Visit& visit) {
-  visit("features", options.features);
-  visit("channels", options.channels);
-  visit("classes", options.classes);
-  visit("normalise_features", options.normalise_features);
-  visit("add_lp", options.add_lp);
-  visit("add_hp", options.add_hp);
-  visit("edge_weights", options.edge_weights);
-  visit("separate_encoder", options.separate_encoder);
-  visit("degree_input", options.degree_input);
-  visit("learner_layers", options.learner_layers);
-  visit("learner_width", options.learner_width);
-  visit("second_linear", options.second_linear);
-  visit("left_weights", options.left_weights);
-  visit("right_weights", options.right_weights);
-  visit("activation", options.activation);
-  visit("normalisation", options.normalisation);
-  visit("parametrisation", options.parametrisation);
-  visit("sheaf_activation", options.sheaf_activation);
-  visit("readout_layers", options.readout_layers);
-  visit("learner", options.learner);
-  visit("edge_features", options.edge_features);
+  sheafnn::detail::for_each_shared_option(options, options,
+                                          [&](const char* key, auto& field, auto&) { visit(key, field); });
 }
 
 /// Calls visit(key, field) for every option.

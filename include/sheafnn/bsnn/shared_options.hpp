@@ -1,0 +1,55 @@
+/// \file
+/// What the options of several kinds of networks have in common: the checks of their sizes, and a walk over those that
+/// networks of layers and continuous-time ones share.
+#pragma once
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/limits.hpp"
+
+namespace sheafnn::detail {
+
+/// \throws std::invalid_argument  features, channels, layers, classes or readout_layers out of range
+template <class Options>
+void check_sizes(const Options& options) {
+  require_between("features", options.features, 1, 1 << 28);
+  require_between("channels", options.channels, 1, max_channels);
+  require_between("layers", options.layers, 1, 64);
+  require_between("classes", options.classes, 1, 1 << 20);
+  require_between("readout_layers", options.readout_layers, 1, 8);
+}
+
+/// Calls visit(name, field of a, the same field of b) for the options that ModelOptions and FlowOptions share.
+///
+/// \tparam A, B  these, or const; to walk over one alone, give it twice
+template <class A, class B, class Visit>
+void for_each_shared_option(A& a, B& b, const Visit& visit) {
+  visit("features", a.features, b.features);
+  visit("channels", a.channels, b.channels);
+  visit("classes", a.classes, b.classes);
+  visit("normalise_features", a.normalise_features, b.normalise_features);
+  visit("add_lp", a.add_lp, b.add_lp);
+  visit("add_hp", a.add_hp, b.add_hp);
+  visit("edge_weights", a.edge_weights, b.edge_weights);
+  visit("separate_encoder", a.separate_encoder, b.separate_encoder);
+  visit("degree_input", a.degree_input, b.degree_input);
+  visit("learner_layers", a.learner_layers, b.learner_layers);
+  visit("learner_width", a.learner_width, b.learner_width);
+  visit("second_linear", a.second_linear, b.second_linear);
+  visit("left_weights", a.left_weights, b.left_weights);
+  visit("right_weights", a.right_weights, b.right_weights);
+  visit("activation", a.activation, b.activation);
+  visit("normalisation", a.normalisation, b.normalisation);
+  visit("parametrisation", a.parametrisation, b.parametrisation);
+  visit("sheaf_activation", a.sheaf_activation, b.sheaf_activation);
+  visit("readout_layers", a.readout_layers, b.readout_layers);
+  visit("learner", a.learner, b.learner);
+  visit("edge_features", a.edge_features, b.edge_features);
+}
+/// Those of `from` to `to`.
+template <class From, class To>
+void copy_shared_options(const From& from, To& to) {
+  for_each_shared_option(from, to, [](const char*, const auto& one, auto& other) { other = one; });
+}
+
+}  // namespace sheafnn::detail
