@@ -234,10 +234,11 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   if (preset) {
     const auto& t = s.train;
     std::printf(
-        "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td%s%s\n",
+        "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td by %s%s%s%s%s\n",
         std::string(to_string(*preset)).c_str(), t.learning_rate, t.weight_decay, t.sheaf_decay, t.input_dropout,
-        t.dropout, t.kl_maximum, t.epochs, t.patience, s.options.add_lp ? ", low-pass coordinate" : "",
-        s.options.add_hp ? ", high-pass coordinate" : "");
+        t.dropout, t.kl_maximum, t.epochs, t.patience, s.stop_on.c_str(),
+        s.options.add_lp ? ", low-pass coordinate" : "", s.options.add_hp ? ", high-pass coordinate" : "",
+        s.options.layer_norm ? ", layer norm" : "", s.options.left_weights ? "" : ", no left weights");
   }
   if (directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());

@@ -379,16 +379,16 @@ refuse '--add-lp.*not an option of --model bcsnn' "${quick[@]}" --model bcsnn --
 refuse '--node-learner: sage .*not an option of --model bsnn' "${quick[@]}" --node-learner sage
 refuse '--directed.*not an option of --model bsnn' "${quick[@]}" --directed
 refuse 'in_degree_diagonal: 1 ' "${quick[@]}" --model csnn --stalk-dim 2 --in-degree-diagonal
-refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model csnn --stalk-dim 2 --preset small
 refuse '--layers: 3 .*not an option of --model flow' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --layers 3
 refuse '--filter: jacobi .*not an option of --model bflow' "${quick[@]}" --model bflow --stalk-dim 2 --filter jacobi
 refuse '--time: 2 .*not an option of --model nsd' "${quick[@]}" --model nsd --time 2
-refuse '--preset: small .*bsnn and nsd' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --preset small
 refuse ' time: 0 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 0
 refuse 'max_steps = 1 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 9 --max-steps 1
 refuse '--device' "${quick[@]}" --model csnn --stalk-dim 2 --device cuda
 refuse '--device' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --device cuda
-refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --learner-layers 3
+refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --node-learner mlp --learner-layers 3
+refuse 'layer_learners: 1' "${quick[@]}" --model csnn --stalk-dim 2 --layer-learners
+refuse 'separate_encoder: 1' "${quick[@]}" --model bcsnn --stalk-dim 2 --layer-learners --separate-encoder on
 refuse 'learner_width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0
 refuse 'dropout: 1 ' "${quick[@]}" --dropout 1
 refuse 'dropout: 1\.0000001 ' "${quick[@]}" --dropout 1.0000001

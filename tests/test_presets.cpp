@@ -13,6 +13,7 @@
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/statistics.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/sheaf/families.hpp"
 
 namespace test_presets {
 namespace {
@@ -97,7 +98,65 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
     CHECK(training.patience < training.epochs);
     CHECK(model.add_lp == (preset == Preset::citation));
     CHECK(model.add_hp == (preset != Preset::citation));
+
+    sheafnn::FlowOptions flow{.features = 7, .classes = 3};
+    flow.fixed_steps = 5;
+    sheafnn::apply(preset, flow, training);
+    CHECK(flow.features == 7);
+    CHECK(flow.fixed_steps == 5);
+    CHECK(flow.add_lp == (preset == Preset::citation));
+    CHECK_NOTHROW(static_cast<void>(sheafnn::resolve<sheafnn::Diagonal<2>>(flow, true)));
+    CHECK_NOTHROW(sheafnn::validate(training));
+    CHECK(training.patience < training.epochs);
+
+    for (const bool bayesian : {false, true}) {
+      sheafnn::CooperativeOptions cooperative{.features = 7, .classes = 3};
+      cooperative.directed = true;
+      sheafnn::apply(preset, cooperative, bayesian, training);
+      CHECK(cooperative.features == 7);
+      CHECK(cooperative.directed);
+      CHECK(cooperative.layer_learners == bayesian);
+      CHECK((cooperative.learner == sheafnn::NodeLearnerKind::sage_projected) == (preset == Preset::large));
+      CHECK_NOTHROW(static_cast<void>(sheafnn::resolve(cooperative, 3, bayesian)));
+      CHECK_NOTHROW(sheafnn::validate(training));
+      CHECK(training.patience < training.epochs);
+      CHECK(training.seed == 5);
+    }
   }
+}
+
+TEST_CASE("two unequal classes are measured by the ROC AUC") {
+  using sheafnn::StopOn;
+  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 90, .classes = 2, .features = 30, .splits = 2});
+  const auto label = [&](auto of) {
+    for (std::size_t u = 0; u < 90; ++u) data.labels[u] = of(u) ? 1 : 0;
+  };
+  // Of the nodes that are looked at, the first 60 here, a third of one class is enough, more is not.
+  for (sheafnn::Split& split : data.splits) {
+    split.train.clear();
+    split.validation.clear();
+    for (std::int32_t u = 0; u < 60; ++u) (u < 30 ? split.train : split.validation).push_back(u);
+  }
+  label([](std::size_t u) { return u % 3 == 0; });
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::roc_auc);
+  label([](std::size_t u) { return u % 3 == 0 || u == 1; });
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
+  label([](std::size_t u) { return u % 3 == 0 || u > 60; });  // test nodes do not count
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::roc_auc);
+  label([](std::size_t u) { return u % 3 != 0; });
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::roc_auc);
+  // Every split needs both classes among its validation nodes.
+  label([](std::size_t u) { return u < 10 || u == 40; });
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::roc_auc);
+  data.splits[1].validation = {30, 31};
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
+  data.splits[1].validation.clear();
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
+  data.splits[1].validation = {90};
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::choose_stop_on(data)), std::invalid_argument);
+  data.splits.clear();
+  CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
+  CHECK(sheafnn::choose_stop_on(graph_of(400, 0.1)) == StopOn::loss);  // three classes
 }
 
 }  // namespace test_presets

@@ -40,8 +40,8 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
                   "along arcs as the dataset lists them, instead of every edge both ways (default: off)");
   group->add_flag("--in-degree-diagonal", s.options.in_degree_diagonal,
                   "with --directed: the second operator's diagonal counts the arcs that enter (default: off)");
-  group->add_flag("--layer-learners", s.options.layer_learners,
-                  "bcsnn: learners in every layer, which read its features, as csnn has (default: off)");
+  group->add_flag("--layer-learners,!--no-layer-learners", s.options.layer_learners,
+                  "bcsnn: learners in every layer, which read its features, as csnn has");
   group->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
   group->add_option("--node-activation", s.activation, "activation of encoder and layers")
       ->capture_default_str()
@@ -58,7 +58,7 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
   constexpr std::array shared = {
       "--model",           "--stalk-dim",        "--channels",         "--layers",
       "--layer-norm",      "--readout-layers",   "--learner-layers",   "--learner-width",
-      "--no-left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
+      "--left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
   if (!is_cooperative(model)) {
     refuse_options(app, cooperative_group, model);
     return;

@@ -114,11 +114,11 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
   model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
-  model->add_flag("--layer-norm", s.options.layer_norm, "layer norm after each layer (default: off)");
+  model->add_flag("--layer-norm,!--no-layer-norm", s.options.layer_norm, "layer norm after each layer");
   model->add_option("--readout-layers", s.options.readout_layers,
                     "layers of the readout, those before the last with GELU, 1 to 8")
       ->capture_default_str();
-  model->add_flag("!--no-left-weights", s.options.left_weights, "do not mix stalk coordinates");
+  model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights, "mix stalk coordinates (default: on)");
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
   model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
@@ -230,31 +230,65 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
-/// The preset of the settings for a graph, or none. Sets what the command line does not. Only bsnn and nsd have some.
+/// Sets the options of the networks that the command line does not. The learner of a cooperative network is one choice
+/// with its number of layers, its norm another with batch norm.
+inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::TrainOptions& train) {
+  const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
+  const auto set = [&](const char* option, auto& field, const auto& value) {
+    if (!given(option)) field = value;
+  };
+  if (is_cooperative(s.model)) {
+    sheafnn::CooperativeOptions model;
+    sheafnn::apply(preset, model, is_bayesian(s.model), train);
+    set("--layers", s.options.layers, model.layers);
+    set("--channels", s.options.channels, model.channels);
+    set("--normalise-features", s.options.normalise_features, model.normalise_features);
+    set("--left-weights", s.options.left_weights, model.left_weights);
+    if (!s.cooperative.batch_norm) {
+      set("--layer-norm", s.options.layer_norm, model.norm == sheafnn::FeatureNorm::layer);
+    }
+    set("--node-learner", s.cooperative.learner, to_string(model.learner));
+    if (s.cooperative.learner == to_string(model.learner)) {
+      s.cooperative.options.learner_layers = model.learner_layers;
+      s.cooperative.options.learner_width = model.learner_width;
+    }
+    if (s.separate_encoder != "on") set("--layer-learners", s.cooperative.options.layer_learners, model.layer_learners);
+    resolve_cooperative(app, s.model, s.options, s.cooperative);
+    return;
+  }
+  const auto set_pairs = [&](const auto& model) {
+    set("--channels", s.options.channels, model.channels);
+    set("--add-lp", s.options.add_lp, model.add_lp);
+    set("--add-hp", s.options.add_hp, model.add_hp);
+    set("--normalise-features", s.options.normalise_features, model.normalise_features);
+  };
+  if (is_flow(s.model)) {
+    sheafnn::FlowOptions model;
+    sheafnn::apply(preset, model, train);
+    set_pairs(model);
+    resolve_flow(app, s.model, s.options, s.flow);
+    return;
+  }
+  sheafnn::ModelOptions model;
+  sheafnn::apply(preset, model, train);
+  set_pairs(model);
+  set("--layers", s.options.layers, model.layers);
+}
+
+/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
 /// \param app  after parsing
-/// \throws std::invalid_argument  a preset for another network
 inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
                                                    const sheafnn::Dataset& data) {
   if (s.preset == "none") return {};
-  if (is_cooperative(s.model) || is_flow(s.model)) {
-    sheafnn::require(s.preset == "auto", "--preset", s.preset, "presets are for bsnn and nsd");
-    return {};
-  }
   const sheafnn::Preset preset =
       s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
                          : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
-  sheafnn::ModelOptions model;
   sheafnn::TrainOptions train;
-  sheafnn::apply(preset, model, train);
+  set_network(app, s, preset, train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (app.get_option(option)->count() == 0) field = value;
   };
-  set("--layers", s.options.layers, model.layers);
-  set("--channels", s.options.channels, model.channels);
-  set("--add-lp", s.options.add_lp, model.add_lp);
-  set("--add-hp", s.options.add_hp, model.add_hp);
-  set("--normalise-features", s.options.normalise_features, model.normalise_features);
   set("--lr", s.train.learning_rate, train.learning_rate);
   set("--weight-decay", s.train.weight_decay, train.weight_decay);
   set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
@@ -263,6 +297,11 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
+  // The batch engine stops on loss or accuracy.
+  if (s.device == "cpu" && app.get_option("--stop-on")->count() == 0) {
+    s.train.stop_on = sheafnn::choose_stop_on(data);
+    s.stop_on = to_string(s.train.stop_on);
+  }
   return preset;
 }
 

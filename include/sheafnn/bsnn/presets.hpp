@@ -4,11 +4,13 @@
 ///     const sheafnn::Preset preset = sheafnn::choose_preset(data, data.splits[0]);
 ///     sheafnn::ModelOptions model{.features = data.feature_count(), .classes = data.class_count};
 ///     sheafnn::TrainOptions training;
-///     sheafnn::apply(preset, model, training);
+///     sheafnn::apply(preset, model, training);  // CooperativeOptions, FlowOptions: the same
+///     training.stop_on = sheafnn::choose_stop_on(data);
 ///
 /// Where the numbers come from and what they reach: docs/training.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -71,20 +75,68 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
   return choose_preset(data.node_count(), seen_homophily(data, split));
 }
 
+/// What the best epoch of a training is measured by: the ROC AUC where there are two classes and one of them has at
+/// least two thirds of the training and validation nodes of the first split, else the loss. A split whose validation
+/// nodes are all of one class has no ROC AUC: then the loss as well.
+///
+/// \throws std::invalid_argument  as seen_homophily()
+[[nodiscard]] inline StopOn choose_stop_on(const Dataset& data) {
+  if (data.class_count != 2 || data.splits.empty()) return StopOn::loss;
+  const auto label = [&](std::int32_t u) {
+    require(u >= 0 && u < static_cast<Index>(data.labels.size()), data.name + ": split", u, "no such node");
+    return data.labels[static_cast<std::size_t>(u)];
+  };
+  for (const Split& split : data.splits) {
+    const auto has = [&](std::int32_t c) {
+      return std::any_of(split.validation.begin(), split.validation.end(),
+                         [&](std::int32_t u) { return label(u) == c; });
+    };
+    if (!has(0) || !has(1)) return StopOn::loss;
+  }
+  std::array<Index, 2> count = {0, 0};
+  for (const auto* set : {&data.splits[0].train, &data.splits[0].validation}) {
+    for (const std::int32_t u : *set) {
+      if (label(u) == 0 || label(u) == 1) ++count[static_cast<std::size_t>(label(u))];
+    }
+  }
+  const Index larger = std::max(count[0], count[1]);
+  return 3 * larger >= 2 * (count[0] + count[1]) ? StopOn::roc_auc : StopOn::loss;
+}
+
+namespace detail {
+
+/// What the presets of all networks set of a training.
+struct TrainingValues {
+  double learning_rate, weight_decay, sheaf_decay, input_dropout, dropout, kl_maximum;
+  Index epochs, patience;
+
+  void set(TrainOptions& training) const {
+    training.learning_rate = learning_rate;
+    training.weight_decay = weight_decay;
+    training.sheaf_decay = sheaf_decay;
+    training.input_dropout = input_dropout;
+    training.dropout = dropout;
+    training.kl_maximum = kl_maximum;
+    training.epochs = epochs;
+    training.patience = patience;
+  }
+};
+
+}  // namespace detail
+
 /// Sets layers, channels, filters, feature scaling, rates, decays, dropouts, KL weight, epochs and patience; leaves
 /// everything else as it is.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, channels;
     bool add_lp, add_hp, normalise_features;
-    double learning_rate, decay, input_dropout, dropout, kl_maximum;
-    Index epochs, patience;
+    detail::TrainingValues training;
   };
   constexpr std::array<Values, 4> values = {{
-      {4, 20, false, true, true, 0.02, 5e-3, 0, 0.7, 1, 300, 100},   // small
-      {2, 16, true, false, true, 0.02, 5e-4, 0.7, 0.5, 1, 200, 60},  // citation
-      {2, 16, false, true, true, 0.01, 5e-3, 0, 0.5, 1, 300, 60},    // heterophilic
-      {4, 32, false, true, false, 0.01, 0, 0, 0.2, 0.01, 300, 100},  // large
+      {4, 20, false, true, true, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},   // small
+      {2, 16, true, false, true, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},  // citation
+      {2, 16, false, true, true, {0.01, 5e-3, 5e-3, 0, 0.5, 1, 300, 60}},    // heterophilic
+      {4, 32, false, true, false, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},     // large
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
@@ -92,13 +144,60 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   model.add_lp = v.add_lp;
   model.add_hp = v.add_hp;
   model.normalise_features = v.normalise_features;
-  training.learning_rate = v.learning_rate;
-  training.weight_decay = training.sheaf_decay = v.decay;
-  training.input_dropout = v.input_dropout;
-  training.dropout = v.dropout;
-  training.kl_maximum = v.kl_maximum;
-  training.epochs = v.epochs;
-  training.patience = v.patience;
+  v.training.set(training);
+}
+
+/// Of a continuous-time network: channels, filters, feature scaling, and what is set of the training above.
+inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
+  struct Values {
+    Index channels;
+    bool add_lp, add_hp;
+    detail::TrainingValues training;
+  };
+  constexpr std::array<Values, 4> values = {{
+      {16, false, true, {0.01, 2e-2, 5e-3, 0, 0.5, 0.01, 300, 60}},    // small
+      {16, true, false, {0.01, 2e-2, 5e-3, 0.7, 0.5, 0.01, 200, 60}},  // citation
+      {16, false, true, {0.01, 5e-3, 5e-3, 0, 0.5, 0.01, 200, 60}},    // heterophilic
+      {32, false, true, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},         // large
+  }};
+  const Values& v = values[static_cast<std::size_t>(preset)];
+  model.channels = v.channels;
+  model.add_lp = v.add_lp;
+  model.add_hp = v.add_hp;
+  model.normalise_features = false;
+  v.training.set(training);
+}
+
+/// Of a cooperative network: layers, channels, feature scaling, norm, left weights, learners, and what is set of the
+/// training above.
+///
+/// \param bayesian  of Bayesian ones also whether every layer has learners
+inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, TrainOptions& training) {
+  struct Values {
+    Index layers, channels;
+    bool layer_norm, left_weights;
+    NodeLearnerKind learner;
+    Index learner_layers, learner_width;
+    detail::TrainingValues training;
+  };
+  using enum NodeLearnerKind;
+  constexpr std::array<Values, 4> values = {{
+      {1, 16, false, true, mlp, 1, 32, {0.01, 2e-2, 5e-3, 0, 0.5, 0.01, 300, 60}},                  // small
+      {2, 16, false, true, sage, 1, 32, {0.01, 5e-3, 5e-3, 0.7, 0.5, 0.01, 200, 60}},               // citation
+      {2, 16, false, true, mlp, 1, 32, {0.01, 5e-3, 5e-3, 0, 0.5, 0.01, 200, 60}},                  // heterophilic
+      {5, 32, true, false, sage_projected, 5, 64, {0.002, 1e-7, 1e-7, 0.2, 0.2, 0.001, 400, 100}},  // large
+  }};
+  const Values& v = values[static_cast<std::size_t>(preset)];
+  model.layers = v.layers;
+  model.channels = v.channels;
+  model.normalise_features = false;
+  model.norm = v.layer_norm ? FeatureNorm::layer : FeatureNorm::none;
+  model.left_weights = v.left_weights;
+  model.learner = v.learner;
+  model.learner_layers = v.learner_layers;
+  model.learner_width = v.learner_width;
+  model.layer_learners = bayesian;
+  v.training.set(training);
 }
 
 }  // namespace sheafnn
