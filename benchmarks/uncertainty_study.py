@@ -391,9 +391,9 @@ def print_sensitivity(path, dataset):
           + "| --- " * (len(columns) + 3) + "|")
     for maps in ["all", *FAMILIES]:
         of = [pair for pair in pairs if maps in ("all", pair["nsd"]["maps"])]
-        values = {m: {c[0]: [float(pair[m][c[0]]) for pair in of] for c in columns} for m in ("nsd", "bsnn")}
-        if not of:
+        if maps != "all" and len(of) < 6:  # no p-value could be below 0.05
             continue
+        values = {m: {c[0]: [float(pair[m][c[0]]) for pair in of] for c in columns} for m in ("nsd", "bsnn")}
         for m in ("nsd", "bsnn"):
             print(f"| {maps} | {TITLES[m]} | {len(of)} | "
                   + " | ".join(mean_and_deviation(values[m][key], factor, digits)
