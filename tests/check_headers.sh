@@ -2,6 +2,10 @@
 # usage: check_headers.sh [COMPILER [OPTION...]]
 # Compiles each header of the library on its own (included twice), and a program that instantiates a model, with
 # warnings as errors. CPPFLAGS says where Eigen is. With ccache, what has not changed costs nothing.
+#
+# Most of the time goes into what headers include. Headers of which each includes the one before, itself or through
+# others, are therefore compiled behind each other. What a header's own text sees is what it includes and nothing else,
+# as if it were alone: one that forgets an include fails. Those of a failed compilation are compiled one by one.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 compiler=${1:-g++}
@@ -10,58 +14,97 @@ read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("$compiler" -std=c++20 -c -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
   "${include_flags[@]}" "$@")
 work=$root/build/headers/$(basename "$compiler")
+rm -rf "$work"
 mkdir -p "$work"
-# Most of the time goes into what many headers include. Without ccache these are precompiled, from small to large, and a
-# header finds the last of them that it includes, itself or through others. One that forgets an include still fails.
-widely_included=(io/file core/eigen core/pack nn/dropout rotation/operations bsnn/model_layout bsnn/network_parts)
-declare -A precompiled_for=()
+cd "$root/include"
+# Half of the headers include this one, which is precompiled; ccache would not take it.
+wide=sheafnn/core/pack.hpp
 if command -v ccache > /dev/null; then
   command=(ccache "${command[@]}")
-  widely_included=()
+else
+  echo "#include \"$wide\"" > "$work/wide.hpp"
+  "${command[@]}" -x c++-header "$work/wide.hpp" -o "$work/wide.hpp.gch" &
 fi
 
-# usage: precompile HEADER
-precompile() {
-  local header=sheafnn/$1.hpp copy=$work/${1//\//_}.hpp including=$work/including found='' before
-  echo "#include \"$header\"" | tee "$including" > "$copy"
-  "${command[@]}" -x c++-header "$copy" -o "$copy.gch" &
-  while true; do
-    before=$found
-    found=$(cd "$root/include" && grep -rlFf "$including" --include='*.hpp' sheafnn | sort)
-    [ "$found" != "$before" ] || break
-    sed 's/.*/#include "&"/' <<< "$found" >> "$including"
-  done
-  while read -r before; do precompiled_for[$before]=$copy; done <<< "$found"
+# One line for each compilation: "wide" if its headers include $wide, otherwise "narrow", and the headers. All but three
+# that need the CUDA Toolkit.
+chains() {
+  grep -roE '^# *include ["<]sheafnn/[^">]+|^#pragma once' --include='*.hpp' sheafnn | sort | awk -F: -v wide="$wide" '
+    function add_what_is_included(by, header,    i, n, names) {
+      n = split(included[header], names, " ")
+      for (i = 1; i <= n; ++i) {
+        if ((by, names[i]) in includes) continue
+        includes[by, names[i]] = 1
+        ++size[by]
+        add_what_is_included(by, names[i])
+      }
+    }
+    $1 ~ /^sheafnn\/(cuda|batch\/device_(error|executor))\.hpp$/ { next }
+    !($1 in included) { headers[++count] = $1; included[$1] = "" }
+    /include/ { sub(/.*["<]/, "", $2); included[$1] = included[$1] " " $2 }
+    END {
+      for (i = 1; i <= count; ++i) add_what_is_included(headers[i], headers[i])
+      for (i = 2; i <= count; ++i) {
+        for (j = i; j > 1 && size[headers[j]] < size[headers[j - 1]]; --j) {
+          larger = headers[j - 1]; headers[j - 1] = headers[j]; headers[j] = larger
+        }
+      }
+      for (i = 1; i <= count; ++i) {
+        header = headers[i]
+        kind = header == wide || (header, wide) in includes ? "wide" : "narrow"
+        best = 0
+        for (c = 1; c <= chains; ++c) {
+          if (kinds[c] == kind && (header, last[c]) in includes && (!best || size[last[c]] > size[last[best]])) best = c
+        }
+        if (!best) kinds[best = ++chains] = kind
+        last[best] = header
+        chain[best] = chain[best] " " header
+      }
+      for (c = 1; c <= chains; ++c) print kinds[c] chain[c]
+    }'
 }
-for header in "${widely_included[@]}"; do precompile "$header"; done
-wait
 
-# usage: check SOURCE NAME, NAME being what to call it in messages
+# usage: compile KIND SOURCE NUMBER
+compile() {
+  local precompiled=()
+  if [ "$1" = wide ] && [ -e "$work/wide.hpp.gch" ]; then precompiled=(-include "$work/wide.hpp"); fi
+  "${command[@]}" ${precompiled[@]+"${precompiled[@]}"} "$2" -o "$work/$3.o" 2>&1
+}
+
+# usage: check NUMBER KIND HEADER...
 check() {
-  local object output precompiled=()
-  object=$(mktemp "$work/XXXXXX.o")
-  if [ -n "${precompiled_for[$2]:-}" ]; then precompiled=(-include "${precompiled_for[$2]}"); fi
-  if ! output=$("${command[@]}" ${precompiled[@]+"${precompiled[@]}"} "$1" -o "$object" 2>&1); then
-    printf '%s does not compile alone:\n%s\n' "$2" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
-    touch "$work/failed"
+  local number=$1 kind=$2 source=$work/$1.cpp header output found=0
+  shift 2
+  printf '#include "%s"\n' "$@" "$@" > "$source"
+  if compile "$kind" "$source" "$number" > "$work/$number.log"; then return; fi
+  touch "$work/failed"
+  for header in "$@"; do
+    printf '#include "%s"\n' "$header" "$header" > "$source"
+    if ! output=$(compile narrow "$source" "$number"); then
+      printf '%s does not compile alone:\n%s\n' "$header" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
+      found=1
+    fi
+  done
+  if [ "$found" = 0 ]; then
+    printf '%s do not compile together:\n%s\n' "$*" "$(grep -E 'error|warning' "$work/$number.log" | head -n 10)"
   fi
-  rm -f "$object"
 }
 
-rm -f "$work/failed"
 jobs=$(nproc)
 count=0
-cd "$root/include"
-# Three headers need the CUDA Toolkit.
-for header in $(find sheafnn -name '*.hpp' ! -path sheafnn/cuda.hpp ! -path sheafnn/batch/device_error.hpp \
-  ! -path sheafnn/batch/device_executor.hpp | sort); do
-  source=$work/${header//\//_}.cpp
-  printf '#include "%s"\n#include "%s"\n' "$header" "$header" > "$source"
+number=0
+wait
+while read -r kind headers; do
+  read -r -a chain <<< "$headers"
   while [ "$(jobs -r | wc -l)" -ge "$jobs" ]; do wait -n; done
-  check "$source" "$header" &
-  count=$((count + 1))
-done
-check "$root/tests/compile_time/one_model.cpp" "one model"
+  check "$number" "$kind" "${chain[@]}" &
+  count=$((count + ${#chain[@]}))
+  number=$((number + 1))
+done < <(chains)
+if ! compile narrow "$root/tests/compile_time/one_model.cpp" one_model > "$work/one_model.log"; then
+  printf 'one model does not compile:\n%s\n' "$(grep -E 'error|warning' "$work/one_model.log" | head -n 10)"
+  touch "$work/failed"
+fi
 wait
 [ ! -e "$work/failed" ] || exit 1
 echo "$count headers compile alone with $compiler"
