@@ -85,7 +85,8 @@ class NetworkPasses {
     steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
   }
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
-  /// sides); 0 for models without, or without closed form.
+  /// sides); 0 for models without, or without closed form. Of cooperative networks with layer_learners that of the last
+  /// draw, with its mean over layers.
   [[nodiscard]] double kl() { return steps_.mean_kl(); }
 
  protected:
