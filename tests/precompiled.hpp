@@ -19,3 +19,5 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "shared_eigen.hpp"
