@@ -53,7 +53,7 @@ RotationParameters<double, N> positive_parameters(std::mt19937& engine, double l
 template <int N>
 double magnification(const RotationParameters<double, N>& phi) {
   const Eigen::MatrixXd x = sheafnn::skew_matrix<double, N>(phi);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(-x * x, Eigen::EigenvaluesOnly);
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(Eigen::MatrixXd(-x * x), Eigen::EigenvaluesOnly);
   std::vector<double> theta;
   for (int i = N - 1; i > 0; i -= 2) theta.push_back(std::sqrt(std::max(solver.eigenvalues()(i), 0.0)));
   double least = 1;
