@@ -334,6 +334,9 @@ def summary_of(arguments, spaces, dataset):
                 continue
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
+            if len({one["split"] for one in report.get("splits", [])}) < SPLITS:
+                print(f"{PROGRAM}: {path} was interrupted, and is left out", file=sys.stderr)
+                continue
             seconds = report["seconds_per_epoch"]
             final_of[rule] = {"test": [[one["split"], one["seed"], one[figure_key(rule)]] for one in report["splits"]],
                               "nll": report["nll"], "ece": report["ece"], "parameters": report["parameters"],
