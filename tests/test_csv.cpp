@@ -280,8 +280,8 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   const std::string mistyped = message_of_edges("Ada,Bob\nada,bob\n");
   CHECK(mistyped.starts_with("edges.csv:1: node 'Ada' is not in "));
   CHECK(mistyped.ends_with(" (a header names its columns by words such as source and target)"));
-  for (const char* header :
-       {"Source,Target", "node_1,node_2", "u,v", "FROM,to", "source_id,target ID", "id1,id2", "src,dst"}) {
+  for (const char* header : {"Source,Target", "node_1,node_2", "u,v", "FROM,to", "source_id,target ID", "id1,id2",
+                             "src,dst", "who,whom"}) {
     INFO(header);
     check_small(io::load_text_folder(
         Folder(node_text, std::string(header) + edge_text.substr(edge_text.find('\n'))).path()));

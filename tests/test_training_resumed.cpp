@@ -329,7 +329,7 @@ TEST_CASE("the file of a state") {
     }
     tensor = sheafnn::io::make_tensor<double>("history", {7, 7}, before);
   }
-  old.metadata.erase("stop_on");
+  old.metadata.erase("best_by");
   sheafnn::io::write_safetensors(folder / "old.safetensors", old);
   TrainingState before = state;
   before.stop_on.reset();
@@ -346,7 +346,7 @@ TEST_CASE("the file of a state") {
                          (other.string() + ": " + text).c_str(), std::runtime_error);
   };
   refused("is not the checkpoint of a training", [](auto& f) { f.metadata.erase("format"); });
-  refused("metadata: stop_on is 'luck'", [](auto& f) { f.metadata["stop_on"] = "luck"; });
+  refused("metadata: best_by is 'luck'", [](auto& f) { f.metadata["best_by"] = "luck"; });
   refused("metadata key 'best_epoch' is missing", [](auto& f) { f.metadata.erase("best_epoch"); });
   refused("metadata: seed is 'x'; it must be a whole number", [](auto& f) { f.metadata["seed"] = "x"; });
   for (std::size_t i = 0; i < good.tensors.size(); ++i) {

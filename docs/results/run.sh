@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
 # Trains Bayesian sheaf networks on public graphs, ten splits each, with the settings chosen by validation accuracy, and
 # writes one report for each graph and family of maps here.
-# usage: docs/results/run.sh FOLDER_OF_NPZ_FILES [DATASET...]
+# usage: [SEEDS=0-4] docs/results/run.sh FOLDER_OF_NPZ_FILES [DATASET...]
+# SEEDS: every split with each of these seeds, and all predictions, in the folder seeds/ of the current one
+# (benchmarks/seed_ensembles.py reads them).
 set -euo pipefail
 data=$(cd "$1" && pwd)
 shift
-cd "$(dirname "${BASH_SOURCE[0]}")"
-train=../../build/release/examples/train
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+train=$root/build/release/examples/train
+if [ -n "${SEEDS:-}" ]; then
+  mkdir -p seeds
+  cd seeds
+else
+  cd "$root/docs/results"
+fi
 
 # usage: run DATASET MAPS OPTIONS...
 run() {
   local dataset=$1 maps=$2
   shift 2
-  "$train" --preset none --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 --seed 0 --samples 3 \
+  local seeds=(--seed 0)
+  if [ -n "${SEEDS:-}" ]; then seeds=(--seeds "$SEEDS" --parallel splits --predictions "$dataset-$maps.npz"); fi
+  "$train" --preset none --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
     --report "$dataset-$maps.json" "$@"
 }
 [ $# -gt 0 ] || set -- texas wisconsin cornell film cora citeseer

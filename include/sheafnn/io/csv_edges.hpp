@@ -20,12 +20,15 @@ namespace sheafnn::io {
 namespace detail {
 
 /// Words for the ends of an edge, in a header in lower case, with _id or a digit behind them: source, Target_ID, node1 …
-inline constexpr std::string_view end_names[] = {"a",        "b",      "cited", "citing", "destination", "dst",
-                                                 "end",      "from",   "head",  "i",      "id",          "j",
-                                                 "left",     "name",   "node",  "right",  "s",           "sender",
-                                                 "receiver", "source", "src",   "start",  "t",           "tail",
-                                                 "target",   "to",     "u",     "v",      "vertex",      "x",
-                                                 "y"};
+inline constexpr std::string_view end_names[] = {"a",      "alter",  "author",   "b",           "buyer",  "child",
+                                                 "cited",  "cites",  "citing",   "destination", "dst",    "ego",
+                                                 "end",    "first",  "followee", "follower",    "friend", "from",
+                                                 "head",   "i",      "id",       "j",           "left",   "name",
+                                                 "node",   "one",    "origin",   "other",       "page",   "paper",
+                                                 "parent", "person", "receiver", "right",       "s",      "second",
+                                                 "seller", "sender", "source",   "src",         "start",  "t",
+                                                 "tail",   "target", "to",       "u",           "user",   "v",
+                                                 "vertex", "who",    "whom",     "x",           "y"};
 
 /// Whether a field is one of these words.
 [[nodiscard]] inline bool is_end_name(std::string field) {

@@ -8,7 +8,8 @@
 /// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
 /// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
-/// Metadata: format "sheafnn training", seed, best_epoch, stop_on (older files lack it), and what the writer added.
+/// Metadata: format "sheafnn training", seed, best_epoch, best_by (TrainOptions::stop_on; older files lack it), and
+/// what the writer added.
 #pragma once
 
 #include <algorithm>
@@ -115,7 +116,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
                    {"seed", std::to_string(state.seed)},
                    {"best_epoch", std::to_string(state.best_epoch)}};
-  if (state.stop_on) file.metadata.emplace("stop_on", to_string(*state.stop_on));
+  if (state.stop_on) file.metadata.emplace("best_by", to_string(*state.stop_on));
   for (const auto& [key, value] : more) {
     require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the format's own");
   }
@@ -152,10 +153,10 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
   r.metadata = file.metadata;
   r.state.seed = detail::metadata_number<std::uint64_t>(name, file.metadata, "seed");
   r.state.best_epoch = detail::metadata_number<Index>(name, file.metadata, "best_epoch");
-  if (const auto found = file.metadata.find("stop_on"); found != file.metadata.end()) {
+  if (const auto found = file.metadata.find("best_by"); found != file.metadata.end()) {
     const auto known = std::find(stop_on_names.begin(), stop_on_names.end(), found->second);
     if (known == stop_on_names.end())
-      detail::fail(name, "metadata: stop_on is '", detail::printable(found->second), "'");
+      detail::fail(name, "metadata: best_by is '", detail::printable(found->second), "'");
     r.state.stop_on = static_cast<StopOn>(known - stop_on_names.begin());
   }
   const std::initializer_list<std::pair<const char*, std::vector<double>*>> vectors = {
