@@ -267,7 +267,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
-                   s.train.checkpoint_every, "is for --checkpoint");
+                   s.train.checkpoint_every, "belongs to --checkpoint");
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));

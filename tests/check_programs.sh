@@ -191,7 +191,7 @@ for file in "bsnn.npz", "nsd1.npz":
     assert s["edges"].shape == (78, 2) and s["arcs"].shape == (156, 2) and s["maps"].shape == (156, 3, 3)
     assert abs(s["maps"] @ s["maps"].transpose(0, 2, 1) - numpy.eye(3)).max() < 1e-14
     assert s["edge_weights"].shape == (78,) and (0 < s["edge_weights"]).all() and (s["edge_weights"] < 1).all()
-    assert s["layer_embeddings"].shape == (3, 34, 12) and (s["layer_embeddings"][2] == s["embeddings"]).all()
+    assert s["layer_embeddings"].shape == (3, 34, 16) and (s["layer_embeddings"][2] == s["embeddings"]).all()
     assert s["labels"].shape == (34,) and abs(s["probabilities"].sum(1) - 1).max() < 1e-5
 for file in "csnn.npz", "bcsnn.npz":
     s = numpy.load(file)
