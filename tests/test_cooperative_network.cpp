@@ -149,7 +149,8 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     // The augmented Laplacians of the arcs that leave and that enter, of the latter the transpose.
     const auto factor = [&](int op, Index u) {
       const auto side = op == 0 ? sheafnn::MapSide::out : sheafnn::MapSide::in;
-      const double degree = static_cast<double>((op == 0 ? lists.out : lists.in).degree(u)), s = maps.scale(side, u);
+      const double degree = static_cast<double>((op == 0 ? lists.out : lists.in).degree(u)),
+                   s = maps.scale(side, u);
       return 1 / std::sqrt(degree * s * s + 1);
     };
     Matrix product = Matrix::Identity(n * D, n * D);
@@ -171,7 +172,8 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     Matrix x(n * D, f);
     for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(11, i);
     sheafnn::CooperativeWorkspace<double> work(n * D * f);
-    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity}, work);
+    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity},
+                                               work);
     const Doubles epsilon(D, 0.0);
     layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
                   sheafnn::NodeSelection(n));
@@ -372,6 +374,25 @@ TEST_CASE("scales are at most ten") {
   const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(model, task());
   for (const double scale : maps.out.scale) CHECK(scale == doctest::Approx(10).epsilon(1e-14));
   for (const double scale : maps.in.scale) CHECK(scale < 5);
+}
+
+TEST_CASE("scales that underflow leave rotations and finite derivatives") {
+  sheafnn::Csnn<3, float> model(options(), 3);
+  for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+    const bool last = info.name == "out.1.output.bias" || info.name == "in.0.output.bias";
+    if (last) model.parameters().values()[info.offset + info.size - 1] = -200;  // e^-200 is 0 in single precision
+  }
+  Network<sheafnn::Csnn<3, float>> network(model, task().graph, task().features);
+  CHECK(std::isfinite(test::train_pass(network, training_pass<sheafnn::Csnn<3, float>>()).loss));
+  Index moved = 0;
+  for (const float derivative : network.gradient()) {
+    REQUIRE(std::isfinite(derivative));
+    moved += derivative != 0;
+  }
+  CHECK(moved > 0);
+  const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(model, task(), {.layer = 1});
+  for (const double scale : maps.out.scale) REQUIRE(scale == doctest::Approx(1e-30).epsilon(1e-4));
+  for (const double entry : maps.out.rotation) REQUIRE(std::abs(entry) <= 1 + 1e-5);
 }
 
 TEST_CASE("learned node maps are rotations and scales") {

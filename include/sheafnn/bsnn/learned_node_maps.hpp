@@ -18,7 +18,8 @@
 namespace sheafnn {
 
 struct LearnedNodeMapsOptions {
-  Index layer = 0;  ///< 0 … layers − 1; Bayesian models without layer_learners have one distribution for all layers
+  Index layer =
+      0;  ///< 0 … layers − 1; Bayesian models without layer_learners have one distribution for all layers
   int threads = 0;  ///< 0: as many as the graph is worth; results do not depend on it
 };
 
@@ -55,7 +56,8 @@ template <int D, bool Bayesian, class S>
       r.concentration.push_back(number(u, D * D));
       r.log_scale_mean.push_back(number(u, Q::mu));
       r.log_scale_deviation.push_back(conformal ? number(u, Q::sigma) : 0.0);
-      r.scale.push_back(std::exp(std::min(number(u, Q::mu), NodeMaps<D, S>::largest_log_scale)));
+      using Maps = NodeMaps<D, S>;
+      r.scale.push_back(std::exp(std::clamp(number(u, Q::mu), Maps::smallest_log_scale, Maps::largest_log_scale)));
     }
   } else {
     const NodeMaps<D, S>& maps = network.node_maps(layer);
@@ -81,7 +83,8 @@ template <int D, bool Bayesian, class S>
                                                 const LearnedNodeMapsOptions& options = {}) {
   require(options.layer >= 0 && options.layer < model.options().layers, "layer", options.layer,
           detail::concat("must be between 0 and ", model.options().layers - 1));
-  require(options.threads >= 0, "threads", options.threads, "must be at least 0 (0: as many as the graph is worth)");
+  require(options.threads >= 0, "threads", options.threads,
+          "must be at least 0 (0: as many as the graph is worth)");
   Network<CooperativeModel<D, Bayesian, S>> network(model, graph, features,
                                                     options.threads > 0 ? options.threads
                                                                         : suggested_threads(model, graph));

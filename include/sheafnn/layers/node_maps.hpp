@@ -76,8 +76,8 @@ class NodeMaps {
   static constexpr int size = D * D;
   using P = Pack<S, W>;
   using Matrix = SquareMatrix<P, D>;
-  /// Scales are at most ten.
-  static constexpr double largest_log_scale = 2.302585092994045684;
+  /// Scales are at most ten, and at least 10⁻³⁰: R = T / τ in single precision, too.
+  static constexpr double largest_log_scale = 2.302585092994045684, smallest_log_scale = -30 * largest_log_scale;
 
   /// \param degrees    must outlive the maps
   /// \param conformal  have they scales? Otherwise τ = σ = 1
@@ -111,7 +111,8 @@ class NodeMaps {
     using std::exp;
     using std::sqrt;
     const Index first = block * W;
-    const P scale = conformal_ ? exp(min(log_scale, P(largest_log_scale))) : P(S(1));
+    const P scale =
+        conformal_ ? exp(max(min(log_scale, P(S(largest_log_scale))), P(S(smallest_log_scale)))) : P(S(1));
     const P squared = scale * scale;
     const P inverse = P(S(1)) / (P::load(degrees_->of[side].data() + first) * squared + P(S(1)));
     scale.store(scale_[side].data() + first);
