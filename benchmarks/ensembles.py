@@ -32,6 +32,8 @@ import sys
 import numpy
 import scipy.optimize
 
+from metrics import accuracy, brier_score
+
 
 class Graph:
     """Labels and splits of an .npz file."""
@@ -123,8 +125,8 @@ def figures(predict, graph, splits):
     for s in splits:
         nodes = graph.test[s]
         p, y = predict(s, nodes), graph.labels[nodes]
-        truth = numpy.eye(p.shape[-1])[y]
-        rows.append([float((p.argmax(-1) == y).mean()), -float(log_likelihood(p, y)), float(((p - truth) ** 2).sum(-1).mean())])
+        everyone = slice(None)
+        rows.append([accuracy(p, y, everyone), -float(log_likelihood(p, y)), brier_score(p, y, everyone)])
     return numpy.array(rows)
 
 
@@ -151,11 +153,11 @@ def choices(library, graph, rounds):
     true_class = true_class_probabilities(library, graph, splits)
     counted = (true_class[0] != 1).sum(-1)
     likelihood = numpy.log(true_class).sum(-1) / counted  # members × splits
-    accuracy = numpy.array([[(library.of(s, graph.validation[s]).argmax(-1) == graph.labels[graph.validation[s]]).mean(-1)
-                             for s in splits]])[0].T
+    validated = numpy.array([[accuracy(member[s], graph.labels, graph.validation[s]) for s in splits]
+                             for member in library.probabilities])  # members × splits
     unit = numpy.eye(len(library.names))
     # Ties of the accuracy by the likelihood.
-    by_accuracy = max(range(len(unit)), key=lambda m: (round(accuracy[m].mean(), 9), likelihood[m].mean()))
+    by_accuracy = max(range(len(unit)), key=lambda m: (round(validated[m].mean(), 9), likelihood[m].mean()))
     by_likelihood = int(likelihood.mean(-1).argmax())
     whole = greedy(true_class, rounds)
     likely = numpy.argsort(-likelihood.mean(-1), kind="stable")[:rounds]

@@ -7,37 +7,48 @@ def accuracy(probabilities, labels, nodes):
     return float(numpy.mean(probabilities[nodes].argmax(1) == labels[nodes]))
 
 
+def brier_score(probabilities, labels, nodes):
+    """Mean squared distance to the label's distribution, a sum over the classes."""
+    of_nodes = probabilities[nodes].astype(numpy.float64)
+    return float(((of_nodes - numpy.eye(of_nodes.shape[1])[labels[nodes]]) ** 2).sum(1).mean())
+
+
+def auroc(positives, negatives):
+    """The probability that a positive has more than a negative, ties counting half; None without one or the other."""
+    if not len(positives) or not len(negatives):
+        return None
+    below = numpy.sort(negatives)
+    less, not_more = (numpy.searchsorted(below, positives, side) for side in ("left", "right"))
+    return float((less + not_more).sum() / (2 * len(positives) * len(negatives)))
+
+
 def roc_auc(probabilities, labels, nodes):
     """Area under the ROC curve, equal probabilities counting half: of class 1 where there are two, else the mean over
     the classes, one against the rest, without those that no node or all nodes have.
     """
-    import scipy.stats
     scores, labels = probabilities[nodes], labels[nodes]
-    areas = []
-    for c in [1] if scores.shape[1] == 2 else range(scores.shape[1]):
-        of_class = labels == c
-        positive = int(of_class.sum())
-        negative = len(labels) - positive
-        if positive and negative:
-            ranks = scipy.stats.rankdata(scores[:, c])
-            areas.append((ranks[of_class].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    classes = [1] if scores.shape[1] == 2 else range(scores.shape[1])
+    areas = [auroc(scores[labels == c, c], scores[labels != c, c]) for c in classes]
+    areas = [area for area in areas if area is not None]
     return float(numpy.mean(areas)) if areas else float("nan")
 
 
 def negative_log_likelihood(probabilities, labels, nodes):
     """Mean of −log p(label), in nats."""
-    of_label = probabilities[nodes, labels[nodes]].astype(numpy.float64)
+    of_label = numpy.take_along_axis(probabilities[nodes], labels[nodes][:, None], 1).astype(numpy.float64)
     return float(-numpy.log(numpy.maximum(of_label, numpy.finfo(numpy.float64).tiny)).mean())
 
 
+def bins_of(confidence, bins=15):
+    """The number of every confidence's bin (lower, upper] of equal width."""
+    return numpy.clip(numpy.searchsorted(numpy.arange(1, bins) / bins, confidence, side="left"), 0, bins - 1)
+
+
 def expected_calibration_error(probabilities, labels, nodes, bins=15):
-    """Mean over the nodes of |accuracy − confidence| in their bin, one of equal bins (lower, upper] of the largest
-    probability.
-    """
+    """Mean over the nodes of |accuracy − confidence| in their bin of the largest probability."""
     confidence = probabilities[nodes].max(1).astype(numpy.float64)
     correct = probabilities[nodes].argmax(1) == labels[nodes]
-    bin_of = numpy.clip(numpy.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
-    gaps = numpy.bincount(bin_of, confidence - correct, bins)
+    gaps = numpy.bincount(bins_of(confidence, bins), confidence - correct, bins)
     return float(numpy.abs(gaps).sum() / len(confidence))
 
 

@@ -13,6 +13,8 @@ import sys
 
 import numpy
 
+from metrics import accuracy
+
 
 def load(path):
     """Probabilities of a file, splits × seeds × nodes × classes; labels; test nodes of every split."""
@@ -26,7 +28,7 @@ def load(path):
 
 def accuracies(probabilities, labels, test):
     """Of splits × nodes × classes, one per split, in percent."""
-    return numpy.array([100 * (p[nodes].argmax(-1) == labels[nodes]).mean() for p, nodes in zip(probabilities, test)])
+    return numpy.array([100 * accuracy(p, labels, nodes) for p, nodes in zip(probabilities, test)])
 
 
 def text(values):

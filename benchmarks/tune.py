@@ -132,6 +132,14 @@ def train(program, arguments, report):
         return json.load(file)
 
 
+def train_timed(program, arguments, report):
+    """The report, and the processor seconds of the program, while no other child of this one runs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    content = train(program, arguments, report)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return content, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def metric_of(options):
     """What a split of a report is judged by on the validation nodes."""
     return "validation_metric" if options["--stop-on"] not in ("loss", "accuracy") else "validation_accuracy"
@@ -265,12 +273,9 @@ def final(arguments, spaces, dataset, network):
     for rule in stopping_rules(fixed):
         words[words.index("--stop-on") + 1] = rule
         path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        report = train(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits", "--threads",
-                                         str(arguments.jobs)], path)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         # Processor time, as in baselines.py: other programs on the machine hardly change it.
-        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
+                                                        "--threads", str(arguments.jobs)], path)
         report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
         with open(path, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)

@@ -27,7 +27,7 @@ of sensitivity over the settings. All figures are of test nodes, computed here f
 `train --predictions`. Accuracy, NLL, ECE and Brier score are checked against the report of train: a difference above
 1e-5 ends the program.
 
-Needs numpy and scipy.
+Needs numpy, and scipy for the p-values.
 """
 import argparse
 import csv
@@ -35,16 +35,15 @@ import itertools
 import json
 import os
 import random
-import resource
-import subprocess
 import sys
 import tempfile
 
 import numpy
-import scipy.stats
+
+from metrics import accuracy, auroc, bins_of, brier_score, negative_log_likelihood
+from tune import Failed, command_line, train_timed
 
 FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
-BINS = 15
 ALPHA = 0.1
 MEASURES = ["entropy", "epistemic_variance", "mutual_information"]
 FAMILIES = ["diagonal", "special-orthogonal", "general-linear"]
@@ -97,22 +96,13 @@ def absolute_deviation(p):
 
 def calibration(confidence, right):
     """ECE with bins (lo, hi] of equal width, and its mean for a calibrated model with these confidences."""
-    bins = numpy.clip(numpy.searchsorted(numpy.arange(1, BINS) / BINS, confidence, side="left"), 0, BINS - 1)
+    bins = bins_of(confidence)
     error = expected = 0
     for b in numpy.unique(bins):
         of = bins == b
         error += abs((right[of] - confidence[of]).sum())
         expected += absolute_deviation(numpy.minimum(confidence[of], 1))
     return error / len(right), expected / len(right)
-
-
-def auroc(positives, negatives):
-    """The probability that a positive has more than a negative, ties counting half; None without one or the other."""
-    if not len(positives) or not len(negatives):
-        return None
-    ranks = scipy.stats.rankdata(numpy.concatenate([positives, negatives]))
-    n = len(positives)
-    return (ranks[:n].sum() - n * (n + 1) / 2) / (n * len(negatives))
 
 
 def rejection(uncertainty, right):
@@ -145,9 +135,8 @@ def figures(prediction):
     validation, test = ((prediction.role == role) & known for role in (2, 3))
     p, labels = prediction.probabilities[test], prediction.labels[test]
     right = (p.argmax(1) == labels).astype(float)
-    r = {"accuracy": right.mean(),
-         "nll": -numpy.log(numpy.maximum(p[numpy.arange(len(p)), labels], numpy.finfo(float).tiny)).mean(),
-         "brier": ((p - numpy.eye(p.shape[1])[labels]) ** 2).sum(1).mean()}
+    r = {name: metric(prediction.probabilities, prediction.labels, test)
+         for name, metric in (("accuracy", accuracy), ("nll", negative_log_likelihood), ("brier", brier_score))}
     r["ece"], r["expected_ece"] = calibration(p.max(1), right)
     r["debiased_ece"] = r["ece"] - r["expected_ece"]
     r["rejection"] = rejection(entropy(p), right)
@@ -162,27 +151,16 @@ def figures(prediction):
 
 # --- Training ---------------------------------------------------------------------------------------------------------
 
-class Failed(RuntimeError):
-    pass
-
-
 class Trainings:
     """Trains and reads what was predicted: predictions, and the processor seconds of all trainings together."""
 
     def __init__(self, program, words):
         with tempfile.TemporaryDirectory() as folder:
             report, predictions = (os.path.join(folder, name) for name in ("report.json", "predictions.npz"))
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            run = subprocess.run([program, *words, "--threads", "1", "--report", report, "--predictions", predictions],
-                                 capture_output=True, text=True, check=False)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            if run.returncode != 0:
-                raise Failed(f"{' '.join([program, *words])}: {run.stderr.strip() or run.returncode}")
-            with open(report, encoding="utf-8") as file:
-                self.report = json.load(file)
+            self.report, self.seconds = train_timed(program, [*words, "--threads", "1", "--predictions", predictions],
+                                                    report)
             with numpy.load(predictions) as file:
                 content = {key: file[key] for key in file.files}
-        self.seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         self.predictions = [Prediction(int(content["split"][i]), content["probabilities"][i],
                                        {name: content[name][i] for name in MEASURES}, content["role"][i],
                                        content["labels"]) for i in range(len(content["split"]))]
@@ -190,13 +168,6 @@ class Trainings:
         for own, told in zip(self.figures, self.report["splits"]):
             for key, name in (("accuracy", "test_accuracy"), ("nll", "nll"), ("ece", "ece"), ("brier", "brier")):
                 assert abs(own[key] - told[name]) < 1e-5, f"split {told['split']}: {name} {told[name]}, here {own[key]}"
-
-
-def command_line(options):
-    words = []
-    for option, value in options.items():
-        words += [option] if value is True else [] if value is False else [option, str(value)]
-    return words
 
 
 def rounded(values):
@@ -293,6 +264,7 @@ def p_value(one, other):
     differences = numpy.array([a - b for a, b in zip(one, other) if a is not None and b is not None])
     if len(differences) == 0 or not differences.any():
         return None
+    import scipy.stats
     return scipy.stats.wilcoxon(differences).pvalue
 
 

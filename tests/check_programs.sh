@@ -299,9 +299,8 @@ assert single["measures"]["single_model"]["mutual_information"]["unseen_auroc"][
 assert single["measures"]["single_model"]["entropy"]["unseen_auroc"]["std"] is None
 PYTHON
   # benchmarks/uncertainty_study.py computes the same figures from class probabilities.
-  if $python -c 'import scipy' 2> /dev/null; then
-    "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --draws 3 --report drawn.json > /dev/null || fail "uncertainty --draws 3"
-    $python -B - "$root/benchmarks" "$bin/train" "${uncertainty[@]:1}" << 'PYTHON' || fail "uncertainty_study.py has other figures"
+  "${uncertainty[@]}" --splits 0-1 --seeds 0-2 --draws 3 --report drawn.json > /dev/null || fail "uncertainty --draws 3"
+  $python -B - "$root/benchmarks" "$bin/train" "${uncertainty[@]:1}" << 'PYTHON' || fail "uncertainty_study.py has other figures"
 import json
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -321,7 +320,6 @@ for of, each in predictions.items():
             assert (mine[key] is None) == (value is None) and abs((mine[key] or 0) - (value or 0)) < 1e-9, (of, key)
     assert 0.5 < sum(p["coverage"] for p in own) / len(own) <= 1  # other random shares
 PYTHON
-  fi
   refuse 'report: ' "${uncertainty[@]}" --report /nowhere/report.json
   if command -v gnuplot > /dev/null; then
     "${uncertainty[@]}" --splits 0 --seeds 0-1 --output uncertainty-pictures > /dev/null || fail "uncertainty --output"
