@@ -45,6 +45,46 @@ struct CooperativeWorkspace {
   }
 };
 
+namespace detail {
+
+/// X' at one node, from z = (Δ_inᵀ Δ_out Y)_u.
+template <class S>
+struct DiffusedRow {
+  Activation activation;
+  Index stalk, channels;     ///< D, f
+  const S* gain;             ///< 1 + tanh ε, or 0 without the residual: D
+  const std::uint8_t* mask;  ///< of the dropout of z; null: none
+  S dropout_factor;
+
+  /// \param x       the node's row of X
+  /// \param at      position of that row in n × D × f
+  /// \param slopes  null, or n × D × f: the derivative of act(dropout(z)) in z goes there
+  /// \param z       the row of z, which X' replaces
+  SHEAFNN_NOINLINE void update(const S* x, Index at, S* slopes, S* z) const {
+    with_activation(activation, [&]<Activation A>() {
+      for (Index i = 0; i < stalk; ++i, x += channels, z += channels, at += channels)
+        update_with<A>(gain[i], x, at, slopes, z);
+    });
+  }
+
+ private:
+  template <Activation A>
+  SHEAFNN_INLINE void update_with(S own_gain, const S* x, Index at, S* slopes, S* z) const {
+    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+      T slope;
+      T value = load<T>(z + c);
+      if (mask != nullptr) value = dropped(value, mask, at + c, dropout_factor);
+      value = activate_with_slope<A>(value, slope);
+      if (slopes != nullptr) {
+        store(slopes + at + c, mask == nullptr ? slope : dropped(slope, mask, at + c, dropout_factor));
+      }
+      store(z + c, T(own_gain) * load<T>(x + c) - value);
+    });
+  }
+};
+
+}  // namespace detail
+
 /// Buffers of one layer on one graph.
 template <int D, class S>
 class CooperativeLayer {
@@ -150,15 +190,7 @@ class CooperativeLayer {
   void cross_rows(Index first, Index count);
   /// \param first, count  of the selected nodes, by index
   /// \param out           rows of X', one after the other
-  void leave_rows(Index first, Index count, S* out) {
-    with_activation(options_.activation, [&]<Activation A>() {
-      if (keep_) {
-        leave_with<A, true>(first, count, out);
-      } else {
-        leave_with<A, false>(first, count, out);
-      }
-    });
-  }
+  void leave_rows(Index first, Index count, S* out);
 
   /// Numbers of the sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
   [[nodiscard]] Index leave_partial_size() const noexcept { return D; }
@@ -200,8 +232,6 @@ class CooperativeLayer {
   [[nodiscard]] S* mixed() noexcept { return keep_ ? mixing_.buffer() : work_->mixed.data(); }
   /// Y, wherever it is.
   [[nodiscard]] const S* mixed_rows() noexcept { return mixing_.passes_on() ? input_ : mixed(); }
-  template <Activation A, bool Keep>
-  void leave_with(Index first, Index count, S* out);
 
   ArcLists arcs_;
   Index channels_;
@@ -252,40 +282,25 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
 }
 
 template <int D, class S>
-template <Activation A, bool Keep>
-void CooperativeLayer<D, S>::leave_with(Index begin, Index count, S* out) {
+void CooperativeLayer<D, S>::leave_rows(Index begin, Index count, S* out) {
   const Index f = channels_, size = row();
   const NodeMaps<D, S>& maps = *maps_;
   const NeighbourLists lists = arcs_.out;
   const NodeSelection nodes = nodes_;
-  const S* input = input_;
   const S* first_rows = work_->first.data();
   const S* sent_on = work_->sent_on.data();
-  const std::uint8_t* mask = dropped_ ? mask_.bits() : nullptr;
-  const S dropout_factor = factor_;
-  S* sums = second_sum_.data();
-  S* slopes = slope_.data();
-  S gain[D];
-  std::copy_n(gain_, D, gain);
+  const detail::DiffusedRow<S> row_of{
+      options_.activation, D, f, gain_, dropped_ ? mask_.bits() : nullptr, factor_};
+  S* sums = keep_ ? second_sum_.data() : nullptr;
+  S* slopes = keep_ ? slope_.data() : nullptr;
   for (Index index = begin; index < begin + count; ++index, out += size) {
-    const Index u = nodes[index], at = u * size;
-    detail::receive<D>(maps, 1, lists, u, f, first_rows, sent_on,
-                       [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
-                         if constexpr (Keep) detail::store_node<D>(sum, f, sums + at + c);
-                         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-                           const Index position = i * f + c;
-                           T z = y[i], slope;
-                           if (mask != nullptr) z = detail::dropped(z, mask, at + position, dropout_factor);
-                           const T value = activate_with_slope<A>(z, slope);
-                           if constexpr (Keep) {
-                             if (mask != nullptr)
-                               slope = detail::dropped(slope, mask, at + position, dropout_factor);
-                             detail::store(slopes + at + position, slope);
-                           }
-                           detail::store(out + position,
-                                         T(gain[i]) * detail::load<T>(input + at + position) - value);
-                         }
+    const Index at = nodes[index] * size;
+    detail::receive<D>(maps, 1, lists, nodes[index], f, first_rows, sent_on,
+                       [&]<class T>(Index c, const T* sum, const T* z) SHEAFNN_INLINE_LAMBDA {
+                         if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
+                         detail::store_node<D>(z, f, out + c);
                        });
+    row_of.update(input_ + at, at, slopes, out);
   }
 }
 

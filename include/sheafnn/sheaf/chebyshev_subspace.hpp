@@ -3,7 +3,8 @@
 ///
 /// A Chebyshev polynomial of Δ damps what lies above the block's largest Ritz value, up to a bound on the spectrum, then
 /// follows a Rayleigh–Ritz step. A block, unlike a single Krylov vector, finds repeated eigenvalues, which sheaves have
-/// many of (D-fold for Identity maps).
+/// many of (D-fold for Identity maps). Iterations are in double precision; Real is a parameter so that Eigen's
+/// decompositions are compiled only where eigenpairs are asked for.
 /// Source: Zhou, Saad, Tiago, Chelikowsky, "Self-consistent-field calculations using Chebyshev-filtered subspace
 /// iteration", Journal of Computational Physics 219 (2006), algorithm 4.3 (the filter), without its outer loop.
 #pragma once
@@ -32,17 +33,19 @@ namespace sheafnn::detail {
 
 /// A symmetric positive semidefinite matrix by its products with blocks of vectors. Family and scalar are behind
 /// `apply`, so that all of them share the code of the iterations.
+template <class Real>
 struct SymmetricOperator {
   Index rows = 0;
-  double bound = 0;                                             ///< no eigenvalue is above
-  std::function<void(const VectorBlock&, VectorBlock&)> apply;  ///< (x, image): image = Δx
+  double bound = 0;                                                         ///< no eigenvalue is above
+  std::function<void(const VectorBlock<Real>&, VectorBlock<Real>&)> apply;  ///< (x, image): image = Δx
 };
 
 /// Ritz values of a subspace, increasing, with vectors and their images.
+template <class Real>
 struct RitzPairs {
-  Eigen::VectorXd values;
-  VectorBlock vectors;  ///< rows × k, orthonormal
-  VectorBlock images;   ///< Δ times the vectors
+  Eigen::VectorX<Real> values;
+  VectorBlock<Real> vectors;  ///< rows × k, orthonormal
+  VectorBlock<Real> images;   ///< Δ times the vectors
 
   /// ‖Δx − λx‖ of pair j.
   [[nodiscard]] double residual_of(Index j) const { return (images.col(j) - values(j) * vectors.col(j)).norm(); }
@@ -55,20 +58,24 @@ struct RitzPairs {
 };
 
 /// An orthonormal basis of the span of the columns; where these depend on each other, of a larger space.
-[[nodiscard]] inline VectorBlock orthonormal_columns(const VectorBlock& x) {
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr{Eigen::MatrixXd(x)};
-  return qr.householderQ() * Eigen::MatrixXd::Identity(x.rows(), x.cols());
+template <class Real>
+[[nodiscard]] VectorBlock<Real> orthonormal_columns(const VectorBlock<Real>& x) {
+  const Eigen::HouseholderQR<Eigen::MatrixX<Real>> qr{Eigen::MatrixX<Real>(x)};
+  return qr.householderQ() * Eigen::MatrixX<Real>::Identity(x.rows(), x.cols());
 }
 
 /// aᵀb. A function, so that Eigen's product is compiled once for all blocks.
-[[nodiscard]] inline Eigen::MatrixXd inner_products(const VectorBlockRef& a, const VectorBlockRef& b) {
-  Eigen::MatrixXd r(a.cols(), b.cols());
+template <class Real>
+[[nodiscard]] Eigen::MatrixX<Real> inner_products(const VectorBlockRef<Real>& a, const VectorBlockRef<Real>& b) {
+  Eigen::MatrixX<Real> r(a.cols(), b.cols());
   r.noalias() = a.transpose() * b;
   return r;
 }
 /// Linear combinations of the columns: x · coordinates.
-[[nodiscard]] inline VectorBlock combinations(const VectorBlockRef& x, const Eigen::MatrixXd& coordinates) {
-  VectorBlock r(x.rows(), coordinates.cols());
+template <class Real>
+[[nodiscard]] VectorBlock<Real> combinations(const VectorBlockRef<Real>& x,
+                                             const Eigen::MatrixX<Real>& coordinates) {
+  VectorBlock<Real> r(x.rows(), coordinates.cols());
   r.noalias() = x * coordinates;
   return r;
 }
@@ -77,23 +84,26 @@ struct RitzPairs {
 ///
 /// \param images  Δ times the basis
 /// \throws std::runtime_error  the dense eigenvalue iteration did not converge
-[[nodiscard]] inline RitzPairs rayleigh_ritz(const VectorBlockRef& basis, const VectorBlockRef& images,
-                                             Index count) {
-  Eigen::MatrixXd projected = inner_products(basis, images);
+template <class Real>
+[[nodiscard]] RitzPairs<Real> rayleigh_ritz(const VectorBlockRef<Real>& basis, const VectorBlockRef<Real>& images,
+                                            Index count) {
+  Eigen::MatrixX<Real> projected = inner_products<Real>(basis, images);
   for (Index j = 0; j < projected.cols(); ++j) {
     for (Index i = 0; i < j; ++i)
       projected(j, i) = (projected(i, j) + projected(j, i)) / 2;  // the lower half is read
   }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(projected);
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixX<Real>> solver(projected);
   if (solver.info() != Eigen::Success)
     throw std::runtime_error("smallest eigenpairs: a Rayleigh-Ritz step failed");
-  const Eigen::MatrixXd coordinates = solver.eigenvectors().leftCols(count);
-  return {solver.eigenvalues().head(count), combinations(basis, coordinates), combinations(images, coordinates)};
+  const Eigen::MatrixX<Real> coordinates = solver.eigenvectors().leftCols(count);
+  return {solver.eigenvalues().head(count), combinations<Real>(basis, coordinates),
+          combinations<Real>(images, coordinates)};
 }
 
 /// N(0, 1) entries, a pure function of the seed.
-[[nodiscard]] inline VectorBlock random_columns(Index rows, Index columns, std::uint64_t seed) {
-  VectorBlock x(rows, columns);
+template <class Real>
+[[nodiscard]] VectorBlock<Real> random_columns(Index rows, Index columns, std::uint64_t seed) {
+  VectorBlock<Real> x(rows, columns);
   for (Index i = 0; i < x.size(); ++i) {
     fill_normals<1>(x.data() + i, Stream{seed, Purpose::user, 0, static_cast<std::uint32_t>(i / rows)},
                     static_cast<std::uint32_t>(i % rows));
@@ -102,8 +112,9 @@ struct RitzPairs {
 }
 
 /// Is the residual of the first `count` pairs small enough? \throws std::runtime_error  not after most_iterations
-[[nodiscard]] inline bool converged(const RitzPairs& pairs, Index count, double bound, double tolerance,
-                                    Index iteration, Index most_iterations) {
+template <class Real>
+[[nodiscard]] bool converged(const RitzPairs<Real>& pairs, Index count, double bound, double tolerance,
+                             Index iteration, Index most_iterations) {
   const double residual = pairs.residual(count) / bound;
   if (residual <= tolerance) return true;
   if (iteration == most_iterations) {
@@ -115,19 +126,20 @@ struct RitzPairs {
 }
 
 /// The iteration on a block of vectors.
+template <class Real>
 class ChebyshevSubspace {
  public:
   /// \param laplacian  outlives this
   /// \param columns    of the block
-  ChebyshevSubspace(const SymmetricOperator& laplacian, Index columns, std::uint64_t seed)
+  ChebyshevSubspace(const SymmetricOperator<Real>& laplacian, Index columns, std::uint64_t seed)
       : laplacian_(laplacian),
         bound_(laplacian.bound),
         image_(laplacian.rows, columns),
         previous_(laplacian.rows, columns) {
-    restart(random_columns(laplacian.rows, columns, seed));
+    restart(random_columns<Real>(laplacian.rows, columns, seed));
   }
 
-  [[nodiscard]] const RitzPairs& pairs() const noexcept { return pairs_; }
+  [[nodiscard]] const RitzPairs<Real>& pairs() const noexcept { return pairs_; }
   /// Products with Δ so far, of a vector each.
   [[nodiscard]] double products() const noexcept { return products_; }
 
@@ -150,7 +162,7 @@ class ChebyshevSubspace {
   /// bound. Its degree is such that it does not tell the two apart by more than rounding allows.
   ///
   /// \param most_degree  the degree is no higher
-  [[nodiscard]] VectorBlock filtered(double most_degree) {
+  [[nodiscard]] VectorBlock<Real> filtered(double most_degree) {
     const double half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
     const double low = std::min(pairs_.values(0), 0.5 * cut_);
     const double growth = -0.5 * std::log(std::numeric_limits<double>::epsilon()) - 4;
@@ -159,7 +171,7 @@ class ChebyshevSubspace {
     double sigma = half / (low - centre);
     const double twice = 2 / sigma;
     previous_ = pairs_.vectors;
-    VectorBlock x = (pairs_.images - centre * pairs_.vectors) * (sigma / half);
+    VectorBlock<Real> x = (pairs_.images - centre * pairs_.vectors) * (sigma / half);
     for (int i = 2; i <= degree; ++i) {
       const double next = 1 / (twice - sigma);
       laplacian_.apply(x, image_);
@@ -171,16 +183,16 @@ class ChebyshevSubspace {
     return x;
   }
 
-  void restart(const VectorBlock& x) {
-    const VectorBlock basis = orthonormal_columns(x);
+  void restart(const VectorBlock<Real>& x) {
+    const VectorBlock<Real> basis = orthonormal_columns(x);
     laplacian_.apply(basis, image_);
-    pairs_ = rayleigh_ritz(basis, image_, basis.cols());
+    pairs_ = rayleigh_ritz<Real>(basis, image_, basis.cols());
   }
 
-  const SymmetricOperator& laplacian_;
+  const SymmetricOperator<Real>& laplacian_;
   double bound_;
-  RitzPairs pairs_;
-  VectorBlock image_, previous_;
+  RitzPairs<Real> pairs_;
+  VectorBlock<Real> image_, previous_;
   double products_ = 0;
   double cut_ = 0;        ///< what lies above is damped
   double margin_ = 1e-6;  ///< least distance of the cut from the wanted values, in units of the bound

@@ -59,8 +59,9 @@ struct Eigenpairs {
 namespace detail {
 
 /// The `count` smallest eigenvalues of a dense symmetric matrix with eigenvectors.
-[[nodiscard]] inline Eigenpairs<double> dense_eigenpairs(const Eigen::MatrixXd& matrix, Index count) {
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix);
+template <class Real>
+[[nodiscard]] Eigenpairs<Real> dense_eigenpairs(const Eigen::MatrixX<Real>& matrix, Index count) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixX<Real>> solver(matrix);
   if (solver.info() != Eigen::Success) {
     throw std::runtime_error(
         concat("smallest eigenpairs: no convergence for a dense matrix of ", matrix.rows(), " rows"));
@@ -69,14 +70,15 @@ namespace detail {
 }
 
 /// What the methods that share all families need to know of a Laplacian.
+template <class Real>
 struct EigenpairProblem {
   const Graph& graph;
   Index dimension;    ///< D
   bool dense_blocks;  ///< off the diagonal; otherwise the D coordinates are eliminated independently
   Index count;        ///< of pairs
   double tolerance;   ///< of residuals, in units of the bound
-  SymmetricOperator laplacian;
-  std::function<Eigen::SparseMatrix<double>()> matrix;
+  SymmetricOperator<Real> laplacian;
+  std::function<Eigen::SparseMatrix<Real>()> matrix;
 
   /// Entries of a dense block, or of a diagonal one.
   [[nodiscard]] double block_entries() const noexcept {
@@ -86,7 +88,8 @@ struct EigenpairProblem {
 
 /// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal, about what
 /// eigenvalues take that lie too close together for the iteration. Dense products run three times as fast as sparse ones.
-[[nodiscard]] inline double shift_invert_work(const EigenpairProblem& problem, const EliminationOrder& order) {
+template <class Real>
+[[nodiscard]] double shift_invert_work(const EigenpairProblem<Real>& problem, const EliminationOrder& order) {
   const KrylovSizes sizes(problem.count);
   const double factor =
       order.products * problem.block_entries() * static_cast<double>(problem.dense_blocks ? problem.dimension : 1);
@@ -96,28 +99,30 @@ struct EigenpairProblem {
 }
 
 /// The pairs by the shifted inverse.
-[[nodiscard]] inline Eigenpairs<double> inverted_eigenpairs(const EigenpairProblem& problem,
-                                                            const EliminationOrder& order,
-                                                            const EigenpairOptions& options) {
+template <class Real>
+[[nodiscard]] Eigenpairs<Real> inverted_eigenpairs(const EigenpairProblem<Real>& problem,
+                                                   const EliminationOrder& order,
+                                                   const EigenpairOptions& options) {
   const double bound = problem.laplacian.bound;
   const double shift = std::sqrt(std::numeric_limits<double>::epsilon()) * bound;
   const SparseFactor inverse(problem.matrix(), order.position, shift);
   if (!(inverse.smallest_pivot() > 0)) {
     throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
   }
-  const RitzPairs pairs = shift_invert_pairs(inverse, problem.laplacian.rows, bound, problem.count,
-                                             problem.tolerance, options.most_iterations, options.seed);
+  const RitzPairs<Real> pairs = shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count,
+                                                         problem.tolerance, options.most_iterations, options.seed);
   return {pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
 }
 
 /// The pairs by Chebyshev iteration, or by the shifted inverse as soon as that is the shorter way.
 ///
 /// \param most_entries  nodes' blocks of the largest factor; 0: iteration only
-[[nodiscard]] inline Eigenpairs<double> iterated_eigenpairs(const EigenpairProblem& problem, Index block,
-                                                            double most_entries, const EigenpairOptions& options) {
+template <class Real>
+[[nodiscard]] Eigenpairs<Real> iterated_eigenpairs(const EigenpairProblem<Real>& problem, Index block,
+                                                   double most_entries, const EigenpairOptions& options) {
   const double product =
       problem.block_entries() * static_cast<double>(problem.graph.node_count() + problem.graph.arc_count());
-  ChebyshevSubspace subspace(problem.laplacian, block, options.seed);
+  ChebyshevSubspace<Real> subspace(problem.laplacian, block, options.seed);
   constexpr Index never = -1;
   EliminationOrder order;
   double patience = std::numeric_limits<double>::infinity();  // multiplications
@@ -137,8 +142,9 @@ struct EigenpairProblem {
 }
 
 /// The pairs by the method of the options; dense where a block method would span most of the space.
-[[nodiscard]] inline Eigenpairs<double> smallest_eigenpairs(const EigenpairProblem& problem,
-                                                            const EigenpairOptions& options) {
+template <class Real>
+[[nodiscard]] Eigenpairs<Real> smallest_eigenpairs(const EigenpairProblem<Real>& problem,
+                                                   const EigenpairOptions& options) {
   const Index rows = problem.laplacian.rows;
   const Index block = problem.count + std::max<Index>(8, problem.count / 2);
   const double most =
@@ -150,7 +156,7 @@ struct EigenpairProblem {
   if (options.method == EigenpairMethod::dense ||
       (options.method == EigenpairMethod::automatic && rows <= options.dense_rows) ||
       (invert ? KrylovSizes(problem.count).columns : 2 * block) > rows) {
-    return dense_eigenpairs(problem.matrix(), problem.count);
+    return dense_eigenpairs<Real>(problem.matrix(), problem.count);
   }
   if (!invert)
     return iterated_eigenpairs(problem, block, options.method == EigenpairMethod::automatic ? most : 0, options);
@@ -179,7 +185,7 @@ template <class Family, class Scalar>
   if (bound == 0) {
     return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(rows, count)};
   }
-  const auto apply = [&](const detail::VectorBlock& x, detail::VectorBlock& image) {
+  const auto apply = [&](const detail::VectorBlock<double>& x, detail::VectorBlock<double>& image) {
     if constexpr (std::is_same_v<Scalar, double>) {
       laplacian.apply(x, image, options.execution);
     } else {
@@ -190,13 +196,13 @@ template <class Family, class Scalar>
   const double tolerance =
       options.tolerance > 0 ? options.tolerance : 4096 * std::numeric_limits<Scalar>::epsilon();
   const Eigenpairs<double> pairs =
-      detail::smallest_eigenpairs(detail::EigenpairProblem{laplacian.graph(),
-                                                           Family::stalk_dimension,
-                                                           BlockSizes<Family>::dense_transport,
-                                                           count,
-                                                           tolerance,
-                                                           {rows, bound, apply},
-                                                           matrix},
+      detail::smallest_eigenpairs(detail::EigenpairProblem<double>{laplacian.graph(),
+                                                                   Family::stalk_dimension,
+                                                                   BlockSizes<Family>::dense_transport,
+                                                                   count,
+                                                                   tolerance,
+                                                                   {rows, bound, apply},
+                                                                   matrix},
                                   options);
   return {pairs.values.template cast<Scalar>(), pairs.vectors.template cast<Scalar>()};
 }

@@ -39,7 +39,7 @@ namespace detail {
 /// \param tolerance  a pivot of at most this counts as 0
 /// \throws std::invalid_argument  the matrix restricted to the free nodes is singular
 inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<double>& matrix,
-                                 const std::vector<char>& is_fixed, VectorBlock& x, double tolerance) {
+                                 const std::vector<char>& is_fixed, VectorBlock<double>& x, double tolerance) {
   const Index dimension = matrix.rows() / graph.node_count();
   std::vector<std::int32_t> free_nodes, position(is_fixed.size(), -1);
   for (std::size_t u = 0; u < is_fixed.size(); ++u) {
@@ -59,7 +59,7 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
     if (u >= 0 && v >= 0) edges.push_back({u, v});
   }
   std::vector<Eigen::Triplet<double>> entries;
-  VectorBlock right = VectorBlock::Zero(rows, x.cols());
+  VectorBlock<double> right = VectorBlock<double>::Zero(rows, x.cols());
   for (int j = 0; j < matrix.cols(); ++j) {
     for (Eigen::SparseMatrix<double>::InnerIterator entry(matrix, j); entry; ++entry) {
       const Index row = free_row(entry.index()), column = free_row(j);
@@ -80,7 +80,7 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
       factor.smallest_pivot() > tolerance, "fixed_nodes", concat(is_fixed.size() - free_nodes.size(), " nodes"),
       "they do not determine the extension: a section that is not 0 vanishes at all of them, as on a connected "
       "component without fixed nodes; fix more nodes");
-  const VectorBlock solution = factor.in_order(factor.solve(factor.eliminated_order(right)));
+  const VectorBlock<double> solution = factor.in_order(factor.solve(factor.eliminated_order(right)));
   for (Index i = 0; i < matrix.rows(); ++i) {
     if (free_row(i) >= 0) x.row(i) = solution.row(free_row(i));
   }
@@ -106,7 +106,7 @@ template <class Family, class Scalar>
           detail::concat("must be ", D, " per fixed node, ", fixed_rows));
   require(values.allFinite(), "values", "a NaN or infinite entry", "entries must be finite");
   std::vector<char> is_fixed(static_cast<std::size_t>(graph.node_count()), 0);
-  detail::VectorBlock x = detail::VectorBlock::Zero(laplacian.rows(), values.cols());
+  detail::VectorBlock<double> x = detail::VectorBlock<double>::Zero(laplacian.rows(), values.cols());
   for (std::size_t i = 0; i < fixed_nodes.size(); ++i) {
     const std::int32_t u = fixed_nodes[i];
     if (u < 0 || u >= graph.node_count()) {

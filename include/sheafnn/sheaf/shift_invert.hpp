@@ -32,12 +32,13 @@ struct KrylovSizes {
 /// The `count` smallest Ritz pairs with residuals of at most tolerance · bound.
 ///
 /// \param bound  no eigenvalue of the matrix is above; positive
-[[nodiscard]] inline RitzPairs shift_invert_pairs(const SparseFactor& inverse, Index rows, double bound,
-                                                  Index count, double tolerance, Index most_iterations,
-                                                  std::uint64_t seed) {
+template <class Real>
+[[nodiscard]] RitzPairs<Real> shift_invert_pairs(const SparseFactor& inverse, Index rows, double bound,
+                                                 Index count, double tolerance, Index most_iterations,
+                                                 std::uint64_t seed) {
   const KrylovSizes sizes(count);
-  VectorBlock basis(rows, sizes.columns), images(rows, sizes.columns);  // the first `known` columns are set
-  VectorBlock next = orthonormal_columns(random_columns(rows, sizes.block, seed));
+  VectorBlock<Real> basis(rows, sizes.columns), images(rows, sizes.columns);  // the first `known` columns are set
+  VectorBlock<Real> next = orthonormal_columns(random_columns<Real>(rows, sizes.block, seed));
   Index known = 0;
   const auto append = [&] {
     basis.middleCols(known, next.cols()) = next;
@@ -50,13 +51,13 @@ struct KrylovSizes {
       next = inverse.solve(next);
       // Twice: what is left of a vector that the space already holds is rounding, and not orthogonal to the space.
       for (int pass = 0; pass < 2; ++pass) {
-        const VectorBlockRef space = basis.leftCols(known);
-        next -= combinations(space, inner_products(space, next));
+        const VectorBlockRef<Real> space = basis.leftCols(known);
+        next -= combinations<Real>(space, inner_products<Real>(space, next));
         next = orthonormal_columns(next);
       }
       append();
     }
-    RitzPairs pairs = rayleigh_ritz(basis.leftCols(known), images.leftCols(known), sizes.kept);
+    RitzPairs<Real> pairs = rayleigh_ritz<Real>(basis.leftCols(known), images.leftCols(known), sizes.kept);
     if (converged(pairs, count, bound, tolerance, i, most_iterations)) {
       pairs.vectors = inverse.in_order(pairs.vectors);
       return pairs;

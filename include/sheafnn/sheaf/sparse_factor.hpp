@@ -24,9 +24,11 @@
 namespace sheafnn::detail {
 
 /// Vectors, one per column; rows are contiguous, as those of a cochain.
-using VectorBlock = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class Real>
+using VectorBlock = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 /// Some columns of such a block, to read.
-using VectorBlockRef = Eigen::Ref<const VectorBlock>;
+template <class Real>
+using VectorBlockRef = Eigen::Ref<const VectorBlock<Real>>;
 
 /// An order of elimination of the nodes of a graph, and what it costs.
 struct EliminationOrder {
@@ -97,8 +99,8 @@ class SparseFactor {
   }
 
   /// L x.
-  [[nodiscard]] VectorBlock apply(const VectorBlock& x) const {
-    VectorBlock y = VectorBlock::Zero(x.rows(), x.cols());
+  [[nodiscard]] VectorBlock<double> apply(const VectorBlock<double>& x) const {
+    VectorBlock<double> y = VectorBlock<double>::Zero(x.rows(), x.cols());
     for (int j = 0; j < matrix_.cols(); ++j) {  // L is symmetric: column j is row j
       for (Matrix::InnerIterator entry(matrix_, j); entry; ++entry)
         y.row(j) += entry.value() * x.row(entry.index());
@@ -107,7 +109,7 @@ class SparseFactor {
   }
 
   /// (L + σI)⁻¹ x, one walk over the factor for all columns.
-  [[nodiscard]] VectorBlock solve(VectorBlock x) const {
+  [[nodiscard]] VectorBlock<double> solve(VectorBlock<double> x) const {
     const Matrix& m = factor_.matrixL().nestedExpression();
     for (int j = 0; j < m.cols(); ++j) {
       for (Matrix::InnerIterator entry(m, j); entry; ++entry) {
@@ -124,14 +126,14 @@ class SparseFactor {
   }
 
   /// Rows in the order of the matrix, from those in the order of elimination.
-  [[nodiscard]] VectorBlock in_order(const VectorBlock& x) const {
-    VectorBlock r(x.rows(), x.cols());
+  [[nodiscard]] VectorBlock<double> in_order(const VectorBlock<double>& x) const {
+    VectorBlock<double> r(x.rows(), x.cols());
     for (Index i = 0; i < x.rows(); ++i) r.row(i) = x.row(order_.indices()(i));
     return r;
   }
   /// The inverse of in_order.
-  [[nodiscard]] VectorBlock eliminated_order(const VectorBlock& x) const {
-    VectorBlock r(x.rows(), x.cols());
+  [[nodiscard]] VectorBlock<double> eliminated_order(const VectorBlock<double>& x) const {
+    VectorBlock<double> r(x.rows(), x.cols());
     for (Index i = 0; i < x.rows(); ++i) r.row(order_.indices()(i)) = x.row(i);
     return r;
   }
