@@ -11,11 +11,6 @@ have_header() {
     > /dev/null 2>&1
 }
 
-# usage: have_library NAME
-have_library() {
-  have_command g++ && echo 'int main() {}' | g++ -x c++ - -x none "-l$1" -o /dev/null > /dev/null 2>&1
-}
-
 missing=()
 # usage: need PACKAGE TEST...
 need() {
@@ -33,7 +28,6 @@ need zlib1g-dev have_header zlib.h
 need nlohmann-json3-dev have_header nlohmann/json.hpp
 need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
-need libboost-context-dev have_library boost_context
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
 for further in "$@"; do

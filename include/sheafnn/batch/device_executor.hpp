@@ -276,12 +276,18 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
     return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
   }
-  /// Enqueues a kernel; its blocks may be scheduled early if its code waits for the previous kernel. The code may be
-  /// made for an older device than this one.
+  /// Enqueues a kernel.
   template <class... Parameters>
   void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
     const CurrentDevice current(device_);
     cudaLaunchAttribute early{};
+    const cudaLaunchConfig_t config = configure(reinterpret_cast<const void*>(kernel), blocks, early);
+    check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
+  }
+  /// How to launch a kernel: its blocks may be scheduled early if its code waits for the previous kernel. The code
+  /// may be made for an older device than this one.
+  /// \param early  of the configuration, which points to it
+  [[nodiscard]] cudaLaunchConfig_t configure(const void* kernel, dim3 blocks, cudaLaunchAttribute& early) const {
     cudaLaunchConfig_t config{};
     config.gridDim = blocks;
     config.blockDim = static_cast<unsigned>(detail::block_threads);
@@ -294,7 +300,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
       config.attrs = &early;
       config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
     }
-    check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
+    return config;
   }
   [[nodiscard]] static double mebibytes(std::size_t bytes) {
     return std::round(static_cast<double>(bytes) * 10 / 1048576) / 10;  // one decimal

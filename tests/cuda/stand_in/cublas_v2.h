@@ -91,7 +91,8 @@ cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t a_operation, cu
   if (handle->device != runtime.device || handle->stream == nullptr) return CUBLAS_STATUS_EXECUTION_FAILED;
   // A recording must not hold on to memory of cuBLAS's own.
   if (handle->stream->recording != nullptr && !handle->workspace) return CUBLAS_STATUS_EXECUTION_FAILED;
-  for (const S* p : {a, b, static_cast<const S*>(c)}) check_argument(p, handle->device);
+  const S* const matrices[] = {a, b, c};
+  check_arguments(reinterpret_cast<const std::byte*>(matrices), sizeof matrices, handle->device, __func__);
   enqueue(*handle->stream, "kernel", [=, alpha = *alpha, beta = *beta] {
     for (std::ptrdiff_t batch = 0; batch < batches; ++batch) {
       for (std::ptrdiff_t j = 0; j < n; ++j) {

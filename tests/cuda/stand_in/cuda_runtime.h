@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <tuple>
 #include <type_traits>
 
 #include "runtime.hpp"
@@ -36,6 +35,13 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
 enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+
+/// Without it the arguments of kernels are not looked at.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define CUDA_STAND_IN_CAN_CLEAR_PADDING 1
+#endif
+#endif
 
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id = {};
@@ -311,28 +317,47 @@ inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, 
 
 // --- Kernels ---
 
-template <class... Parameters>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(Parameters...)) {
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   CUDA_STAND_IN_CALL();
   attributes->ptxVersion = 90;
   return cudaSuccess;
 }
+
+namespace stand_in {
+
+/// cudaLaunchKernelEx, whatever the kernel's parameters.
+/// \param name  of the kernel, for messages
+inline cudaError_t launch(const cudaLaunchConfig_t& config, Kernel kernel, void (*call)(Kernel, const void*),
+                          const void* arguments, std::size_t bytes, [[maybe_unused]] const char* name) {
+  if (fails("cudaLaunchKernelEx")) return status(runtime.failure);
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  if (!runtime.streams.contains(config.stream) || config.stream->device != runtime.device)
+    return status(cudaErrorInvalidResourceHandle);
+  if (grid.x < 1 || grid.x > 0x7fffffffU || grid.y < 1 || grid.y > 65535 || grid.z != 1 || block.x < 1 ||
+      block.x > 1024 || block.y != 1 || block.z != 1)
+    return status(cudaErrorInvalidConfiguration);
+  const std::byte* first = static_cast<const std::byte*>(arguments);
+#if CUDA_STAND_IN_CAN_CLEAR_PADDING
+  check_arguments(first, bytes, config.stream->device, name);
+#endif
+  enqueue(*config.stream, "kernel",
+          [grid, block, code = Code{kernel, call, {first, first + bytes}}] { run_grid(grid, block, code); });
+  return cudaSuccess;
+}
+
+}  // namespace stand_in
+
 /// The stream must be one of the current device. The arguments are copied now.
 template <class... Parameters>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                const std::type_identity_t<Parameters>&... arguments) {
-  CUDA_STAND_IN_CALL();
   static_assert((sizeof(Parameters) + ... + 0) <= 32764, "a kernel has no room for so many arguments");
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
-  const dim3 grid = config->gridDim, block = config->blockDim;
-  if (!stand_in::runtime.streams.contains(config->stream) || config->stream->device != stand_in::runtime.device)
-    return stand_in::status(cudaErrorInvalidResourceHandle);
-  if (grid.x < 1 || grid.x > 0x7fffffffU || grid.y < 1 || grid.y > 65535 || grid.z != 1 || block.x < 1 ||
-      block.x > 1024 || block.y != 1 || block.z != 1)
-    return stand_in::status(cudaErrorInvalidConfiguration);
-  (stand_in::check_argument(arguments, config->stream->device), ...);
-  stand_in::enqueue(*config->stream, "kernel", [=, copies = std::tuple<Parameters...>(arguments...)] {
-    stand_in::run_grid(grid, block, [&] { std::apply(kernel, copies); });
-  });
-  return cudaSuccess;
+  auto copies = stand_in::collect(arguments...);
+  static_assert(alignof(decltype(copies)) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+#if CUDA_STAND_IN_CAN_CLEAR_PADDING
+  __builtin_clear_padding(&copies);
+#endif
+  return stand_in::launch(*config, reinterpret_cast<stand_in::Kernel>(kernel), stand_in::call<Parameters...>,
+                          &copies, sizeof copies, __PRETTY_FUNCTION__);
 }

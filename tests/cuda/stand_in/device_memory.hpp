@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <vector>
 
 namespace stand_in {
 
@@ -37,8 +38,7 @@ class DeviceMemory {
     if (place == MAP_FAILED) return nullptr;
     std::byte* pages = static_cast<std::byte*>(place) + page();
     Block block{pages, inner, bytes};
-    protect(block, true);
-    std::memset(pages, 0xff, inner);
+    fill(block);
     protect(block, open_);
     std::byte* start = pages + inner - round_up(bytes, alignment);
     used_ += bytes;
@@ -55,8 +55,7 @@ class DeviceMemory {
     // What is beside the array on its pages is as it was.
     for (std::byte* p = block.pages; p < found->first; ++p) check_untouched(*p);
     for (std::byte* p = found->first + block.bytes; p < block.pages + block.size; ++p) check_untouched(*p);
-    madvise(block.pages, block.size, MADV_DONTNEED);
-    protect(block, false);
+    map(block.pages, block.size, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE, -1);
     used_ -= block.bytes;
     blocks_.erase(found);
     return true;
@@ -97,6 +96,29 @@ class DeviceMemory {
   static void protect(const Block& block, bool accessible) {
     if (mprotect(block.pages, block.size, accessible ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
       stop("mprotect failed");
+  }
+  /// In place of what was mapped there.
+  static void map(std::byte* to, std::size_t size, int access, int flags, int file) {
+    if (mmap(to, size, access, MAP_PRIVATE | MAP_FIXED | flags, file, 0) == MAP_FAILED) stop("mmap failed");
+  }
+  /// All bytes 0xff, numbers that are NaN. Large arrays share pages until they are written: cuBLAS's workspace,
+  /// which nobody touches, would take longer than a small training.
+  static void fill(const Block& block) {
+    constexpr std::size_t shared_size = std::size_t{4} << 20;
+    static const int shared = [] {
+      const int file = memfd_create("bytes 0xff", MFD_CLOEXEC);
+      const std::vector<std::byte> bytes(shared_size, std::byte{0xff});
+      if (file < 0 || write(file, bytes.data(), shared_size) != static_cast<ssize_t>(shared_size))
+        stop("there is no file in memory");
+      return file;
+    }();
+    std::byte* place = block.pages;
+    std::size_t left = block.size;
+    for (; left >= shared_size; left -= shared_size, place += shared_size)
+      map(place, shared_size, PROT_READ | PROT_WRITE, 0, shared);
+    if (left == 0) return;
+    protect({place, left, 0}, true);
+    std::memset(place, 0xff, left);
   }
   static void check_untouched(std::byte b) {
     if (b != std::byte{0xff}) stop("something was written beside an array");

@@ -127,25 +127,50 @@ inline void finish_device(int device) {
   }
 }
 
+/// A kernel's arguments, one after another.
+template <class...>
+struct Arguments {};
+template <class First, class... Rest>
+struct Arguments<First, Rest...> {
+  First first;
+  [[no_unique_address]] Arguments<Rest...> rest;
+};
+[[nodiscard]] inline Arguments<> collect() { return {}; }
+template <class First, class... Rest>
+[[nodiscard]] __attribute__((always_inline)) inline Arguments<First, Rest...> collect(const First& first,
+                                                                                      const Rest&... rest) {
+  return {first, collect(rest...)};
+}
+/// Hands a kernel its arguments.
+template <class... Taken>
+__attribute__((always_inline)) inline void pass(const Arguments<>&, void (*kernel)(Taken...),
+                                                const Taken&... taken) {
+  kernel(taken...);
+}
+template <class First, class... Rest, class... Parameters, class... Taken>
+__attribute__((always_inline)) inline void pass(const Arguments<First, Rest...>& arguments,
+                                                void (*kernel)(Parameters...), const Taken&... taken) {
+  pass(arguments.rest, kernel, taken..., arguments.first);
+}
+/// Code::call for a kernel with these parameters.
+template <class... Parameters>
+void call(Kernel kernel, const void* arguments) {
+  pass(*static_cast<const Arguments<Parameters...>*>(arguments),
+       reinterpret_cast<void (*)(Parameters...)>(kernel));
+}
+
 /// A kernel's arguments may hold addresses of arrays of the device, and none of the host. Looks at each aligned
 /// eight bytes that could be an address: within the part of the addresses that programs have, with something there,
-/// and not two small numbers. Needs a compiler that can clear the unused bytes of an object.
-template <class T>
-void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] int device) {
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_clear_padding)
-  T copy = argument;
-  __builtin_clear_padding(&copy);
+/// and not two small numbers. Bytes of no object must be zero.
+inline void check_arguments(const std::byte* arguments, std::size_t bytes, int device, const char* kernel) {
   std::uintptr_t address = 0;
-  for (std::size_t i = 0; i + sizeof address <= sizeof copy; i += sizeof address) {
-    std::memcpy(&address, reinterpret_cast<const std::byte*>(&copy) + i, sizeof address);
+  for (std::size_t i = 0; i + sizeof address <= bytes; i += sizeof address) {
+    std::memcpy(&address, arguments + i, sizeof address);
     if (address >> 32 == 0 || address >> 47 != 0 || (address & 0xffffffffU) < 65536) continue;
     if (runtime.memory[static_cast<std::size_t>(device)].holds(address) || !is_mapped(address)) continue;
-    std::fprintf(stderr, "%s, byte %zu: %#zx\n", __PRETTY_FUNCTION__, i, static_cast<std::size_t>(address));
+    std::fprintf(stderr, "%s, byte %zu: %#zx\n", kernel, i, static_cast<std::size_t>(address));
     stop("a kernel's argument is an address of the host, of another device or of a released array");
   }
-#endif
-#endif
 }
 
 }  // namespace stand_in

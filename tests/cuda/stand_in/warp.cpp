@@ -2,63 +2,41 @@
 
 namespace stand_in {
 
-void Warp::begin(unsigned lane) {
-  current_ = lane;
-  lane_[lane].state = State::running;
-  threadIdx = dim3(first_ + lane, 0, 0);
-}
-
-void Warp::resume(unsigned number) {
-  boost::context::fiber& fiber = fiber_[number];
-  if (!fiber) {
-    fiber = boost::context::fiber([this](boost::context::fiber&& caller) {
-      caller_ = std::move(caller);
-      for (;;) {
-        while (started_ < lanes_) {
-          begin(started_++);
-          (*code_)();
-          lane_[current_].state = State::finished;
-        }
-        leave();
-      }
-      return std::move(caller_);
-    });
-  }
-  fiber = std::move(fiber).resume();
-}
-
-void Warp::leave() { caller_ = std::move(caller_).resume(); }
-
-void Warp::check_exchange() const {
-  for (const Lane& lane : lane_) {
-    if (lane.delta != lane_[0].delta || lane.width != lane_[0].width || lane.bytes != lane_[0].bytes)
-      stop("the lanes of a warp exchange values in different calls");
-  }
-}
-
-void Warp::run(const std::function<void()>& code, unsigned first, unsigned count) {
-  code_ = &code;
-  first_ = first;
+void Warp::run(const Code& code, unsigned first, unsigned count) {
   lanes_ = count < size ? count : size;
-  started_ = 0;
-  // A fiber runs one lane after another until one waits; the next fiber goes on. So either fiber i has lane i, all
-  // of them waiting, or there was no exchange and nothing is left to do.
-  for (unsigned i = 0; started_ < lanes_; ++i) resume(i);
-  for (;;) {
-    unsigned waiting = 0;
-    for (unsigned i = 0; i < lanes_; ++i) waiting += lane_[i].state == State::waiting ? 1 : 0;
-    if (waiting == 0) return;
-    if (waiting != size) stop("some lanes of a warp left before the others exchanged values");
-    check_exchange();
-    round_ ^= 1;
-    for (unsigned i = 0; i < size; ++i) {
-      begin(i);
-      resume(i);
-    }
+  for (unsigned lane = lanes_; lane-- > 0;) {
+    lane_ = lane;
+    made_ = 0;
+    threadIdx = dim3(first + lane, 0, 0);
+    code.call(code.kernel, code.arguments.data());
+    if (lane + 1 == lanes_) exchanges_ = made_;
+    if (made_ != exchanges_) stop("some lanes of a warp left before the others exchanged values");
   }
 }
 
-void run_grid(const dim3& grid, const dim3& block, const std::function<void()>& code) {
+std::uint64_t Warp::shuffle_down(unsigned mask, std::uint64_t given, std::size_t bytes, unsigned delta,
+                                 int width) {
+  if (mask != 0xffffffffU) stop("an exchange of some lanes only is not provided for");
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0)
+    stop("an exchange within a width that is no power of two");
+  const bool sets = lane_ + 1 == lanes_;
+  if (lanes_ != size || (!sets && made_ == exchanges_))
+    stop("some lanes of a warp left before the others exchanged values");
+  if (made_ == exchange_.size()) exchange_.emplace_back();
+  Exchange& exchange = exchange_[made_++];
+  if (sets) {
+    exchange.delta = delta;
+    exchange.width = width;
+    exchange.bytes = bytes;
+  } else if (exchange.delta != delta || exchange.width != width || exchange.bytes != bytes) {
+    stop("the lanes of a warp exchange values in different calls");
+  }
+  exchange.given[lane_] = given;
+  const unsigned w = static_cast<unsigned>(width), place = lane_ & (w - 1);
+  return exchange.given[delta < w - place ? lane_ + delta : lane_];
+}
+
+void run_grid(const dim3& grid, const dim3& block, const Code& code) {
   gridDim = grid;
   blockDim = block;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y;
