@@ -74,21 +74,24 @@ __device__ void run_block(const Teams<Kernel>& part, Index block) {
   }
 }
 
+/// Runs a block, counted over all parts from this one on, if it is one of this part's. Otherwise counts on.
+template <class Part>
+__device__ bool run_own_block(const Part& part, Index& block) {
+  const Index count = blocks_of(part);
+  if (block >= count) {
+    block -= count;
+    return false;
+  }
+  run_block(part, block);
+  return true;
+}
+
 /// The parts' blocks one after another.
 template <class... Parts>
 static __global__ void run_parts(Parts... parts) {
   wait_for_previous();
   Index block = blockIdx.x;
-  const auto run = [&](const auto& part) {
-    const Index count = blocks_of(part);
-    if (block >= count) {
-      block -= count;
-      return false;
-    }
-    run_block(part, block);
-    return true;
-  };
-  static_cast<void>((run(parts) || ...));
+  static_cast<void>((run_own_block(parts, block) || ...));
 }
 
 }  // namespace detail
@@ -195,8 +198,8 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     }
     const Index blocks = (detail::blocks_of(parts) + ...), groups = std::max({parts.groups...});
     if (blocks <= 0) return;
-    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
-    start(detail::run_parts<Parts...>, grid, parts...);
+    const Launch launch(*this, reinterpret_cast<const void*>(detail::run_parts<Parts...>), blocks, groups);
+    check(cudaLaunchKernelEx(&launch.config, detail::run_parts<Parts...>, parts...), "a kernel launch", device_);
   }
 
   /// Up to this many products of two numbers by SmallProduct, whose blocks are scheduled early; more by cuBLAS.
@@ -266,6 +269,33 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
 
  private:
+  /// Makes the device the current one while a kernel is launched, and says how: its blocks may be scheduled early if
+  /// its code waits for the previous kernel. The code may be made for an older device than this one.
+  class Launch {
+   public:
+    cudaLaunchConfig_t config{};
+
+    Launch(const DeviceExecutor& executor, const void* kernel, Index blocks, Index groups)
+        : current_(executor.device_) {
+      config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
+      config.blockDim = static_cast<unsigned>(detail::block_threads);
+      config.stream = executor.stream_;
+      if (!executor.early_) return;
+      cudaFuncAttributes code{};
+      check(cudaFuncGetAttributes(&code, kernel), "cudaFuncGetAttributes", executor.device_);
+      early_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early_.val.programmaticStreamSerializationAllowed = 1;
+      config.attrs = &early_;
+      config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+    }
+    Launch(const Launch&) = delete;
+    Launch& operator=(const Launch&) = delete;
+
+   private:
+    CurrentDevice current_;
+    cudaLaunchAttribute early_{};
+  };
+
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
   /// Can kernels be scheduled before the previous one has ended, in recordings too?
@@ -275,32 +305,6 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
           device);
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
     return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
-  }
-  /// Enqueues a kernel.
-  template <class... Parameters>
-  void start(void (*kernel)(Parameters...), dim3 blocks, const std::type_identity_t<Parameters>&... arguments) {
-    const CurrentDevice current(device_);
-    cudaLaunchAttribute early{};
-    const cudaLaunchConfig_t config = configure(reinterpret_cast<const void*>(kernel), blocks, early);
-    check(cudaLaunchKernelEx(&config, kernel, arguments...), "a kernel launch", device_);
-  }
-  /// How to launch a kernel: its blocks may be scheduled early if its code waits for the previous kernel. The code
-  /// may be made for an older device than this one.
-  /// \param early  of the configuration, which points to it
-  [[nodiscard]] cudaLaunchConfig_t configure(const void* kernel, dim3 blocks, cudaLaunchAttribute& early) const {
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = static_cast<unsigned>(detail::block_threads);
-    config.stream = stream_;
-    if (early_) {
-      cudaFuncAttributes code{};
-      check(cudaFuncGetAttributes(&code, kernel), "cudaFuncGetAttributes", device_);
-      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-      early.val.programmaticStreamSerializationAllowed = 1;
-      config.attrs = &early;
-      config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
-    }
-    return config;
   }
   [[nodiscard]] static double mebibytes(std::size_t bytes) {
     return std::round(static_cast<double>(bytes) * 10 / 1048576) / 10;  // one decimal

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <new>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "sheafnn/batch/execution.hpp"
@@ -95,29 +95,46 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
   /// Drops the recording.
   void forget() noexcept { recorded_.clear(); }
   void replay() {
-    for (const std::function<void()>& action : recorded_) action();
+    for (const Action& action : recorded_) action.call(action.functor.data());
   }
   void synchronise() {}
 
  private:
-  template <class Action>
-  void run(const Action& action) {
+  /// What was recorded: a copy of a functor, and how to call it.
+  struct Action {
+    void (*call)(const void* functor);
+    std::vector<std::byte> functor;
+  };
+  template <class Functor>
+  void run(const Functor& functor) {
+    static_assert(std::is_trivially_copyable_v<Functor> && alignof(Functor) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    run(&functor, sizeof functor, [](const void* f) { (*static_cast<const Functor*>(f))(); });
+  }
+  void run(const void* functor, std::size_t size, void (*call)(const void*)) {
     if (recording_) {
-      recorded_.emplace_back(action);
+      const std::byte* first = static_cast<const std::byte*>(functor);
+      recorded_.push_back({call, {first, first + size}});
     } else {
-      action();
+      call(functor);
     }
   }
 
   template <class Kernel>
   static void run_part(Order order, const Items<Kernel>& part) {
-    for_all(order, part.items, part.groups, [&](Index item, Index group) { part.kernel(item, group); });
+    const Index count = part.items * part.groups;
+    for (Index i = 0; i < count; ++i) {
+      const Index place = order == Order::forward ? i : count - 1 - i;
+      part.kernel(place % part.items, place / part.items);
+    }
   }
   template <class Kernel>
   static void run_part(Order order, const Teams<Kernel>& part) {
     using S = typename Kernel::Scalar;
     S lane_sums[max_lanes][Kernel::outputs];
-    for_all(order, part.items, part.groups, [&](Index item, Index group) {
+    const Index count = part.items * part.groups;
+    for (Index i = 0; i < count; ++i) {
+      const Index place = order == Order::forward ? i : count - 1 - i;
+      const Index item = place % part.items, group = place / part.items;
       for (int lane = 0; lane < part.lanes; ++lane) {
         std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
         part.kernel.part(item, group, lane, lane_sums[lane]);
@@ -128,20 +145,12 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
         }
       }
       part.kernel.finish(item, group, lane_sums[0]);
-    });
-  }
-
-  template <class Body>
-  static void for_all(Order order, Index items, Index groups, const Body& body) {
-    for (Index i = 0; i < items * groups; ++i) {
-      const Index index = order == Order::forward ? i : items * groups - 1 - i;
-      body(index % items, index / items);
     }
   }
 
   Order order_ = Order::forward;
   bool recording_ = false;
-  std::vector<std::function<void()>> recorded_;
+  std::vector<Action> recorded_;
 };
 
 }  // namespace sheafnn::batch
