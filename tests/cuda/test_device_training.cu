@@ -75,7 +75,7 @@ void compare_with_host(const Dataset& data, double bound) {
   DeviceExecutor device;
   HostExecutor host;
   TrainOptions options;
-  options.epochs = 60;
+  options.epochs = 40;  // the best ones are later than 20 and, on the larger graph, not the last
   options.seed = 9;
   const Trained own = trained<Model>(device, data, options), other = trained<Model>(host, data, options);
   CHECK(curve_difference(own.result, other.result, 20) <= bound);
