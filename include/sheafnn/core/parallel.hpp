@@ -31,10 +31,45 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The body of a loop, compiled once although it is called from several places.
-template <class Body>
-SHEAFNN_NOINLINE void run_range(const Body& body, Index begin, Index end) {
-  body(begin, end);
+/// A loop over ranges, of any type: parallel_for() is compiled once, and not once for every body.
+class RangeLoop {
+ public:
+  template <class Body>
+  explicit RangeLoop(const Body& body)
+      : run_([](const void* erased, Index begin, Index end) { (*static_cast<const Body*>(erased))(begin, end); }),
+        body_(&body) {}
+
+  /// Calls the body with [begin, end).
+  void operator()(Index begin, Index end) const { run_(body_, begin, end); }
+
+ private:
+  void (*run_)(const void*, Index, Index);
+  const void* body_;
+};
+
+/// parallel_for() with an erased body.
+SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain, const RangeLoop& loop) {
+  if (count <= 0) return;
+  const Index pieces = (count + grain - 1) / grain;
+  const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));
+  if (team <= 1) {
+    loop(0, count);
+    return;
+  }
+  const auto piece = [&](int rank) {
+    const Index begin = pieces * rank / team * grain;
+    const Index end = std::min(count, pieces * (rank + 1) / team * grain);
+    if (begin < end) loop(begin, end);
+  };
+#if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
+#pragma omp parallel num_threads(team)
+  {
+    // A runtime that grants fewer threads than requested still runs every piece.
+    for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
+  }
+#else
+  ThreadTeam::instance().run(team, piece);
+#endif
 }
 
 }  // namespace detail
@@ -48,27 +83,7 @@ SHEAFNN_NOINLINE void run_range(const Body& body, Index begin, Index end) {
 /// \param body     must not throw
 template <class Body>
 void parallel_for(Execution execution, Index count, Index grain, const Body& body) {
-  if (count <= 0) return;
-  const Index pieces = (count + grain - 1) / grain;
-  const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));
-  if (team <= 1) {
-    detail::run_range(body, Index{0}, count);
-    return;
-  }
-  const auto piece = [&](int rank) {
-    const Index begin = pieces * rank / team * grain;
-    const Index end = std::min(count, pieces * (rank + 1) / team * grain);
-    if (begin < end) detail::run_range(body, begin, end);
-  };
-#if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
-#pragma omp parallel num_threads(team)
-  {
-    // A runtime that grants fewer threads than requested still runs every piece.
-    for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
-  }
-#else
-  detail::ThreadTeam::instance().run(team, piece);
-#endif
+  detail::parallel_ranges(execution, count, grain, detail::RangeLoop(body));
 }
 
 namespace detail {
