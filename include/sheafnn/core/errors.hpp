@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -43,12 +44,40 @@ void print(std::ostream& out, const Value& value) {
   }
 }
 
+/// A part of a message, of any type that print() prints. Refers to the value.
+class MessagePart {
+ public:
+  explicit MessagePart(const char* text) : MessagePart(std::string_view(text)) {}
+  explicit MessagePart(std::string_view text) : text_(text) {}
+  explicit MessagePart(const std::string& text) : text_(text) {}
+  template <class Value>
+  explicit MessagePart(const Value& value)
+      : value_(&value), print_([](std::ostream& out, const void* v) { print(out, *static_cast<const Value*>(v)); }) {}
+
+  void append_to(std::ostream& out) const {
+    if (print_ == nullptr) {
+      out << text_;
+    } else {
+      print_(out, value_);
+    }
+  }
+
+ private:
+  std::string_view text_;
+  const void* value_ = nullptr;
+  void (*print_)(std::ostream&, const void*) = nullptr;
+};
+
+[[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
+  std::ostringstream out;
+  for (const MessagePart& part : parts) part.append_to(out);
+  return out.str();
+}
+
 /// Concatenates its arguments for messages, printed with print().
 template <class... Parts>
 [[nodiscard]] std::string concat(const Parts&... parts) {
-  std::ostringstream out;
-  (print(out, parts), ...);
-  return out.str();
+  return concat_parts({MessagePart(parts)...});
 }
 
 }  // namespace detail
