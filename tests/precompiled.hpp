@@ -20,4 +20,5 @@
 #include <thread>
 #include <vector>
 
+#include "capture.hpp"
 #include "shared_eigen.hpp"
