@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -14,53 +16,98 @@ using namespace sheaf_checks;
 
 namespace {
 
-// Forward and backward over T against double, lane by lane, every lane with its own input. The bound: 256 ε of T
-// times the sizes of the numbers, for at most 64 terms per entry and condition numbers below 100.
-template <class Op, class T>
-void check_type(const std::string& name) {
-  INFO(name, " with ", sizeof(T) / sizeof(scalar_of_t<T>), " lanes");
-  using Scalar = scalar_of_t<T>;
-  constexpr int width = static_cast<int>(sizeof(T) / sizeof(Scalar));
-  constexpr double bound = 256 * static_cast<double>(std::numeric_limits<Scalar>::epsilon());
-  T in[Op::inputs], bar[Op::outputs], out[Op::outputs], in_bar[Op::inputs];
-  const auto set = [](T& x, int lane, double v) {
-    if constexpr (width == 1) {
-      x = static_cast<T>(v);
-    } else {
-      x.set_lane(lane, static_cast<Scalar>(v));
-    }
-  };
-  const auto get = [](const T& x, int lane) {
-    if constexpr (width == 1) {
-      return static_cast<double>(x);
-    } else {
-      return static_cast<double>(x.lane(lane));
-    }
-  };
+/// Numbers of one lane after the other.
+template <class T>
+void set_lanes(const Values& numbers, T* x, int count) {
+  constexpr int width = static_cast<int>(sizeof(T) / sizeof(scalar_of_t<T>));
   for (int lane = 0; lane < width; ++lane) {
-    const Values a = normals(Op::inputs, static_cast<std::uint32_t>(400 + lane));
-    const Values b = normals(Op::outputs, static_cast<std::uint32_t>(500 + lane));
-    for (int i = 0; i < Op::inputs; ++i) set(in[i], lane, a[static_cast<std::size_t>(i)]);
-    for (int i = 0; i < Op::outputs; ++i) set(bar[i], lane, b[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < count; ++i) {
+      const auto v = static_cast<scalar_of_t<T>>(numbers[static_cast<std::size_t>(lane * count + i)]);
+      if constexpr (width == 1) {
+        x[i] = v;
+      } else {
+        x[i].set_lane(lane, v);
+      }
+    }
   }
-  Op::template forward<T>(in, out);
-  Op::template backward<T>(in, bar, in_bar);
+}
+template <class T>
+Values get_lanes(const T* x, int count) {
+  constexpr int width = static_cast<int>(sizeof(T) / sizeof(scalar_of_t<T>));
+  Values numbers;
   for (int lane = 0; lane < width; ++lane) {
-    Values x(Op::inputs), y(Op::outputs), expected(Op::outputs), expected_bar(Op::inputs);
-    for (int i = 0; i < Op::inputs; ++i) x[static_cast<std::size_t>(i)] = get(in[i], lane);
-    for (int i = 0; i < Op::outputs; ++i) y[static_cast<std::size_t>(i)] = get(bar[i], lane);
-    Op::template forward<double>(x.data(), expected.data());
-    Op::template backward<double>(x.data(), y.data(), expected_bar.data());
+    for (int i = 0; i < count; ++i) {
+      if constexpr (width == 1) {
+        numbers.push_back(static_cast<double>(x[i]));
+      } else {
+        numbers.push_back(static_cast<double>(x[i].lane(lane)));
+      }
+    }
+  }
+  return numbers;
+}
+
+/// An operation over double.
+struct Operation {
+  int inputs, outputs;
+  void (*forward)(const double*, double*);
+  void (*backward)(const double*, const double*, double*);
+};
+
+/// What a type was given and what it computed, lane after lane.
+struct Computed {
+  int width;
+  double epsilon;
+  Values in, bar, out, in_bar;
+};
+
+// Every lane with its own input. The bound: 256 ε of T times the sizes of the numbers, for at most 64 terms per entry
+// and condition numbers below 100.
+void compare_with_double(const std::string& name, const Operation& op, const Computed& computed) {
+  INFO(name, " with ", computed.width, " lanes");
+  const double bound = 256 * computed.epsilon;
+  const auto inputs = static_cast<std::size_t>(op.inputs), outputs = static_cast<std::size_t>(op.outputs);
+  for (std::size_t lane = 0; lane < static_cast<std::size_t>(computed.width); ++lane) {
+    Values expected(outputs), expected_bar(inputs);
+    const double* const x = computed.in.data() + lane * inputs;
+    op.forward(x, expected.data());
+    op.backward(x, computed.bar.data() + lane * outputs, expected_bar.data());
     double size = 1, size_bar = 1;
     for (const double v : expected) size = std::max(size, std::abs(v));
     for (const double v : expected_bar) size_bar = std::max(size_bar, std::abs(v));
-    for (int i = 0; i < Op::outputs; ++i) {
-      CHECK(std::abs(get(out[i], lane) - expected[static_cast<std::size_t>(i)]) <= bound * size);
+    for (std::size_t i = 0; i < outputs; ++i) {
+      CHECK(std::abs(computed.out[lane * outputs + i] - expected[i]) <= bound * size);
     }
-    for (int i = 0; i < Op::inputs; ++i) {
-      CHECK(std::abs(get(in_bar[i], lane) - expected_bar[static_cast<std::size_t>(i)]) <= bound * size_bar);
+    for (std::size_t i = 0; i < inputs; ++i) {
+      CHECK(std::abs(computed.in_bar[lane * inputs + i] - expected_bar[i]) <= bound * size_bar);
     }
   }
+}
+
+/// Random numbers for `width` lanes.
+Values normals_of_lanes(int width, int count, std::uint32_t id) {
+  Values numbers;
+  for (int lane = 0; lane < width; ++lane) {
+    const Values more = normals(count, id + static_cast<std::uint32_t>(lane));
+    numbers.insert(numbers.end(), more.begin(), more.end());
+  }
+  return numbers;
+}
+
+// Forward and backward over T against double.
+template <class Op, class T>
+void check_type(const std::string& name) {
+  using Scalar = scalar_of_t<T>;
+  constexpr int width = static_cast<int>(sizeof(T) / sizeof(Scalar));
+  T in[Op::inputs], bar[Op::outputs], out[Op::outputs], in_bar[Op::inputs];
+  set_lanes(normals_of_lanes(width, Op::inputs, 400), in, Op::inputs);
+  set_lanes(normals_of_lanes(width, Op::outputs, 500), bar, Op::outputs);
+  Op::template forward<T>(in, out);
+  Op::template backward<T>(in, bar, in_bar);
+  compare_with_double(
+      name, {Op::inputs, Op::outputs, &Op::template forward<double>, &Op::template backward<double>},
+      {width, static_cast<double>(std::numeric_limits<Scalar>::epsilon()), get_lanes(in, Op::inputs),
+       get_lanes(bar, Op::outputs), get_lanes(out, Op::outputs), get_lanes(in_bar, Op::inputs)});
 }
 
 template <class F, class T>
