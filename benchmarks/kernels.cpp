@@ -36,6 +36,7 @@ using benchmarks::random_numbers;
 using benchmarks::uniform_rotation;
 using sheafnn::Buffer;
 using sheafnn::Index;
+using sheafnn::MatrixView;
 
 constexpr int W = sheafnn::lanes<float>;
 using P = sheafnn::Pack<float, W>;
@@ -110,12 +111,13 @@ void add_dense_kernels(const std::vector<int>& threads, Index rows, Index channe
   const double arrays = 2 * 4 * static_cast<double>(rows * channels);
   const Index f = channels;
   add_kernel(threads, "dense product", "n d x f x f", {products, arrays}, [=](int t) {
-    sheafnn::detail::multiply_dense<float>(t, rows, f, f, {x->tall.data(), f, 1}, x->small.data(), f, x->out.data(), f,
-                                   false);
+    sheafnn::detail::multiply_dense(t, MatrixView<const float>(x->tall.data(), rows, f), {x->small.data(), f, f},
+                                    MatrixView<float>(x->out.data(), rows, f), false);
   });
   add_kernel(threads, "dense product", "gradient f x f", {products, arrays}, [=](int t) {
-    sheafnn::detail::multiply_dense<float>(t, f, f, rows, {x->tall.data(), 1, f}, x->out.data(), f, x->gradient.data(), f,
-                                   false);
+    const MatrixView<const float> tall(x->tall.data(), rows, f);
+    sheafnn::detail::multiply_dense(t, sheafnn::detail::transposed(tall), {x->out.data(), rows, f},
+                                    MatrixView<float>(x->gradient.data(), f, f), false);
   });
 }
 

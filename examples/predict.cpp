@@ -34,8 +34,8 @@ struct Settings {
   sheafnn::Index sheaf_layer = 0;
 };
 
-/// node,name,class,p_0,…,entropy,mutual_information; no names of nodes where they have none. Classes are told by name
-/// where the model knows the names, p_NAME too.
+/// node,name,class,p_0,…,entropy,mutual_information; without the name where nodes have none. Where the model knows the
+/// names of classes, it stands for the number, and columns are p_NAME.
 std::string csv(const sheafnn::Prediction& p, const std::vector<std::string>& node_names,
                 const std::vector<std::string>& class_names) {
   const auto class_text = [&](std::size_t c) { return class_names.empty() ? std::to_string(c) : class_names[c]; };

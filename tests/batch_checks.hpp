@@ -87,7 +87,7 @@ inline double relative(const std::vector<double>& values, const std::vector<doub
 /// The one column of a sum, added up for each of `runs` runs.
 template <class Executor, class Tree>
 std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
-  const sheafnn::batch::PartialRows& partial = tree.partial();
+  const sheafnn::batch::detail::PartialRows& partial = tree.partial();
   std::vector<double> rows(static_cast<std::size_t>(runs * partial.stride)), total;
   executor.download(partial.rows, runs * partial.stride, rows.data());
   for (Index run = 0; run < runs; ++run) {

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("${1:-g++}" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror
   -Iinclude -Iexamples -Ibenchmarks "${include_flags[@]}")
-python3 - benchmarks/*.py benchmarks/*.json << 'END'
+python3 - benchmarks/*.py benchmarks/accuracy/*.py benchmarks/*.json << 'END'
 import json, sys
 failed = False
 for path in sys.argv[1:]:
@@ -24,8 +24,9 @@ if ! echo '#include <benchmark/benchmark.h>' | "${command[@]}" -x c++ - 2> /dev/
   exit 77
 fi
 failed=0
-for file in benchmarks/*.cpp; do
-  if ! output=$("${command[@]}" "$file" 2>&1); then
+# Of the GPU's, those that name kernels: on the host executor.
+for file in benchmarks/*.cpp benchmarks/gpu/kernels{,_special_orthogonal}.cu; do
+  if ! output=$("${command[@]}" -x c++ "$file" 2>&1); then
     printf '%s does not compile:\n%s\n' "$file" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"
     failed=1
   fi

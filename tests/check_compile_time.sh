@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: check_compile_time.sh [COMPILER [OPTION...]]
 # Prints how many seconds a program that includes <sheafnn/bsnn.hpp> and instantiates one model takes to compile at
-# -O2 (the budget is 15 s). A tool, not a test: timing depends on the machine.
+# -O2 (the budget is 7 s). A tool, not a test: timing depends on the machine.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 compiler=${1:-g++}

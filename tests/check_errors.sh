@@ -37,6 +37,7 @@ refuse() {
 refuse "SpecialOrthogonal<99>" StalkDimension <<< 'sheafnn::SpecialOrthogonal<99> family;'
 refuse "Diagonal<0>" StalkDimension <<< 'sheafnn::Diagonal<0> family;'
 refuse "Bsnn<GeneralLinear<9>>" StalkDimension <<< 'sheafnn::Bsnn<sheafnn::GeneralLinear<9>> model({});'
+refuse "Csnn<9>" StalkDimension <<< 'sheafnn::Csnn<9> model({});'
 refuse "a posterior that is only a name" SheafSource << 'END'
 struct MatrixLangevin {
   static constexpr std::string_view name = "matrix-langevin";
@@ -64,5 +65,5 @@ void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Csnn<2>& model, co
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-[ "$failed" -eq 0 ] && echo "7 programs are refused as they should be"
+[ "$failed" -eq 0 ] && echo "8 programs are refused as they should be"
 exit "$failed"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Trainings that are stopped at random moments and go on end with the same bits; full disks, closed pipes and a full
 # standard output are errors, and leave nothing half-written behind.
-# usage: check_interruptions.sh FOLDER_OF_PROGRAMS
+# usage: check_interruptions.sh FOLDER_OF_PROGRAMS [INTERRUPTIONS]
 set -euo pipefail
 bin=$(cd "$1" && pwd)
+interruptions=${2:-50}
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'umount "$work/disk" 2> /dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 source "$tests/program_checks.sh"
 
-# Fifty interruptions, two in three by SIGKILL. Each comes within a fraction of what is left of the whole, so that
-# fifty of them fit.
+# Fifty interruptions, or as many as asked for, two in three by SIGKILL. Each comes within a fraction of the whole, so
+# that all of them fit.
 train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --epochs 1500
   --patience 1500 --splits 0,1)
 begin=$(date +%s%N)
@@ -20,11 +21,11 @@ whole=$((($(date +%s%N) - begin) / 1000))  # microseconds
 RANDOM=7
 count=0
 resume=("${train[@]}" --checkpoint states --every 20)
-while [ $count -lt 50 ]; do
+while [ $count -lt "$interruptions" ]; do
   [ ! -e states/training.json ] || resume=("$bin/train" --resume states)
   "${resume[@]}" --save parts.safetensors --report parts.json --history > /dev/null 2> error.txt &
   process=$!
-  delay=$((5000 + whole / 40 * (RANDOM % 1000) / 1000))  # the shell needs a moment to start the program
+  delay=$((5000 + whole * 5 / (4 * interruptions) * (RANDOM % 1000) / 1000))  # the shell needs a moment to start the program
   sleep "$(printf '%d.%06d' $((delay / 1000000)) $((delay % 1000000)))"
   signal=KILL
   [ $((count % 3)) -ne 0 ] || signal=TERM
@@ -39,7 +40,7 @@ while [ $count -lt 50 ]; do
   esac
   count=$((count + 1))
 done
-compgen -G 'states/split-*.safetensors' > /dev/null || fail "fifty interruptions and no checkpoint"
+compgen -G 'states/split-*.safetensors' > /dev/null || fail "$interruptions interruptions and no checkpoint"
 "$bin/train" --resume states --save parts.safetensors --report parts.json --history > parts.txt || fail "train --resume"
 for split in 0 1; do cmp whole-$split.safetensors parts-$split.safetensors || fail "split $split ends with other bits"; done
 diff <(facts whole.json) <(facts parts.json) || fail "the report of a training in parts differs"
@@ -159,4 +160,4 @@ else  # no rights to mount: a limit on the size of files instead
   done
 fi
 [ $full -ge 5 ] && [ $enough -ge 1 ] || fail "$full full disks and $enough that were large enough"
-echo "fifty interruptions, $full full disks: nothing lost"
+echo "$interruptions interruptions, $full full disks: nothing lost"

@@ -49,6 +49,8 @@ done
 "${train[@]}" --learner averaged > refused.txt 2>&1 && fail "an unknown learner is taken"
 grep -q 'learner: averaged is not allowed; choose concatenation, summed, summed-published' refused.txt ||
   fail "an unknown learner: $(cat refused.txt)"
+timeout 60 "${train[@]}" "" "" > refused.txt 2>&1 && fail "empty arguments are taken"
+grep -q 'is empty; --help lists the options' refused.txt || fail "empty arguments: $(cat refused.txt)"
 # One split has no standard deviation.
 "$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --report single.json > single.txt
 grep -q '^ *std *$' single.txt || fail "one split has a standard deviation: $(cat single.txt)"
@@ -311,10 +313,10 @@ with open("drawn.json") as file:
     report = json.load(file)
 for of, each in predictions.items():
     own, row, measures = [study.figures(p) for p in each], report["predictions"][of], report["measures"][of]
-    told = {key: row[key] for key in ("accuracy", "nll", "brier", "ece", "expected_ece", "debiased_ece", "rejection")}
-    told |= {what + name: measures[name][key] for name in study.MEASURES
-             for what, key in (("error_", "error_auroc"), ("right_", "right"), ("wrong_", "wrong"))}
-    for key, figure in told.items():
+    printed = {key: row[key] for key in ("accuracy", "nll", "brier", "ece", "expected_ece", "debiased_ece", "rejection")}
+    printed |= {what + name: measures[name][key] for name in study.MEASURES
+                for what, key in (("error_", "error_auroc"), ("right_", "right"), ("wrong_", "wrong"))}
+    for key, figure in printed.items():
         assert len(own) == len(figure["per_split"]) and figure["mean"] is not None
         for mine, value in zip(own, figure["per_split"]):
             assert (mine[key] is None) == (value is None) and abs((mine[key] or 0) - (value or 0)) < 1e-9, (of, key)

@@ -3,30 +3,12 @@
 /// allocates.
 ///
 /// A program of its own, because it replaces operator new and Eigen's assertion for all of it.
-#include <atomic>
-#include <cstddef>
-
-namespace {
-
-/// What was asked of the heap so far: calls of operator new, and Eigen's own requests while they were forbidden.
-std::atomic<std::size_t> allocations = 0;
-
-void count_allocation() { ++allocations; }
-
-}  // namespace
-
-// Eigen takes memory from malloc, and asserts that it may; all of its assertions are kept, also in release builds.
-#define EIGEN_RUNTIME_NO_MALLOC
-#define eigen_assert(condition)           \
-  do {                                    \
-    if (!(condition)) count_allocation(); \
-  } while (false)
+#include "counted_memory.hpp"  // before Eigen
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <cstddef>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "map_kind.hpp"
@@ -38,45 +20,10 @@ void count_allocation() { ++allocations; }
 #include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
+namespace test_allocations {
 namespace {
 
-void* allocate(std::size_t size, std::size_t alignment) {
-  count_allocation();
-  const std::size_t whole = (size + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, whole > 0 ? whole : alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Every form, because a sanitizer brings its own of those that are not replaced. Inlined, they would look to the
-// compiler like a mixture of new and free.
-#define REPLACE_OPERATORS(brackets)                                                                              \
-  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size) {                                               \
-    return allocate(size, alignof(std::max_align_t));                                                            \
-  }                                                                                                              \
-  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size, std::align_val_t alignment) {                   \
-    return allocate(size, static_cast<std::size_t>(alignment));                                                  \
-  }                                                                                                              \
-  SHEAFNN_NOINLINE void* operator new brackets(std::size_t size, const std::nothrow_t&) noexcept {               \
-    return allocate(size, alignof(std::max_align_t));                                                            \
-  }                                                                                                              \
-  SHEAFNN_NOINLINE void operator delete brackets(void* memory) noexcept { std::free(memory); }                   \
-  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::size_t) noexcept { std::free(memory); }      \
-  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::align_val_t) noexcept { std::free(memory); } \
-  SHEAFNN_NOINLINE void operator delete brackets(void* memory, std::size_t, std::align_val_t) noexcept {         \
-    std::free(memory);                                                                                           \
-  }                                                                                                              \
-  SHEAFNN_NOINLINE void operator delete brackets(void* memory, const std::nothrow_t&) noexcept {                 \
-    std::free(memory);                                                                                           \
-  }
-REPLACE_OPERATORS()
-REPLACE_OPERATORS([])
-#undef REPLACE_OPERATORS
-
-namespace {
-
+using heap::allocations;
 using sheafnn::Bsnn;
 using sheafnn::Index;
 using sheafnn::ModelOptions;
@@ -140,11 +87,11 @@ void check_model() {
   sampling.training_samples = 2;
   sampling.stop_on = sheafnn::StopOn::roc_auc;
 #if defined(_OPENMP)
-  constexpr int most_threads = 2;
+  constexpr int max_threads = 2;
 #else
-  constexpr int most_threads = 1;
+  constexpr int max_threads = 1;
 #endif
-  for (int threads = 1; threads <= most_threads; ++threads) {
+  for (int threads = 1; threads <= max_threads; ++threads) {
     CAPTURE(threads);
     CHECK(allocations_of_epochs<Model>(ModelOptions{}, {}, threads) == 0);
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
@@ -172,11 +119,11 @@ void check_cooperative_model() {
   sampling.kl_estimator = sheafnn::KlEstimator::monte_carlo;
   sampling.training_samples = 2;
 #if defined(_OPENMP)
-  constexpr int most_threads = 2;
+  constexpr int max_threads = 2;
 #else
-  constexpr int most_threads = 1;
+  constexpr int max_threads = 1;
 #endif
-  for (int threads = 1; threads <= most_threads; ++threads) {
+  for (int threads = 1; threads <= max_threads; ++threads) {
     CAPTURE(threads);
     CHECK(allocations_of_epochs<Model>(sheafnn::CooperativeOptions{}, {}, threads) == 0);
     CHECK(allocations_of_epochs<Model>(sage, sampling, threads) == 0);
@@ -260,3 +207,5 @@ TEST_CASE("epochs do not allocate: continuous time") {
   check_flow<sheafnn::BayesianSheafFlow<sheafnn::Diagonal<3>>>();
   check_flow<sheafnn::SheafFlow<sheafnn::Diagonal<3>>>();
 }
+
+}  // namespace test_allocations

@@ -128,7 +128,7 @@ TEST_CASE("small products by the kernel are those of the host executor") {
                                      add};
       executor.multiply(product);
       product.c = own.data();
-      const batch::SmallProduct<double> kernel(product);
+      const batch::detail::SmallProduct<double> kernel(product);
       executor.launch_teams(kernel.items(), batches, kernel.lanes, kernel);
       double worst = 0;
       for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));

@@ -335,4 +335,58 @@ TEST_CASE("the batch engine agrees with the CPU: single precision") {
   compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
 }
 
+TEST_CASE("batch networks refuse labels, roles, sizes and noise that do not fit") {
+  using Model = Bsnn<SpecialOrthogonal<2>, double>;
+  using Network = batch::BatchNetwork<batch::HostExecutor, Model>;
+  batch::HostExecutor executor;
+  const batch_checks::Problem& problem = batch_checks::small_problem();
+  const Model model(small_options());
+  const Index n = problem.graph.node_count(), classes = small_options().classes;
+  const auto refused = [&](const std::string& message, const std::vector<std::int32_t>& labels,
+                           const std::vector<std::uint8_t>& roles, const std::vector<double>& weights,
+                           const batch::BatchSize& size) {
+    std::string said = "nothing is thrown";
+    try {
+      Network(executor, model, problem.graph, problem.features, {labels, roles, weights}, size);
+    } catch (const std::invalid_argument& error) {
+      said = error.what();
+    }
+    CHECK(said.substr(0, message.size()) == message);
+  };
+  const std::vector<std::int32_t> labels(problem.labels.begin(), problem.labels.end());
+  const std::vector<std::uint8_t> roles(problem.roles.begin(), problem.roles.end());
+  std::vector<std::int32_t> wrong = labels;
+  wrong[2] = static_cast<std::int32_t>(classes);
+  refused("labels[2]: " + std::to_string(classes), wrong, roles, {}, {});
+  wrong[2] = -2;
+  refused("labels[2]: -2", wrong, roles, {}, {});
+  wrong[2] = -1;
+  std::vector<std::uint8_t> some(roles.size(), 0);
+  some[2] = batch::training_node;
+  refused("roles[2]: 1", wrong, some, {}, {});
+  wrong.pop_back();
+  refused("size of labels: " + std::to_string(n - 1), wrong, roles, {}, {});
+  some.pop_back();
+  refused("size of roles: " + std::to_string(n - 1), labels, some, {}, {});
+  refused("size of roles: 0", labels, {}, {}, {});
+  refused("size of class_weights: 1", labels, roles, {1.0}, {});
+  refused("class_weights: 0", labels, roles, std::vector<double>(static_cast<std::size_t>(classes)), {});
+  refused("runs: 0", labels, roles, {}, {0, 1, 1});
+  refused("training_copies: 0", labels, roles, {}, {1, 0, 1});
+  refused("copies: 1", labels, roles, {}, {1, 2, 1});
+
+  Network network(executor, model, problem.graph, problem.features, {labels, roles}, {1, 2, 2});
+  const Index of_copy = model.sheaf_count() * network.pairs() * Model::Posterior::noise_size;
+  const std::vector<double> noise(static_cast<std::size_t>(2 * of_copy), 0.5);
+  const std::span<const double> given(noise);
+  CHECK_THROWS_AS(network.set_noise(given.first(noise.size() - 1)), std::invalid_argument);
+  network.set_noise(given.first(static_cast<std::size_t>(of_copy)));
+  CHECK_THROWS_AS(network.train_pass(false, false, KlEstimator::automatic), std::invalid_argument);
+  CHECK_THROWS_AS(network.evaluate(2), std::invalid_argument);
+  CHECK_THROWS_AS(network.evaluate(0), std::invalid_argument);
+  CHECK_THROWS_AS(network.evaluate(32769), std::invalid_argument);
+  const std::vector<double> too_many(static_cast<std::size_t>(network.parameter_count()) + 1);
+  CHECK_THROWS_AS(network.parameters().upload(too_many), std::invalid_argument);
+}
+
 }  // namespace test_batch_network

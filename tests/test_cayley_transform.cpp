@@ -2,7 +2,9 @@
 /// Cayley transform and its inverse: round trips, derivatives, Jacobian, refusals.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -76,6 +78,39 @@ TEST_CASE("Cayley transform: inverse, derivatives, Jacobian") {
   check_transform<2>();
   check_transform<3>();
   check_transform<4>();
+}
+
+/// C of large φ = tan(θ/2) n turns by θ about n; the limit is a half turn. And its derivative along φ.
+template <class Scalar>
+void check_large_parameters() {
+  const Scalar epsilon = std::numeric_limits<Scalar>::epsilon();
+  for (const double size : {0.0, 1e-20, 1.0, 1e3, 1e6, 1e19, 3e37}) {
+    CAPTURE(size);
+    const Scalar length = static_cast<Scalar>(size);
+    const auto plane = sheafnn::cayley_rotation<Scalar, 2>(RotationParameters<Scalar, 2>::Constant(length));
+    const Scalar sine = size < 1 ? 2 * length : 2 / (length + 1 / std::max(length, Scalar(1)));
+    CHECK(std::abs(plane(1, 0) - sine) <= 4 * epsilon * sine);
+    // n = (2, −2, 1)/3 as (x, y, z): φ = (z, −y, x).
+    const RotationParameters<Scalar, 3> phi(length / 3, 2 * (length / 3), 2 * (length / 3));
+    const SquareMatrix<Scalar, 3> r = sheafnn::cayley_rotation<Scalar, 3>(phi);
+    CHECK((r.transpose() * r - SquareMatrix<Scalar, 3>::Identity()).norm() <= 16 * epsilon);
+    CHECK(std::abs((r(2, 1) - r(1, 2)) / 2 - sine * 2 / 3) <= 8 * epsilon * (size < 1 ? sine : Scalar(1)));
+    RotationParameters<Scalar, 3> gradient = RotationParameters<Scalar, 3>::Zero();
+    SquareMatrix<Scalar, 3> cotangent = SquareMatrix<Scalar, 3>::Zero();
+    cotangent(2, 1) = Scalar(0.5);
+    cotangent(1, 2) = Scalar(-0.5);  // sin θ n_x, whose derivative along n is 2 n_x (1 − l²)/(1 + l²)² with l = ‖φ‖
+    sheafnn::cayley_rotation_backward<Scalar, 3>(phi, cotangent, gradient);
+    const double along = (static_cast<double>(gradient(0)) + 2.0 * static_cast<double>(gradient(1)) +
+                          2.0 * static_cast<double>(gradient(2))) / 3;
+    const double square = 1 + size * size;
+    const double slope = 4.0 / 3 * (1 / square - size * size / square) / square;
+    CHECK(std::abs(along - slope) <= 8 * static_cast<double>(epsilon));
+  }
+}
+
+TEST_CASE("Cayley rotations of large parameters") {
+  check_large_parameters<float>();
+  check_large_parameters<double>();
 }
 
 TEST_CASE("inverse Cayley transform refuses eigenvalue -1 and non-finite entries") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -92,9 +93,10 @@ void check_round_trip(const typename Model::Options& options) {
   CHECK(info.metadata.at("dataset") == "tiny");
   CHECK(info.metadata.at("note") == "Δ and \"quotes\"");
   CHECK(info.metadata.at("format") == "sheafnn");
+  CHECK(info.metadata.at("format_version") == "1");
   CHECK(info.metadata.at("sheafnn_version") == SHEAFNN_VERSION_STRING);
   for (const auto& [key, text] : texts(model.options())) CHECK(info.metadata.at(key) == text);
-  CHECK(info.metadata.size() == texts(model.options()).size() + 8);
+  CHECK(info.metadata.size() == texts(model.options()).size() + 9);
 
   // One tensor per parameter, out × in, in the model's precision.
   const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(path);
@@ -347,8 +349,25 @@ TEST_CASE("checkpoints: tensors and metadata that contradict each other are refu
         "tensor 'lin1.weight' has shape [4, 4] in the file, but [2048, 4] in the model");
   CHECK(metadata("classes", "1048576") ==
         "tensor 'lin2.weight' has shape [3, 4] in the file, but [1048576, 4] in the model");
+  // 64 learners of eight hidden layers of 1024 × 1024 would be 2 GiB.
+  write_changed(path, model, [&](TensorFile& f) {
+    f.metadata["layers"] = "64";
+    f.metadata["learner_layers"] = "8";
+    f.metadata["learner_width"] = "1024";
+  });
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(load_refusal<Model>(path) == "tensor 'sheaf.0.hidden.0.weight' is missing; the model needs it");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500));
+  // What a file says is shown as one line, and a short one.
+  CHECK(metadata("layers", "1\n2") == "metadata: layers: 1?2 is not allowed; must be a whole number");
+  CHECK(metadata("activation", std::string(1000, 'x')) ==
+        "metadata: activation: " + std::string(60, 'x') + "... is not allowed; must be true or false");
+  CHECK(metadata("maps", "a\rb") == "maps is a?b in the file, but diagonal in the program");
+  CHECK(changed([&](TensorFile& f) {
+          f.tensors.push_back(sheafnn::io::make_tensor<float>("a\nb", {1}, {{1.0F}}));
+        }) == "tensor 'a?b' is in the file, but not in the model");
   for (const auto& entry : sheafnn::io::to_tensors(model).metadata) {
-    if (entry.first == "format" || entry.first == "sheafnn_version" || entry.first == "posterior") continue;
+    if (entry.first.starts_with("format") || entry.first == "sheafnn_version" || entry.first == "posterior") continue;
     write_changed(path, model, [&](TensorFile& f) { f.metadata.erase(entry.first); });
     if (sheafnn::io::detail::is_newer_option(entry.first)) {  // has its default in files of earlier versions
       CHECK(same_parameters(model, load_checkpoint<Model>(path)));

@@ -89,6 +89,44 @@ TEST_CASE("conformal maps and posteriors, D = 1 and 2") {
 TEST_CASE("conformal maps and posteriors, D = 3") { check_conformal<3>(); }
 TEST_CASE("conformal maps and posteriors, D = 4") { check_conformal<4>(); }
 
+TEST_CASE("conformal maps of unbounded activations: the scale stays a number of float, and so do all derivatives") {
+  using Q = Posterior<3>;
+  for (const float mean : {-200.0f, -41.0f, 41.0f, 200.0f}) {
+    CAPTURE(mean);
+    for (const auto activation : {sheafnn::SheafActivation::identity, sheafnn::SheafActivation::elu}) {
+      Q q;
+      q.sheaf_activation = activation;
+      const bool limited = activation == sheafnn::SheafActivation::identity || mean > 0;
+      const double log_scale = limited ? std::copysign(40.0, double(mean)) : -1;
+      const float raw[] = {0.1f, 0.2f, -0.3f, mean, 0.5f, -30.0f};
+      float parameters[Q::parameter_size], noise[Q::noise_size], gradient[Q::gradient_size] = {};
+      q.activate(raw, parameters);
+      q.draw_noise(Stream{7, sheafnn::Purpose::sheaf_noise}, 3u, noise);
+      sheafnn::SquareMatrix<float, 3> map, mean_map, map_bar = sheafnn::SquareMatrix<float, 3>::Ones();
+      q.sample(static_cast<const float*>(parameters), static_cast<const float*>(noise), map);
+      q.mean(static_cast<const float*>(parameters), mean_map);
+      for (const auto& f : {map, mean_map}) {
+        const float square = Conformal<3>::gram(f)(0);
+        CHECK(std::isnormal(square));
+        CHECK(std::abs(0.5 * std::log(double(square)) - log_scale) <= 1e-4);
+      }
+      q.sample_backward(static_cast<const float*>(parameters), static_cast<const float*>(nullptr), map, map_bar, 0.0f,
+                        gradient);
+      for (const float g : gradient) CHECK(std::isfinite(g));
+      if (limited) CHECK(gradient[Q::mu] == 0);  // F does not depend on it
+      // The deterministic map with the same raw outputs.
+      PointMap<Conformal<3>> point;
+      point.sheaf_activation = activation;
+      float raw_bar[4];
+      point.map(static_cast<const float*>(raw), map);
+      CHECK(std::isnormal(Conformal<3>::gram(map)(0)));
+      point.backward(static_cast<const float*>(raw), map_bar, raw_bar);
+      for (const float g : raw_bar) CHECK(std::isfinite(g));
+      if (limited) CHECK(raw_bar[3] == 0);
+    }
+  }
+}
+
 TEST_CASE("conformal posterior: raw outputs of ±30 stay finite") {
   const auto check = []<class T, int D>(T, std::integral_constant<int, D>) {
     for_parametrisations<D>([](RotationParametrisation parametrisation) {

@@ -167,7 +167,7 @@ void check_layer() {
   const sheafnn::NodeDegrees<double> degrees(lists);
   sheafnn::NodeMaps<D, double> maps(degrees, true);
   sheafnn::NodeMapsGradient<D, double> maps_gradient(n);
-  sheafnn::CooperativeWorkspace<double> work(n * D * f);
+  sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
   sheafnn::CooperativeLayer<D, double> layer(lists, f, {}, work);
   sheafnn::ParameterSet<double> values;
   const auto group = sheafnn::ParameterGroup::network;

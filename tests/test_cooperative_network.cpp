@@ -120,7 +120,7 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   sheafnn::Cochain<double> x(n * D, f);
   for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(9, i);
   // ε = 0, no mixing, act = identity: X' = X − Δ Δ X.
-  sheafnn::CooperativeWorkspace<double> work(n * D * f);
+  sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
   sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity}, work);
   const Doubles epsilon(D, 0.0);
   layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
@@ -171,7 +171,7 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     }
     Matrix x(n * D, f);
     for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(11, i);
-    sheafnn::CooperativeWorkspace<double> work(n * D * f);
+    sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
     sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity},
                                                work);
     const Doubles epsilon(D, 0.0);
@@ -539,8 +539,8 @@ TEST_CASE("options of cooperative models that are refused") {
   network.forward({});
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   const std::vector<sheafnn::Edge> arcs = {{0, 1}};
-  CHECK_THROWS_AS(Network<Model>(model, task().graph, sheafnn::DirectedArcs(2, arcs), task().features),
-                  std::invalid_argument);
+  const sheafnn::DirectedArcs of_two(2, arcs);
+  CHECK_THROWS_AS(Network<Model>(model, task().graph, of_two, task().features), std::invalid_argument);
   const std::vector<sheafnn::Edge> outside = {{0, 1}, {1, 2}};
   CHECK_THROWS_WITH_AS(sheafnn::DirectedArcs(2, outside),
                        "arcs[1]: 2 is not allowed; a node number must be between 0 and 1", std::invalid_argument);

@@ -184,7 +184,10 @@ TEST_CASE("text folder: classes are numbered in sorted order, numbers by value")
   CHECK(classes({"b", "", "a", "-1", "b"}) == std::pair(Strings{"a", "b"}, Labels{1, -1, 0, -1, 1}));
   CHECK(classes({"10", "9", "-1", "9", "-2"}) == std::pair(Strings{"-2", "9", "10"}, Labels{2, 1, -1, 1, 0}));
   CHECK(classes({"10.0", "9.0", "-1.0"}) == std::pair(Strings{"9.0", "10.0"}, Labels{1, 0, -1}));
-  CHECK(classes({"nan", "2", "10"}) == std::pair(Strings{"10", "2", "nan"}, Labels{2, 1, 0}));
+  CHECK(classes({"inf", "2", "10"}) == std::pair(Strings{"10", "2", "inf"}, Labels{2, 1, 0}));
+  CHECK_THROWS_WITH_AS(classes({"2", "nan"}),
+                       "t: label 2 is 'nan'; an unknown label is empty or -1, and a class needs another name",
+                       std::runtime_error);
   CHECK(classes({"10", "9", "x"}) == std::pair(Strings{"10", "9", "x"}, Labels{0, 1, 2}));
   CHECK(classes({"", "-1"}) == std::pair(Strings{}, Labels{-1, -1}));
   Strings many;
@@ -258,6 +261,12 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes("") == "nodes.csv: is empty; expected a header line and one line per node");
   CHECK(message_of_nodes("name,x,label,x\nada,1,a,1\n") == "nodes.csv:1: columns 2 and 4 are both called 'x'");
   CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
+  // What other programs write for missing values is no class of its own.
+  CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n") ==
+        "nodes.csv: label 2 is 'NA'; an unknown label is empty or -1, and a class needs another name");
+  for (const std::string text : {"?", "nan", "NaN", "null", "n/a"}) {
+    CHECK(message_of_nodes("name,x,label\nada,1," + text + "\nbob,1,b\n").starts_with("nodes.csv: label 1 is '" + text));
+  }
   CHECK(message_of_nodes("label,x\n1,2\n") ==
         "nodes.csv:1: column 'label' is the first; that one holds the names of the nodes");
   CHECK(message_of_nodes("name,label\nada,a\nbob,b\n").starts_with("nodes.csv: has no feature column"));
@@ -276,7 +285,7 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of_edges("source,target\nada,bob\nbob,zed\n").starts_with("edges.csv:3: node 'zed' is not in "));
   CHECK(message_of_edges("ada,zed\n").starts_with("edges.csv:1: node 'zed' is not in "));
   CHECK(message_of_edges("1,2\nada,bob\n").starts_with("edges.csv:1: node '1' is not in "));  // no header: numbers
-  // Two unknown names are a mistake, not a header, which is told by its words.
+  // Two unknown names are a mistake, not a header, which is recognised by its words.
   const std::string mistyped = message_of_edges("Ada,Bob\nada,bob\n");
   CHECK(mistyped.starts_with("edges.csv:1: node 'Ada' is not in "));
   CHECK(mistyped.ends_with(" (a header names its columns by words such as source and target)"));
@@ -302,7 +311,7 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
 }
 
-TEST_CASE("text folder: a folder with neither kind of files is told so") {
+TEST_CASE("text folder: a folder with neither kind of files is refused") {
   const test::TemporaryFolder folder;
   folder.write("edge.csv", edge_text);
   const std::string message =

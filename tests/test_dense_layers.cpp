@@ -5,7 +5,9 @@
 #include <numbers>
 #include <vector>
 
+#include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/dense_layer.hpp"
+#include "sheafnn/layers/global_norm.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -53,6 +55,39 @@ void compare(const Numbers& gradient, Numbers& numbers, const Value& value) {
     numbers[i] = middle;
     CHECK(gradient[i] == doctest::Approx((right - left) / (2 * step)).epsilon(1e-7).scale(1));
   }
+}
+
+// Rounding of a mean of equal numbers x is about x ε, which for large x is more than √(var + 10⁻⁵) of it.
+template <class S>
+void check_equal_numbers() {
+  constexpr Index rows = 300, width = 19;
+  const std::vector<S> scale(width, S(1)), shift(width, S(0));
+  for (const double size : {0.1, 1e6 / 3, 1e15 / 7, 1e30 / 7}) {
+    const std::vector<S> x(static_cast<std::size_t>(rows * width), static_cast<S>(size));
+    sheafnn::LayerNorm<S> by_row(rows, width);
+    by_row.forward(1, {scale, shift}, {x.data(), rows, width});
+    sheafnn::BatchNorm<S> by_column(rows, width);
+    by_column.forward({}, {scale, shift}, {x.data(), rows, width}, sheafnn::NodeSelection(rows));
+    sheafnn::GlobalNorm<S> of_all(rows, width, width, 1);
+    of_all.bind({scale, shift});
+    std::vector<S> y(x.size());
+    sheafnn::detail::for_row_groups(0, rows, [&](Index first, Index count) {
+      of_all.add_rows(first, count, x.data() + first * width);
+    });
+    of_all.finish_statistics();
+    of_all.forward_rows(rows, x.data(), y.data());
+    int others = 0;
+    for (Index k = 0; k < rows * width; ++k) {
+      others += by_row.output().data()[k] != S(0) || by_column.output().data()[k] != S(0) ||
+                y[static_cast<std::size_t>(k)] != S(0);
+    }
+    CHECK(others == 0);
+  }
+}
+
+TEST_CASE("norms of equal numbers are 0, however large they are") {
+  check_equal_numbers<float>();
+  check_equal_numbers<double>();
 }
 
 }  // namespace dense_layers_test

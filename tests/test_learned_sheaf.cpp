@@ -509,8 +509,8 @@ TEST_CASE("what was learned, in a file") {
   const test::TemporaryFolder folder;
   sheafnn::io::write_learned(folder / "learned.npz", model, data, three);
   const sheafnn::io::NpzArchive file(folder / "learned.npz");
-  CHECK(file.names() == std::vector<std::string>{"family", "stalk_dimension", "node_count", "edges", "arcs",
-                                                 "maps", "edge_weights", "sigma", "model", "normalisation",
+  CHECK(file.names() == std::vector<std::string>{"format_version", "family", "stalk_dimension", "node_count",
+                                                 "edges", "arcs", "maps", "edge_weights", "sigma", "model", "normalisation",
                                                  "layer_embeddings", "embeddings", "probabilities", "entropy",
                                                  "mutual_information", "labels"});
   CHECK(file.text("model") == "bsnn");
@@ -560,6 +560,8 @@ TEST_CASE("sheaves that cannot be read out") {
                 "features.rows: 7");
   check_refused([&] { return sheafnn::posterior_parameters(model, sheafnn::Graph(6, {}), task.sparse).map_size; },
                 "features.rows: 7");
+  check_refused([&] { return sheafnn::posterior_parameters(model, task.graph, task.sparse, {.layer = 2}).map_size; },
+                "layer: 2");
   const auto plane = tiny_model<Nsd<SpecialOrthogonal<2>, double>>();
   const auto features = [&](const sheafnn::LayerFeaturesOptions& options) {
     return sheafnn::layer_features(plane, task.graph, task.sparse, options);

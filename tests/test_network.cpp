@@ -580,7 +580,8 @@ TEST_CASE("options that are refused, by name, value and limit") {
   const Model model(tiny::options());
   CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, task.sparse, 0),
                        "threads: 0 is not allowed; must be at least 1", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Network<Model>(model, sheafnn::Graph(6, {}), task.sparse),
+  const sheafnn::Graph smaller(6, {});
+  CHECK_THROWS_WITH_AS(Network<Model>(model, smaller, task.sparse),
                        "features.rows: 7 is not allowed; must equal the number of nodes, 6",
                        std::invalid_argument);
   const auto narrow = sheafnn::NodeFeatures::from_dense(std::span<const double>(task.dense).first(21), 7, 3);

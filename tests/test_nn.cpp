@@ -94,10 +94,14 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < columns; ++j) start[static_cast<std::size_t>(i * c_stride + j)] = S(0.5);
   }
-  const sheafnn::detail::StridedMatrix<S> matrix = transposed ? sheafnn::detail::StridedMatrix<S>{a.data(), 1, a_stride}
-                                                      : sheafnn::detail::StridedMatrix<S>{a.data(), a_stride, 1};
+  const Index row_stride = transposed ? 1 : a_stride, column_stride = transposed ? a_stride : 1;
+  const sheafnn::detail::StridedMatrix<S> matrix(a.data(), rows, depth, row_stride, column_stride);
   std::vector<S> c = start;
-  sheafnn::detail::multiply_dense<S>(1, rows, columns, depth, matrix, b.data(), b_stride, c.data(), c_stride, accumulate);
+  const auto multiply = [&](int threads, std::vector<S>& out) {
+    sheafnn::detail::multiply_dense(threads, matrix, {b.data(), depth, columns, b_stride},
+                                    sheafnn::MatrixView<S>(out.data(), rows, columns, c_stride), accumulate);
+  };
+  multiply(1, c);
   double worst = 0;
   bool untouched = true;
   for (Index i = 0; i < rows; ++i) {
@@ -109,9 +113,8 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
       }
       long double expected = accumulate ? 0.5L : 0.0L, size = expected;
       for (Index k = 0; k < depth; ++k) {
-        const long double term =
-            static_cast<long double>(matrix.data[i * matrix.row_stride + k * matrix.column_stride]) *
-            static_cast<long double>(at(b, k * b_stride + j));
+        const long double term = static_cast<long double>(at(a, i * row_stride + k * column_stride)) *
+                                 static_cast<long double>(at(b, k * b_stride + j));
         expected += term;
         size += std::abs(term);
       }
@@ -124,8 +127,7 @@ void check_product(std::mt19937& engine, Index rows, Index columns, Index depth,
   CHECK(worst <= 1);
   CHECK(untouched);
   std::vector<S> threaded = start;
-  sheafnn::detail::multiply_dense<S>(3, rows, columns, depth, matrix, b.data(), b_stride, threaded.data(), c_stride,
-                             accumulate);
+  multiply(3, threaded);
   CHECK(threaded == c);
 }
 

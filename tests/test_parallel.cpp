@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -17,6 +19,11 @@
 #include "sheafnn/core/fastest_variant.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/processor.hpp"
+
+#if defined(__unix__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 namespace test_parallel {
 namespace {
@@ -33,6 +40,13 @@ std::map<int, int> chosen(FastestVariant& fastest, int first, int last, const st
     fastest.record(time(way, round));
   }
   return r;
+}
+
+/// Lets that many threads take part, also where there are fewer processors.
+void allow([[maybe_unused]] int threads) {
+#if !(defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP))
+  sheafnn::detail::ThreadTeam::instance().allow(threads);
+#endif
 }
 
 /// Waits until another thread has set the flag, a few milliseconds at most.
@@ -53,6 +67,7 @@ bool comes_true(const std::function<bool()>& round) {
 }  // namespace
 
 TEST_CASE("parallel_for: every index exactly once, ranges start at multiples of the grain") {
+  allow(16);
   for (const int threads : {1, 2, 3, 4, 7, 16}) {
     for (const Index count : {0, 1, 2, 3, 5, 16, 17, 63, 64, 65, 1000}) {
       for (const Index grain : {1, 2, 7, 16, 64, 5000}) {
@@ -139,6 +154,33 @@ TEST_CASE("parallel_for: several threads call it at a time, again and again") {
     CHECK(std::all_of(mine.begin(), mine.end(), [](int n) { return n == 200; }));
   }
 }
+
+// OpenMP's threads are lost in a child, and the thread sanitizer allows none.
+#if defined(__unix__) && !(defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("parallel_for: in the child of a process that has used threads, which ends like any other") {
+  sheafnn::parallel_for(3, 3, 1, [](Index, Index) {});
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(120);
+    const std::thread::id caller = std::this_thread::get_id();
+    const bool takes_part = comes_true([&] {
+      std::atomic<bool> elsewhere = false;
+      sheafnn::parallel_for(2, 2, 1, [&](Index, Index) {
+        if (std::this_thread::get_id() != caller) elsewhere = true;
+        wait_for(elsewhere);
+      });
+      return elsewhere.load();
+    });
+    std::exit(takes_part ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
 
 TEST_CASE("run_beside: task and body are done once, with their loops, also within a loop") {
   for (const int threads : {1, 2, 5}) {

@@ -219,6 +219,12 @@ TEST_CASE("polynomial layers: T_0 and T_1 in equal parts, doubled, are the layer
   CHECK(distance(layer.output().eigen(), expected) <= 1e-15);
   layer.evaluate(1, setup.weights, {theta, skip}, setup.blocks, x, all, MixedFeatures::compute);
   CHECK(distance(layer.output().eigen(), expected) <= 1e-15);
+  const Graph other(setup.n, {});
+  const EdgeBlocks<double> edges(other);
+  const SheafBlocks<Family, double> elsewhere(other, edges, Setup<Family>::normalisation);
+  CHECK_THROWS_WITH_AS(layer.evaluate(1, setup.weights, {theta, skip}, elsewhere, x, all, MixedFeatures::compute),
+                       "sheaf: one over 7 nodes and 0 edges is not allowed; the layer's graph has 7 and 9",
+                       std::invalid_argument);
 }
 
 TEST_CASE("polynomial layers: terms kept and terms recomputed give the same") {
@@ -243,12 +249,12 @@ TEST_CASE("polynomial layers: terms kept and terms recomputed give the same") {
 TEST_CASE("polynomial layers: when terms are recomputed") {
   const PolynomialOptions filter{.basis = PolynomialBasis::legendre, .degree = 8};
   constexpr std::size_t large = std::size_t{9} << 20;
-  CHECK(choose_terms(filter, Normalisation::augmented, large) == FilterTerms::recompute);
-  CHECK(choose_terms(filter, Normalisation::augmented, large / 2) == FilterTerms::keep);
-  CHECK(choose_terms(filter, Normalisation::none, large) == FilterTerms::keep);
+  CHECK(sheafnn::detail::choose_terms(filter, Normalisation::augmented, large) == FilterTerms::recompute);
+  CHECK(sheafnn::detail::choose_terms(filter, Normalisation::augmented, large / 2) == FilterTerms::keep);
+  CHECK(sheafnn::detail::choose_terms(filter, Normalisation::none, large) == FilterTerms::keep);
   PolynomialOptions other = filter;
   other.largest_eigenvalue = 1;
-  CHECK(choose_terms(other, Normalisation::augmented, large) == FilterTerms::keep);
+  CHECK(sheafnn::detail::choose_terms(other, Normalisation::augmented, large) == FilterTerms::keep);
 }
 
 TEST_CASE("polynomial layers: refused arguments") {

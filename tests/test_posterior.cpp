@@ -216,6 +216,17 @@ TEST_CASE("sheaf activations: means and point maps, attention") {
   for (int k = 0; k < 4; ++k) CHECK(std::abs(map(k / 2, k % 2) - expected[k]) <= 4e-16);
 }
 
+TEST_CASE("the log ratio of a normal posterior whose deviation underflows is −log σ and the prior's share") {
+  const sheafnn::NormalPosterior<sheafnn::Diagonal<1>> posterior;
+  const double raw[2] = {0.5, -1e30}, noise[1] = {1.5};
+  double parameters[3];
+  posterior.activate(raw, parameters);
+  sheafnn::Diagonal<1>::Map<double> map;
+  posterior.sample(parameters, noise, map);
+  CHECK(parameters[1] == 0);
+  CHECK(posterior.log_ratio(parameters, noise, map) == 1e30);
+}
+
 TEST_CASE("raw outputs of ±30 stay finite") {
   check_normal_extremes<float, Diagonal<2>>();
   check_normal_extremes<Pack<float, 16>, Diagonal<2>>();

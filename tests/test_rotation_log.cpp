@@ -133,6 +133,16 @@ TEST_CASE("signed permutations: eigenvalues that coincide, exact zeros") {
   } while (std::next_permutation(order, order + 5));
 }
 
+TEST_CASE("near I the logarithm is accurate relative to its length") {
+  for (const double size : {1e-3, 1e-8, 1e-14, 1e-100}) {
+    CAPTURE(size);
+    RotationParameters<double, 5> phi;
+    for (int k = 0; k < 10; ++k) phi(k) = size * std::sin(1 + 3 * k);
+    const SquareMatrix<double, 5> r = exp_of<5>(phi);
+    CHECK((sheafnn::rotation_log(r) - phi).norm() <= 64 * epsilon * phi.norm());
+  }
+}
+
 TEST_CASE("the logarithm is the principal one") {
   check_principal<2>();
   check_principal<3>();

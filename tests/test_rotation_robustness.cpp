@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -228,14 +229,107 @@ TEST_CASE("very concentrated fits") {
   }
 }
 
+/// From mpmath, 60 digits.
+TEST_CASE("ratio of Bessel functions, Leon's normaliser and divergences keep their digits at the ends of their ranges") {
+  const auto close = [](double value, double exact, double ulps = 16) {
+    CAPTURE(value);
+    CAPTURE(exact);
+    CHECK(std::abs(value - exact) <= ulps * std::numeric_limits<double>::epsilon() * std::abs(exact));
+  };
+  struct Ratio {
+    double x, rest, slope;
+  };
+  for (const Ratio& of : {Ratio{20, 0.0253294921101928741, 0.0012838756553350688475},
+                          Ratio{35, 0.014390809068731686591, 0.00041426015377444550279},
+                          Ratio{1000, 0.00050012512519571980108, 5.0025037578328755973e-7},
+                          Ratio{1e5, 5.0000125001250019532e-6, 5.0000250003750078127e-11}}) {
+    const sheafnn::detail::ScaledBessel bessel(of.x);
+    close(bessel.ratio_rest, of.rest);
+    close(bessel.ratio_slope, of.slope);
+  }
+  const auto small = sheafnn::detail::leon_normaliser<3>(1e-9), large = sheafnn::detail::leon_normaliser<3>(1e9);
+  close(small.slope, -2.3862943568300224934);
+  close(large.slope, -1.499999998875000001e-9);
+  close(large.curvature, 1.499999997750000003e-18);
+  const auto leon = [](double k) {
+    return sheafnn::kl_to_uniform(sheafnn::LeonCayleyDistribution<3>(SquareMatrix<double, 3>::Identity(), k));
+  };
+  close(leon(1e-9), 2.1449340613733324365e-18);
+  close(leon(0.5), 0.21686166062423122279);
+  close(leon(1e9), 30.15726370059431682);
+  const auto fisher = [](double k) {
+    return sheafnn::MatrixFisherDistribution<3>(SquareMatrix<double, 3>::Identity(), k);
+  };
+  close(sheafnn::kl_to_uniform(fisher(1e-9)), 0.5e-18 * (1 + 2e-9 / 3), 64);
+  close(sheafnn::kl_to_uniform(sheafnn::MatrixFisherDistribution<2>(SquareMatrix<double, 2>::Identity(), 1e-6)),
+        9.999999999992499095e-13, 64);
+  close(fisher(1e12).normaliser().log_scaled, -44.098338158497170828);
+}
+
+TEST_CASE("log densities of concentrated distributions read small angles off the diagonal") {
+  for (const double k : {1e6, 1e12}) {
+    CAPTURE(k);
+    const double tangent = 0.75 / std::sqrt(k);  // of half the angle
+    const SquareMatrix<double, 3> p = half_turn_tangent<double, 3>(tangent), identity = p.Identity();
+    const double bound = 64 * std::numeric_limits<double>::epsilon() * std::sqrt(k);
+    const sheafnn::MatrixFisherDistribution<3> fisher(identity, k);
+    // tr P − 3 = −4 sin² of half the angle.
+    CHECK(std::abs(sheafnn::logpdf(fisher, p) - sheafnn::logpdf(fisher, identity) +
+                   4 * k * tangent * tangent / (1 + tangent * tangent)) <= bound);
+    const sheafnn::LeonCayleyDistribution<3> leon(identity, k);
+    CHECK(std::abs(sheafnn::logpdf(leon, p) - sheafnn::logpdf(leon, identity) +
+                   k * std::log1p(tangent * tangent)) <= bound);
+  }
+}
+
+TEST_CASE("Leon: samples of any concentration are rotations, by angles of about 1/sqrt(k)") {
+  const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
+  for (const double k : {0.0, 1.0, 1e7, 9e7, 2e8, 1e9, 1e12, 1e20, 1e50, 1e150}) {
+    CAPTURE(k);
+    const sheafnn::LeonCayleyDistribution<3> distribution(identity, k);
+    double squared = 0;
+    for (std::uint32_t i = 0; i < 500; ++i) {
+      const SquareMatrix<double, 3> p = sheafnn::sample(distribution, Stream{.seed = 709}, i);
+      REQUIRE(sheafnn::orthogonality_defect<double, 3>(p) <= 1e-14);
+      const double angle = sheafnn::rotation_angle<double, 3>(p);
+      squared += angle * angle / 500;
+    }
+    // k sin²(r/2) has nearly a gamma distribution of shape 3/2: k E r² = 6, within four standard errors.
+    if (k >= 1e7) CHECK(std::abs(k * squared / 6 - 1) <= 4 * std::sqrt(2.0 / 3 / 500));
+    // The normal law in the tangent space: KL = log f(M) - 3/2, I_k = 3/(2k²).
+    if (k >= 1e7) {
+      const double most = sheafnn::logpdf(distribution, identity);
+      CHECK(std::abs(sheafnn::kl_to_uniform(distribution) - most + 1.5) <= 3 / k + 1e-13);
+      CHECK(std::abs(sheafnn::fisher_information(distribution).concentration * k * k / 1.5 - 1) <= 3 / k + 1e-14);
+    }
+  }
+}
+
+TEST_CASE("matrix Fisher: the concentrated law, log f(M) = log(8 sqrt(pi)) + 3/2 log k and 1 - r = 1/(2k)") {
+  const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
+  for (const double k : {1e9, 1e12, 1e15, 1e18, 1e30, 1e100}) {
+    CAPTURE(k);
+    const sheafnn::MatrixFisherDistribution<3> distribution(identity, k);
+    const double expected = 2.6518064846045357 + 1.5 * std::log(k);
+    CHECK(std::abs(sheafnn::logpdf(distribution, identity) - expected) <= 0.2 / k + 4e-15 * expected);
+    CHECK(std::abs(2 * k * distribution.normaliser().rest(0) - 1) <= 1 / k + 1e-14);
+  }
+}
+
 TEST_CASE("parameters and arguments out of range are refused with their value and limit") {
   const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
   CHECK_THROWS_WITH_AS((sheafnn::LeonCayleyDistribution<3>(identity, -1.0)),
-                       "LeonCayleyDistribution: concentration: -1 is not allowed; must be finite and at least 0",
+                       "LeonCayleyDistribution: concentration: -1 is not allowed; must be in [0, 1e150]",
                        std::invalid_argument);
   CHECK_THROWS_AS((sheafnn::LeonCayleyDistribution<3>(identity, INFINITY)), std::invalid_argument);
   CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity, -1.0)), std::invalid_argument);
   CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity * NAN)), std::invalid_argument);
+  // The normalisers of larger ones underflow: densities would not be numbers.
+  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity * 1e151)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity, 1e151)), std::invalid_argument);
+  const sheafnn::MatrixFisherDistribution<3> largest(identity, 1e150);
+  CHECK(std::isfinite(sheafnn::logpdf(largest, identity)));
+  CHECK(std::isfinite(sheafnn::kl_to_uniform(largest)));
   const CayleyDistribution<3> cayley(identity, 0.5);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::angle_cdf(cayley, -0.1)),
                        "angle_cdf: r: -0.1 is not allowed; must be in [0, pi]", std::invalid_argument);

@@ -123,7 +123,7 @@ TEST_CASE("automatic changes over to the shifted inverse, unless its factor is t
   // Six filters are not enough for the iteration, and take longer than factorising a ring.
   const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(4000)), sheafnn::Normalisation::none);
   const auto second = [&](EigenpairOptions options) -> double {
-    options.most_iterations = 6;
+    options.max_iterations = 6;
     return sheafnn::smallest_eigenpairs(laplacian, 2, options).values(1);
   };
   CHECK_THROWS_AS((void)second({.factor_entries = 10}), std::runtime_error);
@@ -165,8 +165,8 @@ TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
   CHECK(message(1, {.tolerance = 1}).starts_with("tolerance: 1"));
   CHECK(message(1, {.tolerance = std::numeric_limits<double>::quiet_NaN()}).starts_with("tolerance: nan"));
   CHECK(message(1, {.factor_entries = -1}).starts_with("factor_entries: -1"));
-  CHECK(message(1, {.most_iterations = 0}).starts_with("most_iterations: 0"));
-  CHECK(message(5, {.most_iterations = 1, .method = EigenpairMethod::iteration}).find("after 1 iterations") !=
+  CHECK(message(1, {.max_iterations = 0}).starts_with("max_iterations: 0"));
+  CHECK(message(5, {.max_iterations = 1, .method = EigenpairMethod::iteration}).find("after 1 iterations") !=
         std::string::npos);
 }
 

@@ -80,8 +80,8 @@ void check_sheaf(const Shape& shape) {
   }
   io::write_sheaf(folder / "sheaf.npz", sheaf);
   const io::NpzArchive file(folder / "sheaf.npz");
-  CHECK(file.names() == std::vector<std::string>{"family", "stalk_dimension", "node_count", "edges", "arcs",
-                                                 "maps", "edge_weights"});
+  CHECK(file.names() == std::vector<std::string>{"format_version", "family", "stalk_dimension", "node_count",
+                                                 "edges", "arcs", "maps", "edge_weights"});
   CHECK(text_in(folder / "sheaf.npz", "family") == Family::name);
   CHECK(file.array("stalk_dimension").values<double>() == Doubles{Family::stalk_dimension});
   CHECK(file.array("stalk_dimension").shape().empty());

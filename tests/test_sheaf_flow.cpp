@@ -254,6 +254,8 @@ TEST_CASE("continuous-time diffusion: the gradient is that of the steps taken, a
     check_gradient<SheafFlow<Diagonal<1>, double>>(tighter);
     check_gradient<SheafFlow<SpecialOrthogonal<2>, double>>(short_steps());
     check_gradient<SheafFlow<GeneralLinear<3>, double>>(short_steps(), 1, true);
+    check_gradient<SheafFlow<SpecialOrthogonal<4>, double>>(short_steps());
+    check_gradient<SheafFlow<Diagonal<5>, double>>(tighter);
   }
   SUBCASE("deterministic, every option") {
     FlowOptions options = everything();

@@ -524,6 +524,28 @@ TEST_CASE("a run that diverges stops, says where, and leaves the model as it was
   }
 }
 
+TEST_CASE("numbers that are too large before the first step are not the learning rate's fault") {
+  Dataset large = sheafnn::karate_club();
+  const Index n = large.node_count();
+  std::vector<double> features(static_cast<std::size_t>(n * n), 0.0);
+  for (Index u = 0; u < n; ++u) features[static_cast<std::size_t>(u * n + u)] = 1e38;
+  large.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(features), n, n);
+  ModelOptions options = model_options();
+  options.features = n;
+  options.classes = large.class_count;
+  options.normalise_features = false;
+  Bsnn<Diagonal<2>> model(options, 1);
+  std::string text = "nothing is thrown";
+  try {
+    train(model, large, large.splits.front(), {.epochs = 2});
+  } catch (const std::runtime_error& error) {
+    text = error.what();
+  }
+  CAPTURE(text);
+  CHECK(text.starts_with("training diverged in epoch 0: "));
+  CHECK(text.ends_with(" before the first step; the features or the parameters may be too large"));
+}
+
 TEST_CASE("prediction and its uncertainty") {
   const auto check = [](auto model) {
     using Model = decltype(model);

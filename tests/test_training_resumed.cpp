@@ -272,6 +272,10 @@ TEST_CASE("states that do not fit") {
         "resume.best_parameters: 0 is not allowed; expected " + size + " numbers");
   CHECK(changed([](TrainingState& s) { s.best_predictions.pop_back(); }) ==
         "resume.best_predictions: 67 is not allowed; expected 68 numbers");
+  CHECK(changed([](TrainingState& s) { s.second_moment[1] = -0.5; }) ==
+        "resume.second_moment[1]: -0.5 is not allowed; must be finite and at least 0");
+  CHECK(changed([](TrainingState& s) { s.parameters[2] = std::numeric_limits<double>::infinity(); }) ==
+        "resume.parameters[2]: inf is not allowed; must be finite");
   CHECK(changed([](TrainingState& s) { s.history[3].epoch = 7; }) ==
         "resume.history[3].epoch: 7 is not allowed; must be 3");
   TrainOptions ranked = train_options();

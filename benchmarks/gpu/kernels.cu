@@ -15,6 +15,7 @@ namespace benchmarks {
 namespace {
 
 using namespace sheafnn::batch;
+using namespace sheafnn::batch::detail;
 using sheafnn::Index;
 using sheafnn::detail::concat;
 using sheafnn::detail::dropout_blocks;
@@ -22,7 +23,8 @@ using sheafnn::detail::dropout_blocks;
 constexpr std::string_view common = "any";
 
 /// Measures sparse input, dropout, the sums that make gradients of weights, and Adam.
-void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, bool quick, KernelMeter& meter) {
+void measure_common(Executor& executor, const GraphView<float>& graph, const sheafnn::NodeFeatures& features,
+                    bool quick, KernelMeter& meter) {
   constexpr Index D = 3, f = kernel_channels, h = D * f;
   const Index n = features.rows(), p = features.columns(), entries = features.entries(), dense = n * h;
   const Run run = kernel_run();
@@ -83,8 +85,17 @@ void measure_common(Executor& executor, const sheafnn::NodeFeatures& features, b
   sums(CoordinateProducts<float>{activated.data(), out.data(), 0, D, f, nodes, false, nullptr, 0}, 2 * all);
   constexpr Index q = sheafnn::DefaultPosterior<sheafnn::SpecialOrthogonal<3>>::mean_size + 2;
   const FloatArray projection_bar = random_array(executor, n * 2 * q);
-  sums(FirstLayerProducts<float>{activated.data(), projection_bar.data(), h, q, nodes, nullptr, 0},
-       all + 8 * static_cast<double>(n * q));
+  FirstWeights first_layer;  // one matrix, of all rows
+  first_layer.matrix[0] = {.rows = q, .columns = 2 * h};
+  first_layer.count = 1;
+  first_layer.columns = q;
+  first_layer.entries = q * 2 * h;
+  first_layer.inputs = h;
+  first_layer.channels = f;
+  sums(
+      FirstLayerProducts<float>{
+          first_layer, graph, activated.data(), projection_bar.data(), {}, nodes, nullptr, 0},
+      all + 8 * static_cast<double>(n * q));
 
   const Index size = quick ? 10'000'000 : 50'000'000;
   const std::vector<std::uint16_t> tensor(static_cast<std::size_t>(size));
@@ -121,7 +132,7 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
       throw std::runtime_error(sheafnn::detail::concat(epoch_maps[i], ": ", error.what()));
     }
   }
-  measure_common(executor, data.features, settings.quick, meter);
+  measure_common(executor, graph.view(), data.features, settings.quick, meter);
 }
 
 /// "123 µs, 2100 GB/s, 49%", and behind a semicolon what the gathers come to.

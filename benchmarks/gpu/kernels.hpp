@@ -120,10 +120,11 @@ using FloatArray = sheafnn::batch::Array<Executor, float>;
 
 /// Measures the kernels of a family on a graph, each on what the one before it wrote: one training, one sample.
 template <class Family>
-void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& graph, std::string_view maps,
-                    KernelMeter& meter) {
+void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<float>& graph,
+                    std::string_view maps, KernelMeter& meter) {
   using namespace sheafnn;
   using namespace sheafnn::batch;
+  using namespace sheafnn::batch::detail;
   using Q = DefaultPosterior<Family>;
   using Sizes = BlockSizes<Family>;
   constexpr bool weighted = may_have_edge_weights<Family>, own_gram = !is_orthogonal<Family>;
@@ -177,8 +178,8 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
 
   measure(gathering(n * 2 * q + pairs + pairs * q + edge_weights, n * 2 * q, 2 * q), [&] {
     executor.launch(m, 1,
-                    ProjectPairs<float>{graph, projection.data(), q, raw_size, false, raw_pairs, factor.data(),
-                                        weight.data()});
+                    ProjectPairs<float>{graph, projection.data(), nullptr, 0, 0, q, raw_size, false, raw_pairs,
+                                        factor.data(), weight.data()});
   });
   measure(numbers(pairs * (raw_size + Q::parameter_size + 1)), [&] {
     executor.launch(pairs, 1, ActivatePairs<Q, float>{raw_pairs, parameter_pairs, posterior, kl.data(), pairs});
@@ -211,8 +212,11 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
                     SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(),
                                                      segments.data()});
     executor.launch_teams(n * f, 1, 1,
-                          DiffuseForward<Family, float>{diffusion(w), epsilon, 0, true, x.data(), r.data(),
-                                                        out.data(), runs.data(), pass, 1, nullptr, 1});
+                          DiffuseForward<Family, float>{diffusion(w),
+                                                        r.data(),
+                                                        {epsilon, 0, true, x.data(), out.data(), runs.data(), pass,
+                                                         1, nullptr},
+                                                        1});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(n * f, 1,
@@ -234,8 +238,17 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
   });
   measure(numbers(6 * dense + 2 * blocks), [&] {
     executor.launch_teams(n, 1, lanes,
-                          NodeGradient<Family, float>{range, shape, y.data(), w.data(), r.data(), z_bar.data(),
-                                                      r_bar.data(), w_bar.data(), sheaf.gradient(), false, lanes});
+                          NodeGradient<Family, float>{range,
+                                                      shape,
+                                                      {y.data()},
+                                                      w.data(),
+                                                      r.data(),
+                                                      z_bar.data(),
+                                                      r_bar.data(),
+                                                      w_bar.data(),
+                                                      sheaf.gradient(),
+                                                      false,
+                                                      lanes});
   });
   measure(numbers(4 * dense + f * f), [&] {
     executor.launch(n * f, 1,
@@ -262,7 +275,7 @@ void measure_family(Executor& executor, const sheafnn::batch::GraphView<float>& 
   });
 }
 
-using MeasureFamily = void (*)(Executor& executor, const sheafnn::batch::GraphView<float>& graph,
+using MeasureFamily = void (*)(Executor& executor, const sheafnn::batch::detail::GraphView<float>& graph,
                                std::string_view maps, KernelMeter& meter);
 extern const MeasureFamily diagonal_kernels, special_orthogonal_kernels, general_linear_kernels;
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <sheafnn/core/eigen.hpp>
 #include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/format_version.hpp>
 #include <sheafnn/io/npz_archive.hpp>
 #include <stdexcept>
 #include <string>
@@ -157,9 +158,14 @@ inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
 
 /// Reads the file of a model on `data`. Labels are those of the dataset.
 ///
-/// \throws std::runtime_error  the file lacks an array, has one of another shape, or is of another graph
+/// \throws std::runtime_error  the file lacks an array, has one of another shape, is of another graph or of a later
+///                             version
 inline Learned read_learned(const sheafnn::io::NpzArchive& file, const sheafnn::Dataset& data) {
   using namespace detail;
+  if (file.contains("format_version")) {
+    const auto version = static_cast<Index>(numbers(file.array("format_version"), {})[0]);
+    sheafnn::io::require_known_version(file.file(), version, sheafnn::io::sheaf_file_version);
+  }
   check_graph(file, data);
   const Index n = data.graph.node_count(), arcs = data.graph.arc_count();
   Learned r;

@@ -15,7 +15,7 @@ namespace {
 /// More nodes than anybody can tell apart, and seconds of layout.
 constexpr Index most_drawn_nodes = 3000;
 /// Rows of a Laplacian that is decomposed densely: some seconds.
-constexpr Index most_rows = 2000;
+constexpr Index max_rows = 2000;
 
 Subject make_subject(const sheafnn::Dataset& data, const Learned& learned,
                      const std::vector<std::int32_t>& evaluated, const std::string& evaluated_name) {
@@ -92,10 +92,10 @@ Exploration explore_model(const sheafnn::Dataset& data, const Learned& learned,
   if (!s.turns.empty()) r.pictures.push_back(draw_histograms(s));
   if (learned.cooperative()) {  // no spectrum: their operators are not symmetric
     if (learned.scaled()) r.pictures.push_back(draw_roles(s));
-  } else if (s.nodes() * learned.dimension <= most_rows) {
+  } else if (s.nodes() * learned.dimension <= max_rows) {
     r.pictures.push_back(draw_spectrum(s));
   } else {
-    r.notes.push_back(joined({"No spectrum: the Laplacian has more than ", most_rows, " rows."}));
+    r.notes.push_back(joined({"No spectrum: the Laplacian has more than ", max_rows, " rows."}));
   }
   r.pictures.push_back(draw_layers(s));
   if (s.has_labels()) r.pictures.push_back(draw_rejection(s));

@@ -37,6 +37,19 @@ inline void flush_output() {
   return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
 }
 
+/// Refuses an empty argument that is no option's value: CLI11 takes it for the name of a group of options, and several of
+/// them without end.
+///
+/// \throws std::runtime_error  naming its place
+inline void refuse_empty_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].empty()) continue;
+    const CLI::Option* option = i > 0 ? app.get_option_no_throw(arguments[i - 1]) : nullptr;
+    if (option != nullptr && option->get_items_expected_max() > 0) continue;
+    throw std::runtime_error("argument " + std::to_string(i + 1) + " is empty; --help lists the options");
+  }
+}
+
 /// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
 /// exit code of its own. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.
 ///
@@ -46,6 +59,7 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   try {
     std::vector<std::string> arguments = read_arguments();
+    refuse_empty_arguments(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     try {
       app.parse(arguments);

@@ -50,10 +50,10 @@
   declare_or_define class sheafnn::ReadoutHead<S>;                                                                \
   declare_or_define class sheafnn::DenseLayer<S>;                                                                 \
   declare_or_define class sheafnn::LayerNorm<S>;                                                                  \
-  declare_or_define void sheafnn::detail::multiply_block(Index, Index, Index, const StridedMatrix<S>&, const S*,  \
-                                                         Index, S*, Index, bool);                                 \
-  declare_or_define void sheafnn::detail::multiply_dense(Execution, Index, Index, Index, const StridedMatrix<S>&, \
-                                                         const S*, Index, S*, Index, bool);                       \
+  declare_or_define void sheafnn::detail::multiply_block<S>(const StridedMatrix<S>&, const MatrixView<const S>&,  \
+                                                            const MatrixView<S>&, bool);                          \
+  declare_or_define void sheafnn::detail::multiply_dense<S>(Execution, const StridedMatrix<S>&,                   \
+                                                            const MatrixView<const S>&, const MatrixView<S>&, bool);\
   declare_or_define void sheafnn::detail::add_column_sums(Index, Index, const S*, Index, S*);                     \
   declare_or_define void sheafnn::log_softmax_rows(Execution, Index, Index, S*, Index);                           \
   declare_or_define void sheafnn::detail::add_probabilities(Execution, const NodeSelection&, Index, const S*,     \

@@ -13,7 +13,9 @@
 #include <optional>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/file.hpp>
+#include <sheafnn/io/format_version.hpp>
 #include <sheafnn/io/training_state.hpp>
+#include <sheafnn/version.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -61,6 +63,7 @@ namespace programs {
 class TrainingFolder {
  public:
   static constexpr const char* index = "training.json";
+  static constexpr sheafnn::Index version = 1;  ///< of that file, as in io/format_version.hpp
 
   /// The arguments that a folder was begun with, followed by those of this call; without --resume FOLDER the latter alone.
   ///
@@ -80,6 +83,12 @@ class TrainingFolder {
       sheafnn::io::detail::fail(path.string(), "does not hold the arguments of a training");
     };
     if (!json.is_object() || !json.contains("arguments") || !json["arguments"].is_array()) bad();
+    if (json.contains("format_version")) {
+      const nlohmann::json writer = json.value("sheafnn_version", nlohmann::json(""));
+      if (!json["format_version"].is_number_integer() || !writer.is_string()) bad();
+      sheafnn::io::require_known_version(path.string(), json["format_version"].get<sheafnn::Index>(), version,
+                                         writer.get<std::string>());
+    }
     std::vector<std::string> all;
     for (const nlohmann::json& argument : json["arguments"]) {
       if (!argument.is_string()) bad();
@@ -117,7 +126,9 @@ class TrainingFolder {
     if (error) sheafnn::io::detail::fail(name, "cannot be made; ", error.message());
     remove_temporary_files();
     const std::filesystem::path path = folder_ / index;
-    description_ = nlohmann::ordered_json{{"arguments", without_folder(arguments)},
+    description_ = nlohmann::ordered_json{{"format_version", version},
+                                          {"sheafnn_version", SHEAFNN_VERSION_STRING},
+                                          {"arguments", without_folder(arguments)},
                                           {"settings", settings_},
                                           {"selection", selection}}
                        .dump(2) +

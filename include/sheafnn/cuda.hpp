@@ -65,6 +65,9 @@ std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& feature
 }
 
 /// sheafnn::predict on a GPU.
+///
+/// \throws std::invalid_argument  an option out of range, or features that do not fit the model
+/// \throws CudaError              as train()
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
                                  int device = 0) {

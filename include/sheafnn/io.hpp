@@ -5,6 +5,7 @@
 
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/io/datasets.hpp"
+#include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/learned_file.hpp"
 #include "sheafnn/io/matrix_market.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 
 namespace sheafnn::batch {
 
@@ -29,6 +30,7 @@ class Array {
     data_ = static_cast<T*>(executor.allocate(what, static_cast<std::size_t>(size) * sizeof(T)));
     executor.zero(data_, size);
   }
+  /// As above, with values.
   Array(Executor& executor, std::string_view what, std::span<const T> values)
       : Array(executor, what, static_cast<Index>(values.size())) {
     upload(values);
@@ -53,8 +55,9 @@ class Array {
   [[nodiscard]] T* data() noexcept { return data_; }
   [[nodiscard]] const T* data() const noexcept { return data_; }
 
-  /// Copies values to the front of the array.
+  /// Copies values to the front of the array. \throws std::invalid_argument  more than it has
   void upload(std::span<const T> values) {
+    require(static_cast<Index>(values.size()) <= size_, "values", values.size(), "the array must have room for them");
     if (!values.empty()) executor_->upload(values.data(), static_cast<Index>(values.size()), data_);
   }
   /// The array's content, on the host.

@@ -1,6 +1,9 @@
 /// \file
 /// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
 /// Kernels add up rows until only a few are left; the kernel that needs the sums adds up those.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +12,7 @@
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Rows whose sum is the result; the rows of two runs lie `stride` numbers apart.
 struct PartialRows {
@@ -105,4 +108,4 @@ class ColumnTree {
   PartialRows partial_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,8 @@
 /// \file
 /// Errors of the CUDA runtime and of cuBLAS as exceptions that name the call and the device. Needs the CUDA
 /// Toolkit.
+///
+/// Takes any status and any text.
 #pragma once
 
 #include <cublas_v2.h>

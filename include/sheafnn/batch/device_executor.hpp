@@ -1,6 +1,8 @@
 /// \file
 /// DeviceExecutor: runs kernels on a CUDA device, dense products by cuBLAS, recordings as CUDA graphs (see
 /// execution.hpp). To be compiled by nvcc.
+///
+/// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -210,7 +212,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void multiply(const Product<S>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batches <= 0) return;
     if (p.rows * p.columns * p.inner * p.batches <= small_product) {
-      const SmallProduct<S> kernel(p);
+      const detail::SmallProduct<S> kernel(p);
       return launch_teams(kernel.items(), p.batches, kernel.lanes, kernel);
     }
     const CurrentDevice current(device_);

@@ -2,6 +2,9 @@
 /// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R
 /// = L W, Z = S R, and their backward pass (docs/math.md, "Diffusion in three steps"; for one network
 /// layers/diffusion.hpp and layers/diffusion_layer.hpp). Features as in feature_kernels.hpp.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -11,7 +14,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Adds Σ L_uv w_v over arcs first, first + step, … below last of a node, at one channel: D learned coordinates,
 /// then the fixed filters' plain sums of neighbours. `features` points at the channel of the first node.
@@ -364,4 +367,4 @@ struct NodeGradient {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

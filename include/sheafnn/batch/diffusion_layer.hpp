@@ -1,5 +1,8 @@
 /// \file
 /// BatchDiffusionLayer: a diffusion layer of all instances of a batch (formulas: diffusion_kernels.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <span>
@@ -14,7 +17,7 @@
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B.
 template <class S>
@@ -237,4 +240,4 @@ class BatchDiffusionLayer {
   const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

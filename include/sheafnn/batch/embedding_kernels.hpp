@@ -1,10 +1,13 @@
 /// \file
 /// Kernels on embeddings between the parts of a network.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Copies features of runs to each of their copies; item: number, group: instance.
 template <class S>
@@ -30,4 +33,4 @@ struct AddCopies {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// Encoder: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; for one network
 /// layers/encoder.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +16,7 @@
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Dropout of the encoder's output.
 template <class S>
@@ -188,4 +191,4 @@ class BatchEncoder {
   Array<Executor, S> entry_, activated_, output_, partial_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

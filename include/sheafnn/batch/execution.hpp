@@ -8,6 +8,8 @@
 /// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
 /// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
+///
+/// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -16,9 +18,6 @@ namespace sheafnn::batch {
 
 /// Largest number of lanes of a team: a warp.
 inline constexpr int max_lanes = 32;
-
-/// Lanes for a loop of `count` steps: the smallest power of two that covers it, 8 … 32.
-[[nodiscard]] constexpr int team_lanes(Index count) noexcept { return count <= 8 ? 8 : count <= 16 ? 16 : 32; }
 
 /// One factor of a product: row-major; batch b begins at data + b · batch_stride.
 template <class S>
@@ -38,6 +37,11 @@ struct Product {
   Index c_row_stride = 0, c_batch_stride = 0;
   bool add = false;
 };
+
+namespace detail {
+
+/// Lanes for a loop of `count` steps: the smallest power of two that covers it, 8 … 32.
+[[nodiscard]] constexpr int team_lanes(Index count) noexcept { return count <= 8 ? 8 : count <= 16 ? 16 : 32; }
 
 /// A small product as a team kernel: a team per entry of C, lanes over the inner dimension; group: batch.
 template <class S>
@@ -66,6 +70,8 @@ struct SmallProduct {
     c = product.add ? c + sums[0] : sums[0];
   }
 };
+
+}  // namespace detail
 
 /// Part of a launch: kernel(item, group) for all items and groups.
 template <class Kernel>

@@ -5,6 +5,9 @@
 /// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
 /// counts the fixed filters.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -15,7 +18,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Shape of the features and the fixed filters.
 template <class S>
@@ -213,4 +216,4 @@ struct MixBackward {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -3,6 +3,9 @@
 /// rows into one arena, and one kernel at the end of the backward pass that adds them up for all parameters.
 ///
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -11,7 +14,7 @@
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows, so that no
 /// thread has to wait for a long chunk.
@@ -174,4 +177,4 @@ struct CoordinateProducts {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -4,6 +4,9 @@
 /// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its
 /// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
 /// neighbouring numbers.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +19,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// What kernels see of a graph.
 template <class S>
@@ -145,4 +148,4 @@ class BatchGraph {
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

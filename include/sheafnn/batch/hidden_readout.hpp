@@ -1,6 +1,9 @@
 /// \file
 /// The hidden layers of the readout, X ← GELU(X Wᵢ + 1 bᵢᵀ), h × h each, for a batch of runs (for one network
 /// layers/readout_head.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <utility>
@@ -12,7 +15,7 @@
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// z ← z + b, out = GELU(z); item: number, group: run.
 template <class S>
@@ -100,4 +103,4 @@ class BatchHiddenReadout {
   const S* input_ = nullptr;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

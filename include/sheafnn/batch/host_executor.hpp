@@ -3,6 +3,8 @@
 ///
 /// The reference for DeviceExecutor: the same functors, sums of lanes in the same order, without a GPU. It is not a
 /// fast way to train on the CPU; sheafnn::train is.
+///
+/// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once
 
 #include <algorithm>

@@ -3,6 +3,9 @@
 ///
 /// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
 /// are cut into segments, so that no thread spends long on one of them.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +17,7 @@
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 
-namespace sheafnn::batch {
-
-namespace detail {
+namespace sheafnn::batch::detail {
 
 /// Features as the model reads them: row-normalised if its options say so.
 ///
@@ -42,8 +43,6 @@ template <class Model>
           sheafnn::detail::concat("the sheaf learner reads ", count));
   return count;
 }
-
-}  // namespace detail
 
 /// The arrays of InputFeatures as kernels see them.
 template <class S>
@@ -81,6 +80,7 @@ class InputFeatures {
         columns_(features.columns()),
         row_offset_(executor, "features", features.offsets()),
         column_(executor, "features", features.column_of()) {
+    sheafnn::detail::require_finite_as<S>(features);
     const std::vector<S> values(features.values().begin(), features.values().end());
     value_ = Array<Executor, S>(executor, "features", values);
     std::vector<Index> offset(static_cast<std::size_t>(columns_) + 1);
@@ -238,4 +238,4 @@ struct SegmentSums {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// The layer norm of a node's features after a diffusion layer, for a batch of runs: y = w ∘ x̂ + b,
 /// x̂ = (x − mean(x)) / √(var(x) + ε), and its backward pass (for one network layers/layer_norm.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -13,7 +16,7 @@
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// mean(x) and 1/√(var(x) + ε) of rows, side by side; a team per row of all instances.
 template <class S>
@@ -203,4 +206,4 @@ class BatchLayerNorm {
   const S* input_ = nullptr;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,11 +1,14 @@
 /// \file
 /// LayerScratch: arrays that the layers of a batch use in turn.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Derivatives on the way through a layer, n × d' × f per instance. With a polynomial filter z_bar, r_bar and w_bar
 /// hold those of all applications of Δ, one after another.
@@ -29,4 +32,4 @@ struct LayerScratch {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// Kernels of the sheaf learner: from node projections to raw outputs per incident pair, edge weights, and back
 /// (math: "First sheaf-learner layer, cheaply"; for one network layers/sheaf_learner.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -11,7 +14,7 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// K numbers of each incident pair of each run: number k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
@@ -246,4 +249,4 @@ struct FirstLayerProducts {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

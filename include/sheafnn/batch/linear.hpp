@@ -1,12 +1,15 @@
 /// \file
 /// A linear layer X W + b for a batch of runs: its products with X and with derivatives.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
 /// is added by the kernel that reads the product.
@@ -90,4 +93,4 @@ class BatchLinear {
   Index sums_ = 0;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -24,7 +24,8 @@ class BatchNetwork {
 
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  features that do not fit; and what the executor throws when memory runs out
+  /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, or a size below 1; and
+  ///                                what the executor throws when memory runs out
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor), parts_(executor, model, graph, features, targets, batch, dropout) {}
@@ -35,9 +36,9 @@ class BatchNetwork {
   [[nodiscard]] Array<Executor, S>& gradient() noexcept { return parts_.gradient; }
   [[nodiscard]] Array<Executor, Run>& runs() noexcept { return parts_.runs; }
   /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
-  [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
+  [[nodiscard]] const detail::BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
   /// KL over all incident pairs; empty for models without.
-  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept {
+  [[nodiscard]] const detail::ColumnTree<Executor, S>& kl() const noexcept {
     if constexpr (sampled) {
       return parts_.posterior->kl();
     } else {
@@ -47,17 +48,29 @@ class BatchNetwork {
   [[nodiscard]] Index pairs() const noexcept { return parts_.graph.view().pairs(); }
 
   /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every
-  /// run.
-  void set_noise(std::span<const S> noise) { parts_.noise = Array<Executor, S>(executor_, "noise", noise); }
+  /// run. None: the streams' again.
+  ///
+  /// \throws std::invalid_argument  not a whole number of copies
+  void set_noise(std::span<const S> noise) {
+    const Index size = static_cast<Index>(noise.size()), of_copy = noise_of_copy();
+    if (of_copy > 0 ? size % of_copy != 0 : size != 0) {
+      throw_invalid_argument("size of noise", size,
+                             sheafnn::detail::concat("must be a multiple of ", of_copy, ", the numbers of a copy"));
+    }
+    parts_.noise = Array<Executor, S>(executor_, "noise", noise);
+  }
 
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
   /// \param others  parts that share the first launch: they may read parameters and the results of the last pass
+  /// \throws std::invalid_argument  fewer copies of explicit noise than the pass draws, or an estimator that the
+  ///                                posterior has not. Unchecked: the runs, which BatchTrainer checks
   template <class... Others>
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Others&... others) {
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
     Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
+    check_noise(pass.copies);
     encode(input_dropout || dropout, others...);
     forward(pass, dropout, closed_form);
     parts_.output->loss(executor_, parts_.runs.data(), pass, parts_.view);
@@ -67,10 +80,14 @@ class BatchNetwork {
 
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean
   /// probabilities. After each of the passes comes after(pass).
+  ///
+  /// \throws std::invalid_argument  total not between 1 and 32768, or more than the copies of explicit noise
   template <class After>
   void evaluate(Index total, const After& after) {
-    encode(false);
+    require_between("samples", total, 1, 32768);
     const Index count = samples(total);
+    check_noise(count);
+    encode(false);
     for (Index begin = 0; begin < count;) {
       const Pass pass{parts_.batch.runs, std::min(parts_.batch.copies, count - begin), false,
                       static_cast<std::uint32_t>(begin)};
@@ -80,19 +97,36 @@ class BatchNetwork {
       begin += pass.copies;
     }
   }
+  /// As above, and nothing after the passes.
   void evaluate(Index total) {
     evaluate(total, [](const Pass&) {});
   }
 
-  /// How many samples are drawn: one where nothing is random.
+  /// How many samples are drawn: one where nothing is random. Takes any number.
   [[nodiscard]] static constexpr Index samples(Index requested) noexcept { return sampled ? requested : 1; }
 
  private:
-  using Parts = NetworkParts<Executor, Model>;
+  using Parts = detail::NetworkParts<Executor, Model>;
   static constexpr bool sampled = Parts::sampled, sheaf_per_layer = Parts::sheaf_per_layer;
 
-  [[nodiscard]] SheafRange range(Index first, Index count) const { return {parts_.sheaf_count, first, count}; }
-  [[nodiscard]] SheafRange layer_range(Index layer) const {
+  /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
+  [[nodiscard]] Index noise_of_copy() const {
+    if constexpr (sampled) {
+      return parts_.sheaf_count * pairs() * Model::Posterior::noise_size;
+    } else {
+      return 0;
+    }
+  }
+  void check_noise(Index copies) const {
+    const Index size = parts_.noise.size();
+    if (size == 0 || size >= copies * noise_of_copy()) return;
+    throw_invalid_argument("size of noise", size,
+                           sheafnn::detail::concat("the pass draws ", copies * noise_of_copy(), " numbers"));
+  }
+  [[nodiscard]] detail::SheafRange range(Index first, Index count) const {
+    return {parts_.sheaf_count, first, count};
+  }
+  [[nodiscard]] detail::SheafRange layer_range(Index layer) const {
     return range(std::min(layer, parts_.sheaf_count - 1), 1);
   }
 
@@ -109,7 +143,7 @@ class BatchNetwork {
     const auto segments = parts_.encoder->row_segments(parts_.view);
     const auto nodes = parts_.encoder->nodes(runs, parts_.view);
     if constexpr (sampled) {
-      BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
+      detail::BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
       if (parts_.sheaf_encoder) {
         // It has no dropout, and is one launch ahead of the other encoder.
         parts_.sheaf_encoder->begin(false);
@@ -141,9 +175,9 @@ class BatchNetwork {
   ///
   /// \param copies  instances that share `in`
   template <bool Add = false>
-  [[nodiscard]] Items<ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
-                                                         std::size_t layer, const S* in, S* out,
-                                                         Index copies = 1) const {
+  [[nodiscard]] Items<detail::ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
+                                                                 std::size_t layer, const S* in, S* out,
+                                                                 Index copies = 1) const {
     return {drop ? sheafnn::detail::dropout_blocks(parts_.shape.size()) : 0,
             pass.instances(),
             {parts_.runs.data(), pass, purpose, static_cast<std::uint32_t>(layer), in, parts_.shape.size(), out,
@@ -158,7 +192,7 @@ class BatchNetwork {
     const bool spread = pass.copies > 1;
     const S* x = spread ? parts_.spread.data() : embedding_;
     const Items copies{spread ? size : 0, pass.instances(),
-                       CopyToInstances<S>{embedding_, size, pass.copies, parts_.spread.data()}};
+                       detail::CopyToInstances<S>{embedding_, size, pass.copies, parts_.spread.data()}};
     const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, embedding_,
                                       parts_.layers.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
@@ -167,8 +201,8 @@ class BatchNetwork {
                          parts_.learners.front().edge_weight(), copies, dropped, parts_.posterior->begin_kl(kl));
       parts_.posterior->finish_kl(executor_, kl);
     } else if constexpr (!is_learned<Family>) {
-      parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), FixedMaps<Family, S>{}, nullptr, copies,
-                         dropped);
+      parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{}, nullptr,
+                         copies, dropped);
     } else {
       executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
     }
@@ -193,7 +227,7 @@ class BatchNetwork {
   /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has
   /// its first step behind it.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
-    BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
+    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     const S* z = x;
     if (l > 0) {
       S* dropped = drop ? parts_.learner_input[l - 1].data() : nullptr;
@@ -205,7 +239,9 @@ class BatchNetwork {
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, parts_.view);
     parts_.sheaf.build(executor_, pass, range(static_cast<Index>(l), 1),
-                       MeanMaps<Family, S>{learner.raw(), {parts_.options.parametrisation, parts_.options.sheaf_activation}},
+                       detail::MeanMaps<Family, S>{learner.raw(),
+                                                   {parts_.options.parametrisation,
+                                                    parts_.options.sheaf_activation}},
                        learner.edge_weight());
   }
 
@@ -213,7 +249,7 @@ class BatchNetwork {
     parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
     parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
     const auto products = parts_.output->weight_products(pass, parts_.view);
-    LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
+    detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
@@ -235,7 +271,7 @@ class BatchNetwork {
     const bool spread = pass.copies > 1;
     S* bar = spread ? parts_.embedding_bar.data() : parts_.x_bar.data();
     const Items copies{spread ? parts_.shape.size() : 0, parts_.batch.runs,
-                       AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
+                       detail::AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
     if constexpr (sampled) {
       executor_.launch_together(parts_.sheaf.backward_nodes(pass, range(0, parts_.sheaf_count)), copies,
                                 pending.left, pending.right);
@@ -247,21 +283,22 @@ class BatchNetwork {
   }
 
   /// \param drop  what the learner read had gone through its dropout
-  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const LayerProducts<S>& ready) {
-    const SheafRange one = range(static_cast<Index>(l), 1);
-    BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
+  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const detail::LayerProducts<S>& ready) {
+    const detail::SheafRange one = range(static_cast<Index>(l), 1);
+    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(parts_.graph.view().edges, parts_.batch.runs,
-                     BackwardMeanEdges<Family, S>{parts_.graph.view(),
-                                                  one,
-                                                  parts_.sheaf.view(),
-                                                  parts_.sheaf.gradient(),
-                                                  learner.raw(),
-                                                  learner.raw_bar(),
-                                                  {parts_.options.parametrisation, parts_.options.sheaf_activation},
-                                                  learner.edge_weight(),
-                                                  learner.edge_factor(),
-                                                  learner.edge_logit_bar()});
+                     detail::BackwardMeanEdges<Family, S>{parts_.graph.view(),
+                                                          one,
+                                                          parts_.sheaf.view(),
+                                                          parts_.sheaf.gradient(),
+                                                          learner.raw(),
+                                                          learner.raw_bar(),
+                                                          {parts_.options.parametrisation,
+                                                           parts_.options.sheaf_activation},
+                                                          learner.edge_weight(),
+                                                          learner.edge_factor(),
+                                                          learner.edge_logit_bar()});
     S* z_bar = drop ? parts_.scratch.z_bar.data() : parts_.x_bar.data();
     learner.backward(executor_, parts_.view, z_bar, !drop);
     executor_.launch_together(learner.first_products(parts_.view),
@@ -271,7 +308,7 @@ class BatchNetwork {
 
   /// \param bar  derivative of the embeddings
   void backward_posterior(const Pass& pass, bool closed_form, S* bar) requires sampled {
-    BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
+    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
     const auto edges = parts_.posterior->backward(parts_.runs.data(), pass, parts_.sheaf_count, parts_.sheaf,
                                                   learner, closed_form, parts_.noise.data());
     if (parts_.sheaf_encoder) {
@@ -298,7 +335,7 @@ class BatchNetwork {
   ///
   /// \param ready  parts that share the first launch
   template <class... Ready>
-  void backward_encoder(BatchEncoder<Executor, S>& encoder, S* bar, const Ready&... ready) {
+  void backward_encoder(detail::BatchEncoder<Executor, S>& encoder, S* bar, const Ready&... ready) {
     executor_.launch_together(encoder.before_activation(parts_.runs.data(), bar), ready...);
     executor_.launch_together(encoder.column_products(bar), encoder.row_products(parts_.view, bar));
   }
@@ -307,7 +344,8 @@ class BatchNetwork {
   /// \param kl  also the sum of the posterior's KL
   void sum_gradients(bool kl) {
     const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
-                     SumGradients<S>{parts_.view, parts_.ranges.data(), static_cast<int>(parts_.ranges.size())}};
+                     detail::SumGradients<S>{parts_.view, parts_.ranges.data(),
+                                             static_cast<int>(parts_.ranges.size())}};
     if constexpr (sampled) {
       const auto kl_sums = parts_.posterior->begin_kl(kl);
       if (parts_.sheaf_encoder) {

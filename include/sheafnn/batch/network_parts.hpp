@@ -1,6 +1,9 @@
 /// \file
 /// NetworkParts: what a BatchNetwork consists of, in the memory of an executor: the layers of all runs, their
 /// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <concepts>
@@ -26,6 +29,8 @@ namespace sheafnn::batch {
 template <class Model>
 concept BatchModel = std::same_as<typename Model::Options, ModelOptions>;
 
+namespace detail {
+
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, BatchModel Model>
 struct NetworkParts {
@@ -50,14 +55,15 @@ struct NetworkParts {
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
       : options(model.options()),
         layout(model.layout()),
-        batch(size),
+        batch(size.checked()),
         parameter_count(model.parameters().size()),
-        graph(executor, host_graph, detail::arc_features_of(model, host_graph)),
-        input(executor, detail::fitting_features(model, host_graph, features)),
+        graph(executor, host_graph, arc_features_of(model, host_graph)),
+        input(executor, fitting_features(model, host_graph, features)),
         parameters(executor, "parameters", batch.runs * parameter_count),
         gradient(executor, "gradients", batch.runs * parameter_count),
         runs(executor, "runs", batch.runs),
         sheaf_count(model.sheaf_count()) {
+    detail::check(targets, host_graph.node_count(), options.classes);
     shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
     int fixed = 0;
     if (options.add_lp) shape.filter_sign[fixed++] = S(1);
@@ -151,5 +157,7 @@ struct NetworkParts {
                                         batch.instances() * graph.view().segments * shape.row());
   }
 };
+
+}  // namespace detail
 
 }  // namespace sheafnn::batch

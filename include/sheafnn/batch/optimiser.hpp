@@ -2,6 +2,9 @@
 /// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of
 /// the best epoch, and the end of a training, all in the memory of the executor (for one model nn/adam.hpp and
 /// bsnn/trainer.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +21,7 @@
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// What stopped a training early, other than patience.
 enum Failure : std::int32_t {
@@ -228,4 +231,4 @@ class BatchAdam {
   Array<Executor, std::int32_t> failed_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

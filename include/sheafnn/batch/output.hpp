@@ -2,8 +2,13 @@
 /// The network's output for a batch of runs: logits X W + b, log-probabilities, the loss of the
 /// training nodes, and class probabilities averaged over posterior samples (math: "The model"; for one network
 /// nn/softmax.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +18,8 @@
 #include "sheafnn/batch/linear.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/views.hpp"
 
 namespace sheafnn::batch {
 
@@ -22,6 +29,35 @@ struct NodeTargetLists {
   std::span<const std::uint8_t> roles;         ///< NodeRole bits of all nodes, one row per split
   std::span<const double> class_weights = {};  ///< C, or empty: all 1
 };
+
+namespace detail {
+
+/// Of n nodes and C classes. \throws std::invalid_argument  another number of them, or a label or weight out of range
+inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
+  using sheafnn::detail::concat;
+  require_size(targets.labels, nodes, "labels");
+  for (std::size_t u = 0; u < targets.labels.size(); ++u) {
+    if (targets.labels[u] >= -1 && targets.labels[u] < classes) continue;
+    throw_invalid_argument(concat("labels[", u, "]"), targets.labels[u],
+                           concat("must be between 0 and ", classes - 1, ", or -1 where unknown"));
+  }
+  require(nodes >= 1, "nodes of the graph", nodes, "a network needs at least one");
+  const Index roles = static_cast<Index>(targets.roles.size());
+  if (roles < nodes || roles % nodes != 0) {
+    throw_invalid_argument("size of roles", roles, concat("must be a multiple of ", nodes));
+  }
+  for (std::size_t i = 0; i < targets.roles.size(); ++i) {
+    const std::size_t u = i % static_cast<std::size_t>(nodes);
+    if (targets.roles[i] == 0 || targets.labels[u] >= 0) continue;
+    throw_invalid_argument(concat("roles[", i, "]"), static_cast<int>(targets.roles[i]),
+                           concat("node ", u, " has no label"));
+  }
+  if (targets.class_weights.empty()) return;
+  require_size(targets.class_weights, classes, "class_weights");
+  for (const double w : targets.class_weights) {
+    require(w > 0 && std::isfinite(w), "class_weights", w, "must be positive and finite");
+  }
+}
 
 /// Buffers and passes of the output of all instances. W is h × C.
 template <class Executor, class S>
@@ -113,5 +149,7 @@ class BatchOutput {
   Array<Executor, double> probability_, report_;
   const S* input_ = nullptr;
 };
+
+}  // namespace detail
 
 }  // namespace sheafnn::batch

@@ -1,6 +1,9 @@
 /// \file
 /// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged
 /// over posterior samples (for one network nn/softmax.hpp and bsnn/losses.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -9,7 +12,7 @@
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/core/config.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Labels and roles of the nodes. A node with a role has a label.
 struct NodeTargets {
@@ -158,4 +161,4 @@ struct EvaluationOutput {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

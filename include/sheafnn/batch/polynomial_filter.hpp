@@ -2,6 +2,9 @@
 /// BatchFilter: the polynomial filter that all layers of a network share, for a batch of runs: its recurrence, the
 /// coefficients w and α of every run, and the gradients of θ and α (math: "Polynomial filters"; for one network
 /// layers/polynomial_basis.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <span>
@@ -14,7 +17,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/polynomial_steps.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 template <class Executor, class S>
 class BatchFilter {
@@ -127,4 +130,4 @@ class BatchFilter {
   Array<Executor, S> values_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -6,6 +6,9 @@
 /// and back from G = Z̄ with Clenshaw's recurrence (math: "Polynomial filters"; for one network
 /// layers/polynomial_steps.hpp). A filter of degree 0 counts as one of degree 1 with w_1 = 0. Features as in
 /// feature_kernels.hpp.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
@@ -15,7 +18,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// c_k = (2/λ_max) A_k, B_k − A_k and C_k of a step of the recurrence.
 template <class S>
@@ -304,4 +307,4 @@ struct FilterProducts {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

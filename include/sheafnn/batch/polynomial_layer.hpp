@@ -1,6 +1,9 @@
 /// \file
 /// BatchFilterLayer: what a polynomial filter is in one layer of all instances of a batch, between mixing and the
 /// next layer: from W_0 = S Y to X', and from x̄' to Ȳ (formulas: polynomial_kernels.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +14,7 @@
 #include "sheafnn/batch/polynomial_kernels.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Training passes keep V_k, R_k = L W_k and W_k of all applications; evaluations two of each that they read.
 template <class Executor, class Family, class S>
@@ -125,4 +128,4 @@ class BatchFilterLayer {
   Index stride_ = 0;  ///< of the instances of the last pass
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// The posterior of the restriction maps for a batch of runs: its parameters from the sheaf learner, the sum of its
 /// KL, and the derivatives of both (for one network layers/variational_sheaf.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
@@ -9,7 +12,7 @@
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/batch/sheaf_learner.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Buffers and passes of the posterior of all runs.
 template <class Executor, SheafPosterior Q, class S>
@@ -90,4 +93,4 @@ class BatchPosterior {
   ColumnTree<Executor, S> kl_tree_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// What distinguishes the trainings of a batch: Run, one record per training in the memory of the executor, and
 /// dropout as kernels apply it.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +11,7 @@
 
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -28,6 +32,8 @@ struct DropoutRule {
     scale = dropout.scale();
   }
 };
+
+namespace detail {
 
 /// A dropout rule on the elements of one stream; S = float or double.
 template <class S>
@@ -54,6 +60,8 @@ class ElementDropout {
   std::uint32_t threshold_;
   S scale_;
 };
+
+}  // namespace detail
 
 /// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
 struct Run {
@@ -109,6 +117,13 @@ struct BatchSize {
   Index training_copies = 1;  ///< sheaves drawn in a training step
   Index copies = 1;           ///< largest number of copies of a pass, at least training_copies
 
+  /// \throws std::invalid_argument  a number below 1, or copies below training_copies
+  [[nodiscard]] const BatchSize& checked() const {
+    require(runs >= 1, "runs", runs, "must be at least 1");
+    require(training_copies >= 1, "training_copies", training_copies, "must be at least 1");
+    require(copies >= training_copies, "copies", copies, "must be at least training_copies");
+    return *this;
+  }
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
 };
@@ -133,8 +148,9 @@ struct Pass {
   }
   /// Dropout of hidden features of an instance.
   template <class S>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE ElementDropout<S> dropout(const Run* runs, Purpose purpose,
-                                                                    std::uint32_t layer, Index instance) const {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE detail::ElementDropout<S> dropout(const Run* runs, Purpose purpose,
+                                                                            std::uint32_t layer,
+                                                                            Index instance) const {
     const Run& run = runs[run_of(instance)];
     return {stream(run, purpose, layer, instance), run.dropout};
   }

@@ -1,12 +1,15 @@
 /// \file
 /// The encoder's optional second linear layer, X W₂ᵀ + b₂, for a batch of runs.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/linear.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Adds a bias to rows of features; item: number, group: run.
 template <class S>
@@ -55,4 +58,4 @@ class BatchSecondLinear {
   const S* input_ = nullptr;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

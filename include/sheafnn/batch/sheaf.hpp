@@ -1,11 +1,14 @@
 /// \file
 /// The sheaves of all instances of a batch: arrays, building them, and the derivatives of their blocks.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/sheaf_backward_kernels.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 template <class Executor, class Family, class S>
 class BatchSheaf {
@@ -68,4 +71,4 @@ class BatchSheaf {
   Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// Kernels of the sheaf's backward pass, from the blocks of the Laplacian to the learner's raw outputs (forward,
 /// and what they are made of: sheaf_kernels.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/sheaf_kernels.hpp"
@@ -8,7 +11,7 @@
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Derivatives of a sheaf's blocks, by slot.
 template <class S>
@@ -208,4 +211,4 @@ struct BackwardMeanEdges {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

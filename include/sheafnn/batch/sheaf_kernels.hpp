@@ -5,6 +5,9 @@
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
 /// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include "sheafnn/batch/graph.hpp"
@@ -17,7 +20,7 @@
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Which sheaf of which instance a group of a launch is: sheaves [first, first + count) of every instance.
 struct SheafRange {
@@ -240,4 +243,4 @@ struct BuildNodes {
   }
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

@@ -1,6 +1,9 @@
 /// \file
 /// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
 /// runs (for one network, with the formulas: layers/sheaf_learner.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +14,7 @@
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 
-namespace sheafnn::batch {
+namespace sheafnn::batch::detail {
 
 /// Buffers and passes of one sheaf learner of all runs.
 template <class Executor, class S>
@@ -252,4 +255,4 @@ class BatchSheafLearner {
   Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;
 };
 
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

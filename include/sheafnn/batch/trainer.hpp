@@ -55,11 +55,11 @@ class BatchTrainer {
         network_(executor, first_, graph, features, {loss_.labels(), roles_.roles, loss_.class_weights()},
                  batch_size(graph), any_dropout()),
         adam_(executor, first_.parameters(), count_),
-        progress_(executor, "progress", std::vector<Progress>(trainings.size())),
+        progress_(executor, "progress", std::vector<detail::Progress>(trainings.size())),
         history_(executor, "history", count_ * window),
         best_(executor, "best parameters", count_ * first_.parameters().size()),
         best_probability_(executor, "predictions", count_ * predictions()),
-        report_tree_(executor, count_, nodes_, evaluation_columns) {
+        report_tree_(executor, count_, nodes_, detail::evaluation_columns) {
     std::vector<S> values;
     std::vector<Run> runs;
     for (std::size_t i = 0; i < trainings_.size(); ++i) {
@@ -75,6 +75,7 @@ class BatchTrainer {
   /// The same for the labels of a dataset, which must outlive the trainer.
   BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
       : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings) {}
+  BatchTrainer(Executor&, const Dataset&&, std::span<const Training<Model>>) = delete;  // it would dangle
 
   /// Trains until every run has finished. A run that on_epoch stops ends with the epochs that are done by then, up to
   /// `window` - 1 more.
@@ -92,7 +93,7 @@ class BatchTrainer {
       const Index todo = std::min(step, longest - replays);
       for (Index k = 0; k < todo; ++k) executor_.replay();
       replays += todo;
-      std::vector<Progress> progress = progress_.download();
+      std::vector<detail::Progress> progress = progress_.download();
       const std::vector<EpochReport> reports = history_.download();
       bool stopped = false;
       active = false;
@@ -118,13 +119,13 @@ class BatchTrainer {
   /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when
   /// it is first needed is there before the recording.
   void record_epoch() {
-    std::vector<Progress> resting(trainings_.size());
-    for (Progress& p : resting) p.active = 0;
+    std::vector<detail::Progress> resting(trainings_.size());
+    for (detail::Progress& p : resting) p.active = 0;
     progress_.upload(resting);
     epoch();
     executor_.synchronise();
-    progress_.upload(std::vector<Progress>(trainings_.size()));
-    executor_.launch(1, count_, BeginEpoch{network_.runs().data(), progress_.data(), Model::bayesian});
+    progress_.upload(std::vector<detail::Progress>(trainings_.size()));
+    executor_.launch(1, count_, detail::BeginEpoch{network_.runs().data(), progress_.data(), Model::bayesian});
     executor_.record([this] { epoch(); });
   }
 
@@ -137,18 +138,18 @@ class BatchTrainer {
                         keep_best());
     adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
     network_.evaluate(options.samples);
-    const BatchOutput<Executor, S>& output = network_.output();
+    const detail::BatchOutput<Executor, S>& output = network_.output();
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, max_lanes,
-                           EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().partial(),
-                                    network_.kl().partial(), report_tree_.partial(), network_.pairs(),
-                                    adam_.failed(), adam_.tensors(), history_.data(), window});
+                           detail::EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().partial(),
+                                            network_.kl().partial(), report_tree_.partial(), network_.pairs(),
+                                            adam_.failed(), adam_.tensors(), history_.data(), window});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
 
  private:
-  [[nodiscard]] Items<KeepBest<S>> keep_best() {
+  [[nodiscard]] Items<detail::KeepBest<S>> keep_best() {
     return {network_.parameter_count() + predictions(),
             count_,
             {progress_.data(), network_.parameter_count(), network_.parameters().data(), best_.data(),
@@ -196,8 +197,8 @@ class BatchTrainer {
   }
 
   /// Epochs that were finished since the last reading. \returns stop when on_epoch said so for one of them
-  EpochAction take_history(std::size_t i, const Progress& progress, const std::vector<EpochReport>& reports,
-                           std::int64_t& seen, Outcome& outcome) {
+  EpochAction take_history(std::size_t i, const detail::Progress& progress,
+                           const std::vector<EpochReport>& reports, std::int64_t& seen, Outcome& outcome) {
     EpochAction action = EpochAction::go_on;
     const TrainOptions& options = trainings_[i].options;
     for (; seen < progress.epochs; ++seen) {
@@ -207,20 +208,23 @@ class BatchTrainer {
         action = EpochAction::stop;
       }
     }
-    if (progress.failure != no_failure && outcome.error.empty()) {
-      outcome.error = sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
-                             " is not finite; a smaller learning rate may help");
+    if (progress.failure != detail::no_failure && outcome.error.empty()) {
+      const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;
+      outcome.error = sheafnn::detail::concat(
+          "training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress), " is not finite",
+          stepped ? "; a smaller learning rate may help"
+                  : " before the first step; the features or the parameters may be too large");
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
     return action;
   }
-  [[nodiscard]] std::string failed_quantity(const Progress& progress) const {
+  [[nodiscard]] std::string failed_quantity(const detail::Progress& progress) const {
     switch (progress.failure) {
-      case nll_not_finite:
+      case detail::nll_not_finite:
         return "the negative log-likelihood";
-      case kl_not_finite:
+      case detail::kl_not_finite:
         return "the KL term";
-      case gradient_not_finite:
+      case detail::gradient_not_finite:
         return "the gradient of " + first_.parameters().info(progress.failed_tensor).name;
       default:
         return "a predicted probability";
@@ -250,7 +254,11 @@ class BatchTrainer {
           sheafnn::detail::score_of(loss_, MatrixView<const double>(own.data(), nodes_, classes), test).loss;
       r.test_ece = sheafnn::detail::calibration_error(own, classes, loss_.labels(), test);
       sheafnn::detail::add_test_metrics(r, loss_, own, classes, test);
-      std::copy_n(best.begin() + run * size, size, trainings_[i].model->parameters().values().begin());
+    }
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {  // when nothing can fail any more
+      if (!outcomes[i].error.empty()) continue;
+      const auto from = best.begin() + static_cast<Index>(i) * size;
+      std::copy_n(from, size, trainings_[i].model->parameters().values().begin());
     }
   }
 
@@ -262,12 +270,12 @@ class BatchTrainer {
   const Model& first_;
   Index count_;
   BatchNetwork<Executor, Model> network_;
-  BatchAdam<Executor, S> adam_;
-  Array<Executor, Progress> progress_;
+  detail::BatchAdam<Executor, S> adam_;
+  Array<Executor, detail::Progress> progress_;
   Array<Executor, EpochReport> history_;
   Array<Executor, S> best_;
   Array<Executor, double> best_probability_;
-  ColumnTree<Executor, double> report_tree_;
+  detail::ColumnTree<Executor, double> report_tree_;
 };
 
 namespace detail {
@@ -291,7 +299,8 @@ template <class LossType>
 
 }  // namespace detail
 
-/// Trains a batch on an executor. Validation and test sets may be empty, as in sheafnn::train.
+/// Trains a batch on an executor. Validation and test sets may be empty, as in sheafnn::train. When this throws, all
+/// models are as they were.
 ///
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  see BatchTrainer

@@ -63,7 +63,8 @@ struct CooperativeWeights {
   std::vector<std::array<NodeLearnerWeights<T>, 2>> learners;
   std::vector<Layer> layers;
 
-  /// Views of `array`, which is laid out like the parameters.
+  /// Views of `array`, which is laid out like the parameters. Unchecked: it has as many numbers as they, and the layout
+  /// is theirs.
   void bind(const CooperativeLayout& layout, const ParameterSet<S>& parameters, T* array);
 };
 
@@ -145,7 +146,7 @@ template <class S>
   return layout;
 }
 
-/// Adds all parameters of a model, zero.
+/// Adds all parameters of a model, without values: ParameterSet::finish() allocates them.
 ///
 /// \param options  resolved
 /// \param d        stalk dimension
@@ -184,7 +185,6 @@ template <class S>
     layout.readout.push_back({add(concat("head.", i, ".weight"), {h, h}, true), add(concat("head.", i, ".bias"), {h})});
   }
   layout.output = {add("lin2.weight", {options.classes, h}, true), add("lin2.bias", {options.classes})};
-  parameters.finish();
   return layout;
 }
 

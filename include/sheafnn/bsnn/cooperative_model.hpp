@@ -30,6 +30,7 @@ namespace sheafnn {
 /// \tparam Bayesian  do the node maps have distributions?
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
+  requires StalkDimension<D>
 class CooperativeModel {
  public:
   using Family = Conformal<D>;
@@ -47,9 +48,13 @@ class CooperativeModel {
   /// \param seed  selects the initial parameters
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit CooperativeModel(const CooperativeOptions& options, std::uint64_t seed = 0)
-      : options_(resolve(options, D, bayesian)) {
-    layout_ = detail::lay_out(options_, D, learner_outputs(), bayesian, parameters_);
+      : CooperativeModel(detail::LayoutOnly{}, options) {
+    parameters_.finish();
     detail::initialise(options_, D, bayesian, layout_, seed, parameters_);
+  }
+  /// The same without values of the parameters.
+  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : options_(resolve(options, D, bayesian)) {
+    layout_ = detail::lay_out(options_, D, learner_outputs(), bayesian, parameters_);
   }
 
   [[nodiscard]] const CooperativeOptions& options() const noexcept { return options_; }
@@ -66,7 +71,7 @@ class CooperativeModel {
     if constexpr (bayesian) {
       return Posterior::raw_size(options_.conformal);
     } else {
-      return point_node_map_size<D>(options_.conformal);
+      return detail::point_node_map_size<D>(options_.conformal);
     }
   }
 
@@ -78,9 +83,11 @@ class CooperativeModel {
 
 /// Cooperative sheaf network: the node maps are learned functions of each layer's features.
 template <int D, std::floating_point S = float>
+  requires StalkDimension<D>
 using Csnn = CooperativeModel<D, false, S>;
 /// Bayesian cooperative sheaf network: the node maps have learned distributions.
 template <int D, std::floating_point S = float>
+  requires StalkDimension<D>
 using Bcsnn = CooperativeModel<D, true, S>;
 
 }  // namespace sheafnn

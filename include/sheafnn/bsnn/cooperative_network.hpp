@@ -37,6 +37,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, nullptr, features, execution) {}
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
   /// On directed arcs, whatever the options say: sums of the operators run over the arcs that leave a node, those of the
   /// learners over the arcs that enter it.
   ///
@@ -46,22 +48,33 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   Network(const Model& model, const Graph& graph, const DirectedArcs& arcs, const NodeFeatures& features,
           Execution execution = {})
       : Passes(model, graph, &arcs, features, execution) {}
+  Network(const Model&&, const Graph&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
+  Network(const Model&, const Graph&&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
+  Network(const Model&, const Graph&, const DirectedArcs&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
   /// nodes() only, what the readout reads. Between layers those of training passes are what the next one reads, X̃.
   ///
   /// \param layer_count  0 … layers of the model
-  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
-    assert(0 <= layer_count && layer_count <= steps_.layer_count());
+  /// \throws std::invalid_argument  layer_count out of range
+  /// \throws std::logic_error       begin() did not come before
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
+    this->check_layer_count(layer_count, steps_.layer_count());
     return steps_.features_after(layer_count);
   }
   /// The node maps of a layer in the last draw. \param layer  0 … layers − 1
-  [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const noexcept {
+  ///
+  /// \throws std::invalid_argument  layer out of range
+  [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const {
+    require_between("layer", layer, 0, steps_.layer_count() - 1);
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
   }
   /// The distributions of a layer's maps: those of the last begin(), the same for all layers, or with layer_learners
   /// those of the last draw. \param layer  0 … layers − 1
-  [[nodiscard]] const VariationalNodeMaps<D, S>& posterior(Index layer = 0) const noexcept requires Bayesian {
+  ///
+  /// \throws std::invalid_argument  layer out of range
+  [[nodiscard]] const VariationalNodeMaps<D, S>& posterior(Index layer = 0) const requires Bayesian {
+    require_between("layer", layer, 0, steps_.layer_count() - 1);
     return steps_.posteriors[steps_.pair_of(layer)];
   }
 
@@ -75,7 +88,11 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   }
 
   /// Draws the maps of a sample and computes its outputs.
+  ///
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
+    this->check_draw(sample);
     steps_.sample = sample;
     steps_.diffuse();
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
@@ -85,8 +102,11 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   }
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
   /// H, which add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
-    steps_.require_kept();
+    this->check_accumulate();
     const FeatureView<const S> x = features_after(steps_.layer_count());
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
                            {steps_.bar.data(), x.nodes(), steps_.model.hidden_width()}, steps_.weights_bar.readout,
@@ -102,7 +122,9 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, the mean over nodes and sides
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
+    this->check_finish();
     if constexpr (Bayesian) {
       if (steps_.closed_form && !steps_.learns_per_layer()) steps_.kl = steps_.mean_kl();
       steps_.finish_posterior(steps_.learner_start);

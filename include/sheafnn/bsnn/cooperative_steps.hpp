@@ -34,6 +34,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       Parts::sum_chunks;
   // clang-format on
 
+  /// Sheaves of a sample.
+  [[nodiscard]] Index sheaf_count() const noexcept { return layer_count(); }
   /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
   [[nodiscard]] FeatureView<const S> features_after(Index l) const noexcept {
     if (l == layer_count()) return features_of(last.data(), nodes.count());
@@ -92,7 +94,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     use(encoder.linear.entry_mask(), of.of_features());
     for (Index l = 0; l < layer_count(); ++l) {
       use(stage_of(l).mask, of.of_layer(l, 0));
-      use(stage_of(l).layer.mask(), of.of_layer(most_layers + l, 0));
+      use(stage_of(l).layer.mask(), of.of_layer(max_layers + l, 0));
     }
     for (std::size_t pair = 0; pair < learners.size(); ++pair) {
       learners[pair].for_masks([&](int side, Index k, DropoutMask& mask) {
@@ -191,7 +193,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
 
   /// Most layers of a model: numbers of dropouts beyond belong to what follows the first one of each layer.
-  static constexpr Index most_layers = 64;
+  static constexpr Index max_layers = 64;
 
   ForwardPass<S> pass;
   NodeSelection nodes;               ///< of the rows of outputs
@@ -224,7 +226,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   void begin_layer(Index l) {
     Stage& stage = stage_of(l);
     stage.dropout = pass.of_layer(l, sample);
-    const Dropout after = pass.of_layer(most_layers + l, sample);
+    const Dropout after = pass.of_layer(max_layers + l, sample);
     if (stage.dropout.active()) masks.add(stage.mask, stage.dropout);
     if (after.active()) masks.add(stage.layer.mask(), after);
     if (learns_per_layer()) begin_learner(pair_of(l), l);
@@ -236,7 +238,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// The dropout of a learner between convolutions k and k + 1. \param l  layer
   [[nodiscard]] Dropout dropout_of_learner(const ForwardPass<S>& of, Index l, int side, Index k,
                                            Index draw) const {
-    Dropout r = of.of_learner(l + most_layers * (2 * k + side), draw);
+    Dropout r = of.of_learner(l + max_layers * (2 * k + side), draw);
     r.rate = of.training ? model.options().learner_dropout : 0.0;
     return r;
   }

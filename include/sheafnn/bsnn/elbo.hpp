@@ -49,6 +49,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 /// \param nodes  training nodes, in increasing order, among those of the pass
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
+/// \throws std::logic_error       a pass with training = false
 template <class Model, Loss<typename Model::Scalar> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {

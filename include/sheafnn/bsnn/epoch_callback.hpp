@@ -43,6 +43,7 @@ class EpochCallback {
 
   /// Is there anything to call?
   [[nodiscard]] explicit operator bool() const noexcept { return call_ != nullptr; }
+  /// \throws std::bad_function_call  there is nothing to call
   EpochAction operator()(const EpochReport& report) const { return call_(report); }
 
  private:

@@ -105,7 +105,7 @@ class EpochSchedule<Model> {
     if (next == nullptr || !variant_.side_by_side) {
       begin_evaluation(network_, evaluation, next != nullptr);
       evaluate(network_);
-      if (!paused(after) || next == nullptr) return false;
+      if (!run_untimed(after) || next == nullptr) return false;
       begin_training(*next);
       objective(network_);
     } else {
@@ -124,7 +124,7 @@ class EpochSchedule<Model> {
             objective(network_);
             objective_done.store(true, std::memory_order_relaxed);
           });
-      if (!paused(after)) return false;
+      if (!run_untimed(after)) return false;
     }
     fastest_.record(std::chrono::duration<double>(Clock::now() - start_).count());
     return true;
@@ -134,7 +134,7 @@ class EpochSchedule<Model> {
   using Clock = std::chrono::steady_clock;
   /// What after() takes is no part of an epoch's time.
   template <class After>
-  bool paused(const After& after) {
+  bool run_untimed(const After& after) {
     const auto begin = Clock::now();
     const bool r = after();
     start_ += Clock::now() - begin;

@@ -45,6 +45,14 @@ class FlowModel {
   ///                   sheaf activation are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit FlowModel(const FlowOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
+      : FlowModel(detail::LayoutOnly{}, options, posterior) {
+    parameters_.finish();
+    ModelLayout with_flow = layout_;
+    with_flow.layers.push_back(flow_);
+    detail::initialise(network_options(), shape(), with_flow, seed, parameters_);
+  }
+  /// The same without values of the parameters.
+  FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
@@ -54,11 +62,7 @@ class FlowModel {
               to_string(options_.sheaf_activation),
               detail::concat("the posterior ", Posterior::name, " has its own"));
     }
-    const detail::ParameterShape shape{coordinates(),        hidden_width(),         sheaf_count(),
-                                       Posterior::mean_size, Posterior::spread_size, bayesian};
-    ModelOptions network = detail::one_layer(options_);
-    network.layers = 0;
-    layout_ = detail::lay_out(network, shape, parameters_);
+    layout_ = detail::lay_out(network_options(), shape(), parameters_);
     const Index d = coordinates(), f = options_.channels;
     const auto add = [&](const char* name, Index extent) {
       return parameters_.add(name, {extent, extent}, ParameterGroup::network);
@@ -66,10 +70,6 @@ class FlowModel {
     if (options_.left_weights) flow_.left = add("left.0", d);
     if (options_.right_weights) flow_.right = add("right.0", f);
     flow_.activation = options_.activation;
-    parameters_.finish();
-    ModelLayout with_flow = layout_;
-    with_flow.layers.push_back(flow_);
-    detail::initialise(network, shape, with_flow, seed, parameters_);
   }
 
   [[nodiscard]] const FlowOptions& options() const noexcept { return options_; }
@@ -90,6 +90,16 @@ class FlowModel {
   [[nodiscard]] Index sheaf_count() const noexcept { return 1; }
 
  private:
+  [[nodiscard]] detail::ParameterShape shape() const noexcept {
+    return {coordinates(), hidden_width(), sheaf_count(), Posterior::mean_size, Posterior::spread_size, bayesian};
+  }
+  /// Those of everything but the flow.
+  [[nodiscard]] ModelOptions network_options() const {
+    ModelOptions r = detail::one_layer(options_);
+    r.layers = 0;
+    return r;
+  }
+
   FlowOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;

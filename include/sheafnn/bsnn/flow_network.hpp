@@ -39,10 +39,15 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
       : Passes(model, graph, features, execution),
         flow_(graph, steps_.shape, model.options().integration(), model.options().field()),
         selected_(graph.node_count() * steps_.shape.row()) {}
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// X(0) = H after no layer, X(T) at all nodes after the only one; of the last draw and valid until the next pass.
-  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
-    assert(layer_count == 0 || layer_count == 1);
+  ///
+  /// \throws std::invalid_argument  layer_count neither 0 nor 1
+  /// \throws std::logic_error       begin() did not come before
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
+    this->check_layer_count(layer_count, 1);
     return layer_count == 0 ? steps_.start_features() : flow_.output();
   }
   /// The sheaf of the last draw and, of Bayesian models, the posterior it is drawn from.
@@ -68,8 +73,11 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
 
   /// Draws the sheaf of a sample and computes its outputs.
   ///
-  /// \throws std::runtime_error  as FlowLayer::forward()
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
+  /// \throws std::runtime_error     as FlowLayer::forward()
   MatrixView<S> draw(Index sample) {
+    this->check_draw(sample);
     steps_.sample = sample;
     steps_.kept = false;
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
@@ -82,8 +90,11 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   }
   /// Backwards from the derivative of the last draw's outputs to those of the flow's weights, of Q's parameters and of
   /// H, which add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
-    steps_.require_kept();
+    this->check_accumulate();
     const FeatureView<S> bar = steps_.x_bar_view();
     const MatrixView<S> rows =
         steps_.nodes.all() ? bar.rows() : steps_.scratch(0).first(steps_.nodes.count()).rows();
@@ -100,7 +111,9 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
+    this->check_finish();
     if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
     return steps_.kl;

@@ -17,21 +17,27 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
 template <class Model>
 [[nodiscard]] Index moved_features(const Model& model, const Graph& graph) {
   return (graph.node_count() + graph.arc_count()) * model.hidden_width();
 }
 
+}  // namespace detail
+
 /// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
 /// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
   constexpr Index worth_a_thread = 16'000;
-  return static_cast<int>(std::clamp<Index>(moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
+  return static_cast<int>(
+      std::clamp<Index>(detail::moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
 }
 
-/// All random numbers of a pass are functions of seed, epoch and sample.
+/// All random numbers of a pass are functions of seed, epoch and sample. What is out of range, Network::begin()
+/// refuses.
 template <class S>
 struct ForwardPass {
   std::uint64_t seed = 0;
@@ -41,7 +47,7 @@ struct ForwardPass {
   bool training = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only
-  /// Nodes whose outputs are computed, in increasing order; empty: all.
+  /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
   /// each (see SheafNoise). Empty: none.
@@ -51,14 +57,16 @@ struct ForwardPass {
   /// of a deterministic model reads, which drops nothing before the first layer.
   [[nodiscard]] Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
   [[nodiscard]] Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
+  /// As above. Unchecked: layer and draw are in the ranges of Stream.
   [[nodiscard]] Dropout of_layer(Index layer, Index draw) const {
     return dropout_of(Purpose::layer_dropout, dropout, layer, draw);
   }
+  /// As above.
   [[nodiscard]] Dropout of_learner(Index layer, Index draw) const {
     return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, draw);
   }
   /// The stream that sheaf s of a sample is drawn from. Evaluations use the upper half of the sample numbers, so that
-  /// they share no noise with training.
+  /// they share no noise with training. Unchecked: s and draw are in the ranges of Stream.
   [[nodiscard]] Stream of_sheaf(Index s, Index draw) const {
     return stream(Purpose::sheaf_noise, s, training ? draw : 0x8000 + draw % 0x8000);
   }

@@ -78,6 +78,7 @@ template <class Model>
   }
   return r;
 }
+/// As above, of a dataset.
 template <class Model>
 [[nodiscard]] LayerFeatures layer_features(const Model& model, const Dataset& data,
                                            const LayerFeaturesOptions& options = {}) {

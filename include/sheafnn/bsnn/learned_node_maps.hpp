@@ -93,6 +93,7 @@ template <int D, bool Bayesian, class S>
   return {graph.node_count(), D, detail::node_map_table(network, MapSide::out, options.layer),
           detail::node_map_table(network, MapSide::in, options.layer)};
 }
+/// As above, of a dataset.
 template <int D, bool Bayesian, class S>
 [[nodiscard]] LearnedNodeMaps learned_node_maps(const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
                                                 const LearnedNodeMapsOptions& options = {}) {

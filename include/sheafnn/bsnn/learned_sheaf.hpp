@@ -137,6 +137,7 @@ template <class Model>
     return detail::point_sheaf(network, options.layer);
   }
 }
+/// As above, of a dataset.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Dataset& data,
                                                                   const LearnedSheafOptions& options = {}) {
@@ -170,6 +171,7 @@ template <class Model>
     return detail::point_sheaf(network, options.layer);
   }
 }
+/// As above, of a dataset.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> draw_sheaf(const Model& model, const Dataset& data,
                                                                const DrawSheafOptions& options = {}) {
@@ -179,15 +181,17 @@ template <class Model>
 /// The posterior's parameters of every incident pair: its mean, what the posterior itself names as its spread
 /// (spread_parameters, posterior/sheaf_posterior.hpp), and the edge weights.
 ///
-/// \param threads  0: as many as the graph is worth
+/// \param options  all layers share the posterior: the layer is only checked
 /// \throws std::invalid_argument  as learned_sheaf()
 template <class Model>
   requires has_sheaf_posterior<Model>
 [[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Graph& graph,
-                                                       const NodeFeatures& features, int threads = 0) {
+                                                       const NodeFeatures& features,
+                                                       const LearnedSheafOptions& options = {}) {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
-  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, threads));
+  detail::require_layer(model, options.layer);
+  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
   network.begin({});
   const CellularSheaf<Family> mean = detail::mean_sheaf(network);
   PosteriorParameters r;
@@ -218,10 +222,12 @@ template <class Model>
   for (Index e = 0; e < graph.edge_count(); ++e) r.edge_weights.push_back(mean.edge_weight(e));
   return r;
 }
+/// As above, of a dataset.
 template <class Model>
   requires has_sheaf_posterior<Model>
-[[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Dataset& data, int threads = 0) {
-  return posterior_parameters(model, data.graph, data.features, threads);
+[[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Dataset& data,
+                                                       const LearnedSheafOptions& options = {}) {
+  return posterior_parameters(model, data.graph, data.features, options);
 }
 
 }  // namespace sheafnn

@@ -37,6 +37,7 @@ struct Score {
 ///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
 ///     outputs predict; `outputs` may be overwritten;
 ///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
+/// They call the last three only with what check_loss() has let through.
 template <class L, class S>
 concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
                         const NodeSelection& rows, std::span<const std::int32_t> nodes,
@@ -130,6 +131,8 @@ void fill_zero(const MatrixView<S>& matrix) {
 /// One class per node: −log softmax(outputs)[label], weighted by class if weights are given.
 ///
 ///     Σ_u w_{y_u} (−log p(y_u | u)) / Σ_u w_{y_u}
+///
+/// Unchecked: of all but validate(), that check_loss() does not throw, and that views have rows of C numbers.
 class Classification {
  public:
   static constexpr std::string_view name = "classification";
@@ -139,8 +142,10 @@ class Classification {
   explicit Classification(std::span<const std::int32_t> labels, std::span<const double> class_weights = {})
       : labels_(labels), class_weights_(class_weights) {}
 
-  explicit Classification(std::vector<std::int32_t>&&, std::span<const double> = {}) = delete;  // it would dangle
+  explicit Classification(std::vector<std::int32_t>&&, std::span<const double> = {}) = delete;  // they would dangle
+  Classification(std::span<const std::int32_t>, std::vector<double>&&) = delete;
 
+  /// \throws std::invalid_argument  labels or weights of another number, or out of range; less than two classes
   void validate(Index nodes, Index outputs) const {
     require_size(labels_, nodes, "labels");
     require(outputs >= 2, "classes", outputs, "classification needs at least two");
@@ -231,6 +236,7 @@ void Classification::predict(Execution execution, const MatrixView<S>& outputs, 
 }
 
 /// Any number of classes per node: the mean binary cross-entropy of sigmoid(outputs) over the known entries.
+/// Unchecked: as of Classification.
 class Multilabel {
  public:
   static constexpr std::string_view name = "multilabel";
@@ -238,6 +244,7 @@ class Multilabel {
   /// \param targets  n × C: 1 or 0, −1 where unknown
   explicit Multilabel(const MatrixView<const std::int8_t>& targets) : targets_(targets) {}
 
+  /// \throws std::invalid_argument  targets of another shape, or one that is neither 0, 1 nor −1
   void validate(Index nodes, Index outputs) const {
     require_shape(targets_, nodes, outputs, "targets");
     for (Index u = 0; u < nodes; ++u) {
@@ -296,17 +303,19 @@ class Multilabel {
 /// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
 ///
 /// With C = k outputs they are μ, and σ is given; with C = 2k the second half are log σ, learned.
+/// Unchecked: as of Classification.
 class Regression {
  public:
   static constexpr std::string_view name = "regression";
 
   /// \param targets    n × k, NaN where unknown
-  /// \param deviation  σ > 0, where it is not learned
+  /// \param deviation  σ, where it is not learned \throws std::invalid_argument  not positive and finite
   explicit Regression(const MatrixView<const double>& targets, double deviation = 1)
       : targets_(targets), deviation_(deviation) {
     require(deviation > 0 && std::isfinite(deviation), "deviation", deviation, "must be positive and finite");
   }
 
+  /// \throws std::invalid_argument  targets of another shape, or infinite ones
   void validate(Index nodes, Index outputs) const {
     const Index k = targets_.columns();
     if (targets_.rows() != nodes) {

@@ -53,6 +53,12 @@ class SheafModel {
   ///                   sheaf activation are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
+      : SheafModel(detail::LayoutOnly{}, options, posterior) {
+    parameters_.finish();
+    detail::initialise(options_, shape(), layout_, seed, parameters_);
+  }
+  /// The same without values of the parameters.
+  SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
@@ -62,7 +68,6 @@ class SheafModel {
               to_string(options_.sheaf_activation), detail::concat("the posterior ", Posterior::name, " has its own"));
     }
     layout_ = detail::lay_out(options_, shape(), parameters_);
-    detail::initialise(options_, shape(), layout_, seed, parameters_);
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }

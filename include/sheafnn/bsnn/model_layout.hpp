@@ -62,7 +62,8 @@ struct NetworkWeights {
   std::vector<LinearWeights<T>> readout;  ///< of the hidden layers
   FilterWeights<T> filter;
 
-  /// Views of `array`, which is laid out like the parameters.
+  /// Views of `array`, which is laid out like the parameters. Unchecked: it has as many numbers as they, and the layout
+  /// is theirs.
   void bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array);
 };
 

@@ -63,7 +63,7 @@ SheafLearnerLayout lay_out_learner(const ModelOptions& options, const ParameterS
   return layout;
 }
 
-/// Adds all parameters of a model, zero.
+/// Adds all parameters of a model, without values: ParameterSet::finish() allocates them.
 ///
 /// \param options  resolved
 template <class S>
@@ -110,7 +110,6 @@ template <class S>
     layout.filter_theta = add("poly.logits", {options.filter.degree + 1});
     if (options.filter.skip != HighPassSkip::off) layout.filter_skip = add("poly.skip", {1});
   }
-  parameters.finish();
   return layout;
 }
 

@@ -14,8 +14,6 @@
 /// the objective in elbo.hpp.
 #pragma once
 
-#include <cassert>
-
 #include "sheafnn/bsnn/network_passes.hpp"
 #include "sheafnn/bsnn/network_steps.hpp"
 
@@ -39,11 +37,16 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution) {}
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// Features after this many diffusion layers, of the last draw and valid until the next pass: H after none, and after
   /// all, at nodes() only, what the output layer reads. \param layer_count  0 … layers of the model
-  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const noexcept {
-    assert(0 <= layer_count && layer_count <= steps_.layer_count());
+  ///
+  /// \throws std::invalid_argument  layer_count out of range
+  /// \throws std::logic_error       begin() did not come before
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
+    this->check_layer_count(layer_count, steps_.layer_count());
     if (layer_count == 0) return steps_.start_features();
     return steps_.layer_output(layer_count - 1);
   }
@@ -62,7 +65,11 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
 
   /// Draws the sheaves of a sample and computes its outputs.
+  ///
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
+    this->check_draw(sample);
     steps_.sample = sample;
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
     for (Index l = 0; l < steps_.layer_count(); ++l) {
@@ -74,8 +81,12 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     return steps_.output.output();
   }
   /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
+  ///
+  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
+  /// \throws std::logic_error       begin() did not come before
   template <class Use>
   void draw_samples(Index count, const Use& use) {
+    require_between("samples", count, 1, 32768);
     for (Index k = 0; k < Passes::sample_count(count); ++k) {
       // All start from H: the first layer mixes it once.
       steps_.first_mixing = k > 0       ? MixedFeatures::reuse
@@ -88,8 +99,11 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
 
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
   /// H, which add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
-    steps_.require_kept();
+    this->check_accumulate();
     FeatureView<S> bar = steps_.scratch(0).first(steps_.nodes.count());
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layer_output(steps_.layer_count() - 1).rows(), outputs_bar, bar.rows(),
@@ -105,7 +119,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
+    this->check_finish();
     if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
     return steps_.kl;

@@ -3,6 +3,9 @@
 /// steps begin(), draw(), accumulate() and finish_backward() that a Network defines.
 #pragma once
 
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "sheafnn/bsnn/forward_pass.hpp"
@@ -32,7 +35,7 @@ class NetworkPasses {
   [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Samples that make sense: one where nothing is random.
+  /// Samples that make sense: one where nothing is random. Takes any number.
   [[nodiscard]] static Index sample_count(Index requested) noexcept { return Steps::is_sampled ? requested : 1; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
@@ -46,7 +49,7 @@ class NetworkPasses {
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
   ///
   /// \throws std::invalid_argument  as begin()
-  /// \throws std::runtime_error     as draw()
+  /// \throws std::runtime_error     of a flow, as FlowLayer::forward()
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
     derived().begin(pass);
     return derived().draw(pass.sample);
@@ -68,35 +71,74 @@ class NetworkPasses {
   //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
 
   /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
+  ///
+  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
+  /// \throws std::logic_error       begin() did not come before
   template <class Use>
   void draw_samples(Index count, const Use& use) {
+    require_between("samples", count, 1, 32768);
     for (Index k = 0; k < sample_count(count); ++k) use(derived().draw(k));
   }
   /// Clears the gradient and takes the options of the backward pass.
   ///
   /// \throws std::invalid_argument  options out of range
+  /// \throws std::logic_error       begin() did not come before
   void begin_backward(const BackwardOptions& options) {
     check_backward(options);
+    check_begun("begin_backward");
     steps_.options = options;
     steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
     steps_.kl = 0;
     steps_.first_sample = true;
     steps_.clear_gradient();
     steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
+    backward_begun_ = true;
   }
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
   /// sides); 0 for models without, or without closed form. Of cooperative networks with layer_learners that of the last
   /// draw, with its mean over layers.
-  [[nodiscard]] double kl() { return steps_.mean_kl(); }
+  ///
+  /// \throws std::logic_error  begin() did not come before
+  [[nodiscard]] double kl() {
+    check_begun("kl");
+    return steps_.mean_kl();
+  }
 
  protected:
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
+  // What the steps of a Network demand of those before them. \throws std::logic_error, std::invalid_argument
+
+  void check_begun(std::string_view step) const {
+    if (steps_.nodes.count() == 0) throw std::logic_error(concat(step, "() needs begin() before it"));
+  }
+  void check_draw(Index sample) const {
+    check_begun("draw");
+    check_sample(steps_.pass, sample, steps_.sheaf_count());
+  }
+  void check_layer_count(Index layer_count, Index layers) const {
+    check_begun("features_after");
+    require_between("layer_count", layer_count, 0, layers);
+  }
+  void check_accumulate() const {
+    if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
+    steps_.require_kept();
+  }
+  /// Also ends the backward pass.
+  void check_finish() {
+    if (!backward_begun_ || steps_.first_sample) {
+      throw std::logic_error("finish_backward() needs begin_backward() and accumulate() before it");
+    }
+    backward_begun_ = false;
+  }
+
   Steps steps_;
 
  private:
   [[nodiscard]] Derived& derived() noexcept { return static_cast<Derived&>(*this); }
+
+  bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
 };
 
 }  // namespace sheafnn::detail

@@ -122,7 +122,7 @@ inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical"
 [[nodiscard]] constexpr std::string_view to_string(KlSchedule schedule) {
   return kl_schedule_names[static_cast<std::size_t>(schedule)];
 }
-/// λ_t (math: "Loss").
+/// λ_t (math: "Loss"). Takes any maximum and epoch.
 [[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
   using std::exp;
   switch (schedule) {

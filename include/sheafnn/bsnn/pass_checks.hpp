@@ -11,6 +11,15 @@
 
 namespace sheafnn::detail {
 
+/// A sample of a pass. \throws std::invalid_argument  out of range, or one that the explicit noise does not have
+template <class S>
+void check_sample(const ForwardPass<S>& pass, Index sample, Index sheaf_count) {
+  require(sample >= 0 && sample < 32768, "sample", sample, "must be between 0 and 32767");
+  if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (sample + 1) * sheaf_count) {
+    throw_invalid_argument("noise", pass.noise.size(),
+                           concat("a sample needs one array for each of ", sheaf_count, " sheaves"));
+  }
+}
 /// Rates, sample and nodes. \throws std::invalid_argument  out of range
 template <class S>
 void check_pass(const ForwardPass<S>& pass, Index node_count) {
@@ -34,10 +43,7 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
 template <class S>
 void check_noise(const ForwardPass<S>& pass, Index size, Index sheaf_count) {
   for (std::size_t i = 0; i < pass.noise.size(); ++i) require_size(pass.noise[i], size, concat("noise[", i, "]"));
-  if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (pass.sample + 1) * sheaf_count) {
-    throw_invalid_argument("noise", pass.noise.size(),
-                           concat("a sample needs one array for each of ", sheaf_count, " sheaves"));
-  }
+  check_sample(pass, pass.sample, sheaf_count);
 }
 /// \throws std::invalid_argument  out of range
 inline void check_backward(const BackwardOptions& options) {

@@ -65,6 +65,7 @@ template <class Model>
   return r;
 }
 
+/// As above, of a dataset.
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {}) {
   return predict(model, data.graph, data.features, options);

@@ -62,7 +62,7 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
   return {};
 }
 
-/// The preset for a graph of n nodes. Graphs of unknown homophily count as homophilic.
+/// The preset for a graph of n nodes. Graphs of unknown homophily count as homophilic. Takes any numbers.
 [[nodiscard]] constexpr Preset choose_preset(Index n, std::optional<double> homophily) {
   if (n >= 10'000) return Preset::large;
   if (homophily.value_or(1) >= 0.5) return Preset::citation;
@@ -125,7 +125,7 @@ struct TrainingValues {
 }  // namespace detail
 
 /// Sets layers, channels, filters, feature scaling, rates, decays, dropouts, KL weight, epochs and patience; leaves
-/// everything else as it is.
+/// everything else as it is. Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, channels;
@@ -148,6 +148,7 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
 }
 
 /// Of a continuous-time network: channels, filters, feature scaling, and what is set of the training above.
+/// Takes any options.
 inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   struct Values {
     Index channels;
@@ -169,7 +170,7 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
 }
 
 /// Of a cooperative network: layers, channels, feature scaling, norm, left weights, learners, and what is set of the
-/// training above.
+/// training above. Takes any options.
 ///
 /// \param bayesian  of Bayesian ones also whether every layer has learners
 inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, TrainOptions& training) {

@@ -59,14 +59,20 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
   require(state.best_epoch >= 0 && state.best_epoch < epochs, "resume.best_epoch", state.best_epoch,
           concat("must be between 0 and ", epochs - 1));
   require(state.seed == options.seed, "resume.seed", state.seed, concat("the options have ", options.seed));
-  const auto check = [](const char* name, const std::vector<double>& values, Index size) {
+  const auto check = [](const char* name, const std::vector<double>& values, Index size, double least) {
     require(static_cast<Index>(values.size()) == size, name, values.size(), concat("expected ", size, " numbers"));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i]) && values[i] >= least) continue;
+      throw_invalid_argument(concat(name, "[", i, "]"), values[i],
+                             least == 0 ? "must be finite and at least 0" : "must be finite");
+    }
   };
-  check("resume.parameters", state.parameters, parameters);
-  check("resume.first_moment", state.first_moment, parameters);
-  check("resume.second_moment", state.second_moment, parameters);
-  check("resume.best_parameters", state.best_parameters, parameters);
-  check("resume.best_predictions", state.best_predictions, predictions);
+  constexpr double any = std::numeric_limits<double>::lowest();
+  check("resume.parameters", state.parameters, parameters, any);
+  check("resume.first_moment", state.first_moment, parameters, any);
+  check("resume.second_moment", state.second_moment, parameters, 0);  // a mean of squares
+  check("resume.best_parameters", state.best_parameters, parameters, any);
+  check("resume.best_predictions", state.best_predictions, predictions, any);
   for (Index t = 0; t < epochs; ++t) {
     const Index epoch = state.history[static_cast<std::size_t>(t)].epoch;
     if (epoch != t) throw_invalid_argument(concat("resume.history[", t, "].epoch"), epoch, concat("must be ", t));
@@ -102,7 +108,8 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
 /// \param loss  a Loss over the model's scalars (losses.hpp)
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
-/// \throws what options.on_epoch and options.on_checkpoint throw; after any of these the model is as it was
+/// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
+///         the parameters that it was given
 template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
@@ -116,14 +123,14 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
                         !split.validation.empty());
   }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
-  TrainResult result = run.run();
-  const std::vector<double>& best = run.best_predictions();
-  result.test_nll = detail::score_of(loss, MatrixView<const double>(best.data(), n, outputs), split.test).loss;
-  if constexpr (std::is_same_v<LossType, Classification>) {
-    result.test_ece = detail::calibration_error(best, outputs, loss.labels(), split.test);
-    detail::add_test_metrics(result, loss, best, outputs, split.test);
-  }
-  return result;
+  return run.run([&](TrainResult& result) {
+    const std::vector<double>& best = run.best_predictions();
+    result.test_nll = detail::score_of(loss, MatrixView<const double>(best.data(), n, outputs), split.test).loss;
+    if constexpr (std::is_same_v<LossType, Classification>) {
+      result.test_ece = detail::calibration_error(best, outputs, loss.labels(), split.test);
+      detail::add_test_metrics(result, loss, best, outputs, split.test);
+    }
+  });
 }
 
 /// Trains `model` to classify the nodes of a dataset, those with a label.

@@ -26,15 +26,17 @@
 
 namespace sheafnn::detail {
 
-[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value) {
+/// \param stepped  has a step been taken by then, whose size may be to blame?
+[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
   throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
-                                  "; a smaller learning rate may help"));
+                                  stepped ? "; a smaller learning rate may help"
+                                          : " before the first step; the features or the parameters may be too large"));
 }
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
 inline void check_finite(const Elbo& elbo, Index epoch) {
-  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the negative log-likelihood", elbo.loss);
-  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl);
+  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the negative log-likelihood", elbo.loss, epoch > 0);
+  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, epoch > 0);
 }
 /// … after the step, when it found a gradient that is not finite, …
 template <class S>
@@ -42,14 +44,14 @@ void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, 
   for (const ParameterInfo& info : parameters.info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       const double value = static_cast<double>(gradient[i]);
-      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value);
+      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, epoch > 0);
     }
   }
 }
 /// … and after the evaluation that follows the step.
 inline void check_finite(const std::vector<double>& predictions, Index epoch) {
   for (const double p : predictions) {
-    if (!std::isfinite(p)) throw_diverged(epoch, "a predicted probability", p);
+    if (!std::isfinite(p)) throw_diverged(epoch, "a predicted probability", p, true);
   }
 }
 
@@ -70,8 +72,9 @@ class TrainingRun {
   TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
               const Split& split, const TrainOptions& options);
 
-  /// Whatever goes wrong, the model is left as it was.
-  TrainResult run();
+  /// Trains, and calls finish(result), which completes the result. Whatever goes wrong, the model is left as it was.
+  template <class Finish>
+  TrainResult run(const Finish& finish);
   /// Mean predictions of the best epoch, n × C; of validation and test nodes, or of all where there are neither.
   [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
 
@@ -293,9 +296,12 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, cons
 }
 
 template <class Model, class LossType>
-TrainResult TrainingRun<Model, LossType>::run() {
+template <class Finish>
+TrainResult TrainingRun<Model, LossType>::run(const Finish& finish) {
   try {
-    return trained();
+    TrainResult result = trained();
+    finish(result);
+    return result;
   } catch (...) {
     std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
     throw;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <limits>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -15,7 +16,7 @@
 namespace sheafnn {
 
 /// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised.
-/// Throws std::bad_alloc when memory runs out.
+/// Throws std::bad_alloc when memory runs out. Unchecked: indices; assertions say so.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -24,6 +25,7 @@ class Buffer {
   using value_type = T;
 
   Buffer() = default;
+  /// \throws std::bad_alloc  as resize()
   explicit Buffer(Index size) { resize(size); }
   Buffer(const Buffer& other) : Buffer(other.size_) { std::copy_n(other.data_, other.size_, data_); }
   Buffer(Buffer&& other) noexcept
@@ -36,10 +38,15 @@ class Buffer {
   ~Buffer() { release(); }
 
   /// Makes the buffer hold `size` zeros; the previous content is lost.
+  ///
+  /// \throws std::bad_alloc  no such memory; std::bad_array_new_length, which is one, of a negative size or one whose
+  ///                         bytes cannot be counted
   void resize(Index size) {
-    assert(size >= 0);
+    if (size < 0 || size > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) {
+      throw std::bad_array_new_length();
+    }
     release();
-    if (size <= 0) return;
+    if (size == 0) return;
     data_ = static_cast<T*>(::operator new (static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
     size_ = size;
     fill(T{});

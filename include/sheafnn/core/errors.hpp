@@ -70,6 +70,7 @@ class MessagePart {
 
 [[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // without memory: an exception, and not half a text
   for (const MessagePart& part : parts) part.append_to(out);
   return out.str();
 }
@@ -82,13 +83,13 @@ template <class... Parts>
 
 }  // namespace detail
 
-/// Throws std::invalid_argument saying "ARGUMENT: VALUE is not allowed; LIMIT".
+/// \throws std::invalid_argument  saying "ARGUMENT: VALUE is not allowed; LIMIT"
 template <class Value>
 [[noreturn]] void throw_invalid_argument(std::string_view argument, const Value& value, std::string_view limit) {
   throw std::invalid_argument(detail::concat(argument, ": ", value, " is not allowed; ", limit));
 }
 
-/// Throws std::invalid_argument (see throw_invalid_argument) unless `ok`.
+/// \throws std::invalid_argument  (see throw_invalid_argument) unless `ok`
 ///
 /// \param ok        the condition the argument has to fulfil
 /// \param argument  its name as the caller knows it
@@ -99,7 +100,7 @@ void require(bool ok, std::string_view argument, const Value& value, std::string
   if (!ok) throw_invalid_argument(argument, value, limit);
 }
 
-/// Throws std::invalid_argument unless least ≤ value ≤ most; NaN is not.
+/// \throws std::invalid_argument  unless least ≤ value ≤ most; NaN is not
 template <class Value>
 void require_between(std::string_view argument, const Value& value, const std::type_identity_t<Value>& least,
                      const std::type_identity_t<Value>& most) {

@@ -29,7 +29,7 @@ namespace sheafnn {
 namespace detail {
 
 /// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
-[[nodiscard]] constexpr int row_room(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
+[[nodiscard]] constexpr int to_quads(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
 
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
 #define SHEAFNN_TRANSPOSED_IN_REGISTERS 1
@@ -218,12 +218,12 @@ SHEAFNN_INLINE void reorder(const __m512* in, __m512* out) {
 
 /// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
 ///
-/// \tparam Room  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
+/// \tparam Capacity  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
 /// \param row    row(lane) → S*
-template <int K, int Room = K, int W, class S, class Row>
+template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
-  static_assert(Room >= K);
-  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Room >= row_room(K) && K > 1 ? row_room(K) : K / 4 * 4);
+  static_assert(Capacity >= K);
+  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
 #if SHEAFNN_AVX512
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
@@ -248,12 +248,12 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
 
 /// Reads entry k of row(lane) into lane `lane` of out[k], for the first `count` lanes; the others become 0.
 ///
-/// \tparam Room  numbers that may be read in every row, ≥ K
+/// \tparam Capacity  numbers that may be read in every row, ≥ K
 /// \param row    row(lane) → const S*
-template <int K, int Room = K, int W, class S, class Row>
+template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
-  static_assert(Room >= K);
-  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Room >= row_room(K) && K > 1 ? row_room(K) : K / 4 * 4);
+  static_assert(Capacity >= K);
+  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
 #if SHEAFNN_AVX512
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
@@ -338,8 +338,8 @@ SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
 SHEAFNN_INLINE __m256 half_sums(const Pack<float, 8>* in) {
   return pairs_added(pairs_added(in[0].chunk[0], in[1].chunk[0]), pairs_added(in[2].chunk[0], in[3].chunk[0]));
 }
-/// out = (out +) the sums over lanes of `Packs` ≤ 8 packs; up to `Room` numbers of `out` may be overwritten by others.
-template <int Packs, int Room>
+/// out = (out +) the sums over lanes of `Packs` ≤ 8 packs; up to `Capacity` numbers of `out` may be overwritten.
+template <int Packs, int Capacity>
 SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumulate) {
   Pack<float, 8> all[8];
   for (int k = 0; k < 8; ++k) all[k] = in[std::min(k, Packs - 1)];
@@ -351,7 +351,7 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
     _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), sum) : sum);
   } else {
     const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(low), _mm256_extractf128_ps(low, 1));
-    if constexpr (Packs == 4 || Room >= 4) {
+    if constexpr (Packs == 4 || Capacity >= 4) {
       _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
     } else {
       alignas(16) float value[4];
@@ -364,8 +364,8 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
 
 /// out[0 … Count) = (out +) the sums over lanes of `Count` packs.
 ///
-/// \tparam Room  numbers of `out` that may be overwritten, ≥ Count
-template <int Count, int Room = Count, class T, class S>
+/// \tparam Capacity  numbers of `out` that may be overwritten, ≥ Count
+template <int Count, int Capacity = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   int first = 0;
 #if SHEAFNN_OCTETS
@@ -375,7 +375,7 @@ SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
     first = 8 * octets;
     if constexpr (rest > 0) octet_sums<4, 4>(in + first, out + first, accumulate);
     first += 4 * rest;
-    constexpr int left = Count % 4, room = Room - (Count - left);
+    constexpr int left = Count % 4, room = Capacity - (Count - left);
     if constexpr (left == 3 || (left > 0 && room >= 4)) {
       octet_sums<left, room>(in + first, out + first, accumulate);
       return;

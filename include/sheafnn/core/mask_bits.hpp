@@ -59,7 +59,7 @@ template <class T, int W>
 
 }  // namespace detail
 
-/// Does the condition hold in any lane?
+/// Does the condition hold in any lane? Takes any mask.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
   return detail::mask_bits(mask) != 0;

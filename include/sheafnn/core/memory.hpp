@@ -35,12 +35,13 @@ namespace sheafnn {
   return limit;
 }
 
-/// "1.5 GiB".
+/// "1.5 GiB". Takes any number.
 [[nodiscard]] inline std::string memory_text(double bytes) {
   constexpr std::string_view units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
   std::ostringstream text;
+  text.exceptions(std::ios::badbit);
   text.precision(bytes < 1000 ? 3 : 4);
   text << bytes << ' ' << units[unit];
   return text.str();

@@ -7,6 +7,9 @@
 /// trigonometric functions use Eigen's vectorised ones. Branches become select(mask, a, b).
 ///
 /// Translation units that exchange packs must be compiled for the same instruction set.
+///
+/// Unchecked: pointers to W values, numbers of lanes, and numbers of bits to shift. Arithmetic takes every number, NaN
+/// and infinities included, as IEEE 754 has it.
 #pragma once
 
 #include <cmath>
@@ -94,11 +97,13 @@ struct Pack {
 
   Pack() = default;
   /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
+  // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
   SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{}; }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0),
   /// ...).
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
+  // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
   SHEAFNN_INLINE Pack(U value) : Pack(static_cast<T>(value)) {}
 
   /// Reads W consecutive values; `p` needs no alignment.

@@ -62,7 +62,9 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
     if (begin < end) loop(begin, end);
   };
 #if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
-#pragma omp parallel num_threads(team)
+  // More threads than processors would take turns at OpenMP's barriers.
+  const int threads = std::min(team, std::max(2, omp_get_num_procs()));
+#pragma omp parallel num_threads(threads)
   {
     // A runtime that grants fewer threads than requested still runs every piece.
     for (int rank = omp_get_thread_num(); rank < team; rank += omp_get_num_threads()) piece(rank);
@@ -77,9 +79,9 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
 ///
 /// \param execution  how many threads may take part
-/// \param count    number of indices
-/// \param grain    ranges start at multiples of it, and no thread gets fewer indices: with too little work
-///                 fewer threads run, and with one thread the body is simply called
+/// \param count    number of indices; of none and less, there are no ranges
+/// \param grain    Unchecked: at least 1. Ranges start at multiples of it, and no thread gets fewer indices: with too
+///                 little work fewer threads run, and with one thread the body is simply called
 /// \param body     must not throw
 template <class Body>
 void parallel_for(Execution execution, Index count, Index grain, const Body& body) {

@@ -55,7 +55,7 @@ template <class T, int R, int K, int C>
 }
 }  // namespace detail
 
-/// A B.
+/// A B. Takes any matrices.
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(const Eigen::Matrix<T, R, K>& a,
                                                                         const Eigen::Matrix<T, K, C>& b) {
@@ -87,7 +87,7 @@ template <class T, int R, int K, int C>
 }
 }  // namespace detail
 
-/// Aᵀ B.
+/// Aᵀ B. Takes any matrices.
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(const Eigen::Matrix<T, K, R>& a,
                                                                            const Eigen::Matrix<T, K, C>& b) {
@@ -119,7 +119,7 @@ template <class T, int R, int K, int C>
 }
 }  // namespace detail
 
-/// A Bᵀ.
+/// A Bᵀ. Takes any matrices.
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt(const Eigen::Matrix<T, R, K>& a,
                                                                            const Eigen::Matrix<T, C, K>& b) {
@@ -130,7 +130,7 @@ template <class T, int R, int K, int C>
   }
 }
 
-/// tr(Aᵀ B), the Frobenius inner product.
+/// tr(Aᵀ B), the Frobenius inner product. Takes any matrices.
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T inner_product(const Eigen::Matrix<T, R, C>& a,
                                                         const Eigen::Matrix<T, R, C>& b) {
@@ -180,7 +180,7 @@ template <class T, int N, int C>
 }
 }  // namespace detail
 
-/// Solves A X = B; see UnpivotedSolution for what A has to be.
+/// Solves A X = B. Unchecked: what A has to be, see UnpivotedSolution.
 template <class T, int N, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(
     const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b) {

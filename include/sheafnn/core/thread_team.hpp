@@ -10,12 +10,17 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/processor.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
 
 namespace sheafnn::detail {
 
@@ -50,18 +55,23 @@ bool wait_briefly(const Ready& ready, int yields) {
 /// any thread.
 class ThreadTeam {
  public:
-  /// The team of this process; its threads are joined when the process ends.
+  /// The team of this process; its threads are joined when the process ends. A forked child has a team of its own,
+  /// because of all threads only the one that forked goes on there.
   static ThreadTeam& instance() {
-    static ThreadTeam team;
-    return team;
+    ThreadTeam* const team = current_.load(std::memory_order_acquire);
+    return team != nullptr ? *team : start();
   }
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. When the
-  /// caller has finished its own rank, it also does those that no worker has started: it never waits for a thread
-  /// that the system has not scheduled. While the team runs another loop (of another thread, or an enclosing one),
-  /// the caller does everything itself.
+  /// Lets `threads` threads share a loop, the caller among them. Without this as many do as there are processors, at
+  /// least two: more would take turns, and waking them costs more than they do. For tests of the team.
+  void allow(int threads) noexcept { most_threads_ = threads; }
+
+  /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. Of more
+  /// ranks than threads, each thread does a range. When the caller has finished its own, it also does those that no
+  /// worker has started: it never waits for a thread that the system has not scheduled. While the team runs another
+  /// loop (of another thread, or an enclosing one), the caller does everything itself.
   ///
   /// \param work  must not throw
   template <class Work>
@@ -72,18 +82,22 @@ class ThreadTeam {
       return;
     }
     in_team_ = true;
-    grow(count - 1);
-    const Loop loop{[](const void* body, int rank) { (*static_cast<const Work*>(body))(rank); }, &work,
+    const int most = std::min(count, most_threads_.load(std::memory_order_relaxed));
+    grow(most - 1);
+    const int offered_to = std::min(most - 1, static_cast<int>(workers_.size()));
+    const auto range = [&work, ranks = std::int64_t{count}, members = offered_to + 1](int member) {
+      const int end = static_cast<int>(ranks * (member + 1) / members);
+      for (int rank = static_cast<int>(ranks * member / members); rank < end; ++rank) work(rank);
+    };
+    const Loop loop{[](const void* body, int member) { (*static_cast<const decltype(range)*>(body))(member); }, &range,
                     current_processor()};
-    const int offered_to = std::min(count - 1, static_cast<int>(workers_.size()));
     const auto start = Clock::now();
     for (int i = 0; i < offered_to; ++i) workers_[static_cast<std::size_t>(i)].offer(loop, start);
-    work(0);
-    for (int rank = offered_to + 1; rank < count; ++rank) work(rank);
+    range(0);
     bool begun = false;
     for (int i = 0; i < offered_to; ++i) {
       if (workers_[static_cast<std::size_t>(i)].withdraw()) {
-        work(i + 1);
+        range(i + 1);
       } else {
         begun = true;
       }
@@ -124,7 +138,7 @@ class ThreadTeam {
     if (processor >= 0 && current_processor() == processor) leave_processor(processor);
   }
 
-  /// A loop of run(), to be called with a rank.
+  /// A loop of run(), to be called with the number of a member.
   struct Loop {
     void (*call)(const void*, int) = nullptr;
     const void* body = nullptr;
@@ -225,9 +239,9 @@ class ThreadTeam {
       return seen % 2 == 1 && moves_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
     }
     /// After take(): runs the work.
-    void work(int rank) noexcept {
+    void work(int member) noexcept {
       move_off(loop_.processor);
-      loop_.call(loop_.body, rank);
+      loop_.call(loop_.body, member);
       working_.store(false, std::memory_order_release);
     }
     void wait_for_offer() noexcept {
@@ -294,42 +308,66 @@ class ThreadTeam {
     return true;
   }
 
+  /// The first team of a process, or of a forked child.
+  SHEAFNN_NOINLINE static ThreadTeam& start() {
+    static const Lifetime lifetime;
+    std::unique_ptr<ThreadTeam> team(new ThreadTeam);
+    ThreadTeam* other = nullptr;
+    return current_.compare_exchange_strong(other, team.get()) ? *team.release() : *other;
+  }
+  /// Ends the team with the process.
+  struct Lifetime {
+    Lifetime() {
+#if defined(__unix__) || defined(__APPLE__)
+      ::pthread_atfork(nullptr, nullptr, [] { abandoned_ = current_.exchange(nullptr); });
+#endif
+    }
+    Lifetime(const Lifetime&) = delete;
+    Lifetime& operator=(const Lifetime&) = delete;
+    ~Lifetime() { delete current_.exchange(nullptr); }
+  };
+
   ThreadTeam() = default;
+  friend std::default_delete<ThreadTeam>;
   ~ThreadTeam() {
     stop_ = true;
     for (Worker& worker : workers_) worker.notify();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// Starts threads until there are `count` beside the caller, or as many as the system grants.
-  void grow(int count) {
+  /// Starts threads until there are `count` beside the caller, or as many as the system and its memory grant.
+  void grow(int count) noexcept {
     while (static_cast<int>(threads_.size()) < count) {
-      Worker& worker = workers_.emplace_back();
+      const std::size_t before = workers_.size();
       try {
-        threads_.emplace_back([this, &worker, rank = static_cast<int>(workers_.size())] { serve(worker, rank); });
-      } catch (const std::system_error&) {
-        workers_.pop_back();  // the caller does the work of missing threads
+        Worker& worker = workers_.emplace_back();
+        threads_.emplace_back([this, &worker, member = static_cast<int>(before) + 1] { serve(worker, member); });
+      } catch (const std::exception&) {
+        while (workers_.size() > before) workers_.pop_back();  // the caller does the work of missing threads
         return;
       }
     }
   }
 
-  void serve(Worker& worker, int rank) {
+  void serve(Worker& worker, int member) {
     in_team_ = true;
     while (true) {
       worker.wait_for_offer();
       if (SideTask* const side_task = worker.take_side_task()) side_task->run();
       if (!worker.take()) continue;
       if (stop_) return;
-      worker.work(rank);
+      worker.work(member);
     }
   }
 
+  std::atomic<int> most_threads_{std::max(2, static_cast<int>(std::thread::hardware_concurrency()))};
   std::mutex busy_;
   std::deque<Worker> workers_;  ///< at fixed addresses, which the threads refer to
   std::vector<std::thread> threads_;
   bool stop_ = false;  ///< written before the last offers
   static inline thread_local bool in_team_ = false;
+  static inline std::atomic<ThreadTeam*> current_{nullptr};
+  static inline ThreadTeam* abandoned_ = nullptr;  ///< the parent's; its threads cannot be joined in a child
 };
 
 }  // namespace sheafnn::detail

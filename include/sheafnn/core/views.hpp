@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cassert>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -20,6 +22,9 @@ template <class Derived, class Scalar>
 concept RowMajor = static_cast<bool>(Derived::IsRowMajor) && std::is_same_v<typename Derived::Scalar, Scalar>;
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
+///
+/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and numbers of rows
+/// and columns; assertions say so.
 template <class T>
 class MatrixView {
  public:
@@ -37,6 +42,7 @@ class MatrixView {
   /// A view for writing, read.
   template <class U>
     requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::span, a view of T is one of const T
   MatrixView(const MatrixView<U>& other)
   noexcept : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
   /// A row-major Eigen matrix.
@@ -62,6 +68,11 @@ class MatrixView {
     assert(0 <= i && i < rows_);
     return {data_ + i * stride_, static_cast<std::size_t>(columns_)};
   }
+  /// `count` rows from row `first` on.
+  [[nodiscard]] MatrixView middle_rows(Index first, Index count) const noexcept {
+    assert(0 <= first && 0 <= count && first + count <= rows_);
+    return {data_ + first * stride_, count, columns_, stride_};
+  }
   /// As an Eigen matrix.
   [[nodiscard]] EigenMap eigen() const { return {data_, rows_, columns_, Eigen::OuterStride<>(stride_)}; }
 
@@ -71,6 +82,9 @@ class MatrixView {
 };
 
 /// Features of n nodes, n × d' × f: d' stalk coordinates with f channels each, channels innermost, without gaps.
+///
+/// Unchecked: that the memory is there as long as the view, sizes of at least 0, and numbers of nodes; assertions say
+/// so.
 template <class T>
 class FeatureView {
  public:
@@ -84,6 +98,7 @@ class FeatureView {
   /// A view for writing, read.
   template <class U>
     requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::span, a view of T is one of const T
   FeatureView(const FeatureView<U>& other)
   noexcept : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
   /// A cochain as a row-major Eigen matrix, (n d') × f: one row of channels per stalk coordinate.
@@ -143,6 +158,12 @@ FeatureView(Eigen::PlainObjectBase<Derived>&, Index) -> FeatureView<typename Der
 template <class Derived>
 FeatureView(const Eigen::PlainObjectBase<Derived>&, Index) -> FeatureView<const typename Derived::Scalar>;
 
+/// A size, for the initialisers of what is made of it. \throws std::invalid_argument  outside least … 2147483647
+[[nodiscard]] inline Index checked_extent(std::string_view name, Index extent, Index least = 1) {
+  require_between(name, extent, least, std::numeric_limits<std::int32_t>::max());
+  return extent;
+}
+
 /// \throws std::invalid_argument  unless the matrix has this shape; `name` is what messages call it
 template <class T>
 void require_shape(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
@@ -161,7 +182,8 @@ void require_shape(const FeatureView<T>& features, Index nodes, Index coordinate
                                         features.channels()),
                          detail::concat("must be ", nodes, " x ", coordinates, " x ", channels));
 }
-/// The same for a matrix that is read as an array: rows must follow each other without gaps.
+/// The same for a matrix that is read as an array. \throws std::invalid_argument  also unless its rows follow each
+/// other without gaps
 template <class T>
 void require_array(const MatrixView<T>& matrix, Index rows, Index columns, std::string_view name) {
   require_shape(matrix, rows, columns, name);

@@ -52,22 +52,31 @@ struct Dataset {
 /// Those of `nodes` whose label is known, in the same order.
 ///
 /// \param labels  one per node, negative where unknown
+/// \throws std::invalid_argument  a node number out of range
 [[nodiscard]] inline std::vector<std::int32_t> labelled_nodes(std::span<const std::int32_t> labels,
                                                               std::span<const std::int32_t> nodes) {
   std::vector<std::int32_t> r;
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r),
-               [&](std::int32_t u) { return labels[static_cast<std::size_t>(u)] >= 0; });
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(r), [&](std::int32_t u) {
+    require_between("node", Index(u), 0, static_cast<Index>(labels.size()) - 1);
+    return labels[static_cast<std::size_t>(u)] >= 0;
+  });
   return r;
 }
 
 /// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model. Labels of other names become
 /// unknown. A dataset without class names is left as it is.
+///
+/// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
 inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {
   if (data.class_names.empty() || class_names.empty()) return;
   std::vector<std::int32_t> number;
   for (const std::string& name : data.class_names) {
     const auto found = std::find(class_names.begin(), class_names.end(), name);
     number.push_back(found == class_names.end() ? -1 : static_cast<std::int32_t>(found - class_names.begin()));
+  }
+  for (const std::int32_t label : data.labels) {
+    if (label < static_cast<Index>(number.size())) continue;
+    throw_invalid_argument(data.name + ": label", label, "has no class name");
   }
   for (std::int32_t& label : data.labels) {
     if (label >= 0) label = number[static_cast<std::size_t>(label)];

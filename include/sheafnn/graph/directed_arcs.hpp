@@ -16,7 +16,7 @@
 
 namespace sheafnn {
 
-/// Lists of nodes, one for each node, in increasing order. A view.
+/// Lists of nodes, one for each node, in increasing order. A view. Unchecked: node numbers.
 struct NeighbourLists {
   const std::int32_t* offset = nullptr;  ///< n + 1
   const std::int32_t* node = nullptr;

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -20,10 +22,12 @@ class NodeFeatures {
 
   /// Takes a row-major dense matrix; zeros are left out.
   ///
-  /// \throws std::invalid_argument  wrong size, or an entry that is NaN or infinite
+  /// \throws std::invalid_argument  wrong size, rows or columns outside 0 … 2147483647, or an entry that is NaN or
+  ///         infinite
   static NodeFeatures from_dense(std::span<const double> values, Index rows, Index columns) {
     return dense(values, rows, columns);
   }
+  /// As above.
   static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns) {
     return dense(values, rows, columns);
   }
@@ -33,11 +37,13 @@ class NodeFeatures {
   /// \throws std::invalid_argument  inconsistent arrays, a column outside [0, columns), or a non-finite value
   static NodeFeatures from_csr(std::vector<Index> offsets, std::vector<std::int32_t> column_of,
                                std::vector<double> values, Index columns) {
+    require_extent("columns", columns);
     require(!offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<Index>(values.size()) &&
                 column_of.size() == values.size(),
             "features", values.size(), "offsets, columns and values must agree in length");
     for (std::size_t u = 0; u + 1 < offsets.size(); ++u) {
-      require(offsets[u] <= offsets[u + 1], "features.offsets", offsets[u + 1], "offsets must not decrease");
+      require(offsets[u] <= offsets[u + 1] && offsets[u + 1] <= offsets.back(), "features.offsets", offsets[u + 1],
+              "offsets must not decrease");
       for (Index k = offsets[u]; k < offsets[u + 1]; ++k) {
         const std::size_t i = static_cast<std::size_t>(k);
         const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];
@@ -58,7 +64,10 @@ class NodeFeatures {
   }
 
   /// One-hot node numbers, n × n: for graphs without features. A model trained on them fits that graph only.
+  ///
+  /// \throws std::invalid_argument  n outside 0 … 2147483647
   static NodeFeatures identity(Index n) {
+    require_extent("nodes", n);
     NodeFeatures r;
     r.columns_ = n;
     r.value_.assign(static_cast<std::size_t>(n), 1.0);
@@ -80,18 +89,28 @@ class NodeFeatures {
   /// Scales every row to absolute sum 1 (math: X has rows of sum 1); empty rows stay as they are.
   void normalise_rows() {
     for (std::size_t u = 0; u + 1 < offset_.size(); ++u) {
+      const std::span<double> row(value_.data() + offset_[u], static_cast<std::size_t>(offset_[u + 1] - offset_[u]));
       double sum = 0;
-      for (Index k = offset_[u]; k < offset_[u + 1]; ++k) sum += std::abs(value_[static_cast<std::size_t>(k)]);
-      if (sum == 0) continue;
-      for (Index k = offset_[u]; k < offset_[u + 1]; ++k) {
-        value_[static_cast<std::size_t>(k)] /= sum;
+      for (const double x : row) sum += std::abs(x);
+      if (std::isinf(sum)) {  // of numbers that are all finite: of their halves, quarters, …
+        for (double& x : row) x /= static_cast<double>(2 * row.size());
+        sum = 0;
+        for (const double x : row) sum += std::abs(x);
       }
+      if (sum == 0) continue;
+      for (double& x : row) x /= sum;
     }
   }
 
  private:
+  /// So that products of two do not overflow, and 32 bits hold a number of one.
+  static void require_extent(std::string_view name, Index extent) {
+    require_between(name, extent, 0, std::numeric_limits<std::int32_t>::max());
+  }
   template <class T>
   static NodeFeatures dense(std::span<const T> values, Index rows, Index columns) {
+    require_extent("rows", rows);
+    require_extent("columns", columns);
     require(static_cast<Index>(values.size()) == rows * columns, "features", values.size(),
             detail::concat("expected rows * columns = ", rows * columns, " values"));
     NodeFeatures r;
@@ -118,5 +137,23 @@ class NodeFeatures {
   std::vector<std::int32_t> column_;
   std::vector<double> value_;
 };
+
+namespace detail {
+
+/// \throws std::invalid_argument  a feature that is infinite as a number of type S
+template <class S>
+void require_finite_as(const NodeFeatures& features) {
+  std::size_t i = 0;
+  for (Index u = 0; u < features.rows(); ++u) {
+    for (; static_cast<Index>(i) < features.offsets()[static_cast<std::size_t>(u) + 1]; ++i) {
+      const double value = features.values()[i];
+      if (std::isfinite(static_cast<S>(value))) continue;
+      throw_invalid_argument(concat("features[", u, ", ", features.column_of()[i], "]"), value,
+                             concat("a model of this precision has numbers up to ", std::numeric_limits<S>::max()));
+    }
+  }
+}
+
+}  // namespace detail
 
 }  // namespace sheafnn

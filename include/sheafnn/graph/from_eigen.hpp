@@ -1,7 +1,7 @@
 /// \file
 /// Node features and graphs from Eigen matrices of either storage order.
 ///
-/// Eigen stores matrices column by column unless told otherwise, NodeFeatures row by row: hand over the matrix, not its
+/// Eigen stores matrices column by column by default, NodeFeatures row by row: hand over the matrix, not its
 /// data().
 #pragma once
 

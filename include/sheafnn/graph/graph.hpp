@@ -29,6 +29,8 @@ struct Edge {
 ///
 /// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An
 /// arc stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
+///
+/// Unchecked: the numbers of nodes, arcs and edges that members take, which inner loops call.
 class Graph {
  public:
   Graph() = default;

@@ -12,6 +12,7 @@
 namespace sheafnn {
 
 /// All n nodes, or some of them in increasing order; each has an index 0, 1, …, the number of its row.
+/// Unchecked: node numbers and indices, and the order of a list; assertions say so.
 class NodeSelection {
  public:
   /// All nodes.
@@ -36,6 +37,7 @@ class NodeSelection {
     assert(contains(u));
     return r;
   }
+  /// Takes any u.
   [[nodiscard]] bool contains(Index u) const noexcept {
     if (all()) return 0 <= u && u < count_;
     const Index r = lower_bound(u);

@@ -166,6 +166,7 @@ class PairSet {
     members[static_cast<std::size_t>(labels[u])].push_back(static_cast<std::int32_t>(u));
   }
   std::vector<ClassSampler> sampler;
+  sampler.reserve(members.size());
   for (const std::vector<std::int32_t>& m : members) sampler.emplace_back(m, weight);
 
   const std::size_t count = static_cast<std::size_t>(std::llround(static_cast<double>(o.nodes) * o.degree / 2));

@@ -71,6 +71,7 @@ class CsvReader {
   ///
   /// \param name       what messages call it
   /// \param separator  between fields; 0: what the first line looks like
+  /// \throws std::runtime_error  it is not UTF-8
   CsvReader(std::string name, Bytes content, char separator)
       : name_(std::move(name)), content_(std::move(content)) {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
@@ -184,7 +185,7 @@ class CsvReader {
   std::vector<std::string> fields_;
 };
 
-/// A field as it stands in a comma-separated file: in quotes where it has to.
+/// A field as it stands in a comma-separated file: in quotes where it has to. Takes any text.
 [[nodiscard]] inline std::string csv_field(std::string_view text) {
   const bool blanks = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (!blanks && !text.empty() && text.find_first_of(",;\t\"\r\n") == std::string_view::npos)
@@ -193,7 +194,7 @@ class CsvReader {
   for (const char c : text) r.append(c == '"' ? 2 : 1, c);
   return r + '"';
 }
-/// A record without its line end.
+/// A record without its line end. Takes any fields.
 [[nodiscard]] inline std::string csv_record(std::span<const std::string> fields) {
   std::string r;
   for (std::size_t i = 0; i < fields.size(); ++i) {

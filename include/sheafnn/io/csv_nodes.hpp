@@ -35,9 +35,16 @@ struct NodeTable {
 
 namespace detail {
 
+/// What other programs write where a value is missing: as a label more likely an unknown one than a class of that name.
+[[nodiscard]] inline bool means_missing(std::string_view text) {
+  constexpr std::string_view known[] = {"NA", "N/A", "n/a", "<NA>", "nan", "NaN", "NAN", "NULL", "null", "?"};
+  return std::find(std::begin(known), std::end(known), text) != std::end(known);
+}
+
 /// Numbers the classes that label texts name: numbers by their values, other names in the order of their bytes. An empty
 /// text and -1 are unknown.
 ///
+/// \throws std::runtime_error  a text that means a missing value, or too many classes
 /// \param where       what messages call the labels
 /// \param[out] names  of the classes
 /// \returns           one label per text
@@ -49,13 +56,19 @@ namespace detail {
     return parse_number(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
   };
   const auto unknown = [&](const std::string& text) { return text.empty() || value(text) == -1; };
+  for (std::size_t u = 0; u < texts.size(); ++u) {
+    if (!means_missing(texts[u])) continue;
+    fail(where, "label ", u + 1, " is '", texts[u],
+         "'; an unknown label is empty or -1, and a class needs another name");
+  }
   names.clear();
   std::copy_if(texts.begin(), texts.end(), std::back_inserter(names), [&](const auto& t) { return !unknown(t); });
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   if (std::all_of(names.begin(), names.end(), [&](const auto& name) { return std::isfinite(value(name)); })) {
-    std::stable_sort(names.begin(), names.end(),
-                     [&](const std::string& a, const std::string& b) { return value(a) < value(b); });
+    std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+      return std::pair(value(a), std::string_view(a)) < std::pair(value(b), std::string_view(b));
+    });
   }
   if (static_cast<std::int64_t>(names.size()) > largest_label + 1) {
     fail(where, "names ", names.size(), " classes; at most ", largest_label + 1, " are supported");
@@ -63,6 +76,7 @@ namespace detail {
   std::unordered_map<std::string_view, std::int32_t> number;
   for (const std::string& name : names) number.emplace(name, static_cast<std::int32_t>(number.size()));
   std::vector<std::int32_t> labels;
+  labels.reserve(texts.size());
   for (const std::string& text : texts) labels.push_back(unknown(text) ? -1 : number.at(text));
   return labels;
 }
@@ -252,7 +266,7 @@ class NodeTableReader {
 /// all others its features, finite numbers.
 ///
 /// Classes are numbered in sorted order: by value if all are numbers, otherwise by their bytes. An empty label and
-/// -1 are unknown.
+/// -1 are unknown; what else might mean a missing value, such as NA, nan, null or ?, is refused.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the column
 [[nodiscard]] inline NodeTable read_node_table(CsvReader csv, const std::string& label = "label") {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <new>
 #include <random>
 #include <span>
@@ -24,7 +25,9 @@
 #include "sheafnn/core/memory.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -87,11 +90,80 @@ void append_little(Bytes& to, U value) {
   }
 }
 
+/// A regular file that is open for reading.
+class OpenFile {
+#if defined(__unix__) || defined(__APPLE__)
+ public:
+  /// \throws std::runtime_error  it cannot be opened
+  explicit OpenFile(const std::filesystem::path& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0 && S_ISREG(status_.st_mode)) return;
+    close();
+    fail(path.string(), "cannot be opened for reading");
+  }
+  ~OpenFile() { close(); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  [[nodiscard]] std::uintmax_t size() const noexcept { return static_cast<std::uintmax_t>(status_.st_size); }
+  /// Fills `to` from the beginning of the file. \returns how many bytes there were
+  [[nodiscard]] std::size_t read(std::span<unsigned char> to) noexcept {
+    std::size_t done = 0;
+    while (done < to.size()) {
+      const auto count = ::read(descriptor_, to.data() + done, std::min(to.size() - done, std::size_t{1} << 30));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    return done;
+  }
+  /// Since it was opened: its size, or the time of its last change.
+  [[nodiscard]] bool has_changed() const noexcept {
+    struct stat now {};
+    if (::fstat(descriptor_, &now) != 0) return true;
+#if defined(__APPLE__)
+    const auto &then_changed = status_.st_mtimespec, &now_changed = now.st_mtimespec;
+#else
+    const auto &then_changed = status_.st_mtim, &now_changed = now.st_mtim;
+#endif
+    return now.st_size != status_.st_size || now_changed.tv_sec != then_changed.tv_sec ||
+           now_changed.tv_nsec != then_changed.tv_nsec;
+  }
+
+ private:
+  void close() noexcept {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  int descriptor_;
+  struct stat status_ {};
+#else
+ public:
+  explicit OpenFile(const std::filesystem::path& path) : in_(path, std::ios::binary | std::ios::ate) {
+    const std::streamoff end = in_ ? std::streamoff(in_.tellg()) : -1;
+    if (end < 0) fail(path.string(), "cannot be opened for reading");
+    size_ = static_cast<std::uintmax_t>(end);
+    in_.seekg(0);
+  }
+  [[nodiscard]] std::uintmax_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t read(std::span<unsigned char> to) {
+    in_.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
+    return static_cast<std::size_t>(in_.gcount());
+  }
+  [[nodiscard]] bool has_changed() { return in_.peek() != std::ifstream::traits_type::eof(); }
+
+ private:
+  std::ifstream in_;
+  std::uintmax_t size_ = 0;
+#endif
+};
+
 }  // namespace detail
 
-/// Reads a regular file.
+/// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
 ///
-/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read or is larger than the memory
+/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read, is larger than the memory or
+///                             changed while it was read (as far as its size and time tell)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
@@ -99,19 +171,41 @@ void append_little(Bytes& to, U value) {
   if (!std::filesystem::exists(status)) detail::fail(name, "no such file");
   if (std::filesystem::is_directory(status)) detail::fail(name, "is a folder, not a file");
   if (!std::filesystem::is_regular_file(status)) detail::fail(name, "is not a regular file");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream in(path, std::ios::binary);
-  if (error || !in) detail::fail(name, "cannot be opened for reading");
+  detail::OpenFile file(path);
+  const std::uintmax_t size = file.size();
   detail::check_memory(name, static_cast<double>(size));
   return detail::naming_file(name, [&] {
     if (size > static_cast<std::uintmax_t>(std::numeric_limits<std::streamsize>::max())) throw std::bad_alloc();
     Bytes content(static_cast<std::size_t>(size));
-    in.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(size));
-    if (static_cast<std::uintmax_t>(in.gcount()) != size) {
-      detail::fail(name, "only ", in.gcount(), " of ", size, " bytes could be read");
-    }
+    const std::size_t read = file.read(content);
+    if (read != content.size()) detail::fail(name, "only ", read, " of ", size, " bytes could be read");
+    if (file.has_changed()) detail::fail(name, "changed while it was read");
     return content;
   });
+}
+
+/// What lies in a folder, in any order.
+///
+/// \throws std::runtime_error  the folder cannot be read
+[[nodiscard]] inline std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> r;
+#if defined(__unix__) || defined(__APPLE__)  // libstdc++'s directory_iterator ends the process when memory runs out
+  const auto close = [](DIR* open) { static_cast<void>(::closedir(open)); };
+  const std::unique_ptr<DIR, decltype(close)> listing(::opendir(folder.c_str()), close);
+  errno = listing == nullptr ? errno : 0;
+  while (const dirent* entry = listing == nullptr ? nullptr : ::readdir(listing.get())) {
+    const std::string_view name = static_cast<const char*>(entry->d_name);
+    if (name != "." && name != "..") r.push_back(folder / name);
+    errno = 0;
+  }
+  const std::error_code error(errno, std::generic_category());
+#else
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) r.push_back(entry->path());
+#endif
+  if (error) detail::fail(folder.string(), "cannot be listed; ", error.message());
+  return r;
 }
 
 namespace detail {
@@ -145,6 +239,7 @@ class TemporaryFile {
   }
   /// Brings the content to the disk and renames the file to `path`.
   void finish() {
+    const std::filesystem::path folder = path_.parent_path();  // takes memory: before the renaming
     if (std::fflush(file_) != 0) give_up();
 #if defined(__unix__) || defined(__APPLE__)
     if (::fsync(::fileno(file_)) != 0) give_up();
@@ -154,16 +249,15 @@ class TemporaryFile {
     std::filesystem::rename(temporary_, path_, error);
     if (error) fail(path_.string(), "cannot be written; ", error.message());
     temporary_.clear();
-    sync_folder();
+    sync(folder);
   }
 
  private:
   [[nodiscard]] static std::string reason() { return std::error_code(errno, std::generic_category()).message(); }
   [[noreturn]] void give_up() const { fail(path_.string(), "cannot be written; ", reason()); }
   /// Brings the new name to the disk, where the file system can.
-  void sync_folder() const {
+  static void sync([[maybe_unused]] const std::filesystem::path& folder) {
 #if defined(__unix__) || defined(__APPLE__)
-    const std::filesystem::path folder = path_.parent_path();
     const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return;
     static_cast<void>(::fsync(descriptor));
@@ -187,7 +281,7 @@ inline void write_file(const std::filesystem::path& path, std::span<const std::s
   file.finish();
 }
 
-/// write_file() of a text.
+/// write_file() of a text. \throws std::runtime_error  as there
 inline void write_text(const std::filesystem::path& path, std::string_view text) {
   const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size());
   write_file(path, std::span(&bytes, 1));

@@ -178,12 +178,9 @@ struct GeomGcnNodes {
 [[nodiscard]] inline std::map<std::int64_t, std::filesystem::path> list_geom_gcn_splits(
     const std::filesystem::path& folder) {
   std::map<std::int64_t, std::filesystem::path> found;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().stem().string();
-    if (entry->path().extension() != ".npz" || name.find("_split_") == std::string::npos) continue;
-    const std::filesystem::path& path = entry->path();
+  for (const std::filesystem::path& path : list_folder(folder)) {
+    const std::string name = path.stem().string();
+    if (path.extension() != ".npz" || name.find("_split_") == std::string::npos) continue;
     std::int64_t number = 0;
     if (!parse_number(std::string_view(name).substr(name.rfind('_') + 1), number)) {
       fail(path.string(), "the name of a split has to end in its number, as in film_split_0.6_0.2_0.npz");
@@ -195,13 +192,12 @@ struct GeomGcnNodes {
            " and ", std::max(other, path.filename().string()));
     }
   }
-  if (error) fail(folder.string(), "cannot be listed; ", error.message());
   return found;
 }
 
 }  // namespace detail
 
-/// Whether a folder has one of the two text files of a Geom-GCN folder.
+/// Whether a folder has one of the two text files of a Geom-GCN folder. Takes any path.
 [[nodiscard]] inline bool is_geom_gcn_folder(const std::filesystem::path& folder) {
   std::error_code error;
   return std::filesystem::exists(folder / "out1_graph_edges.txt", error) ||

@@ -73,7 +73,7 @@ template <class Model>
 void add_maps(NpzWriter& writer, const Model& model, const Dataset& data, const LearnedSheafOptions& options) {
   const CellularSheaf<typename Model::Family> sheaf = learned_sheaf(model, data, options);
   if constexpr (has_sheaf_posterior<Model>) {
-    add_sheaf(writer, sheaf, posterior_parameters(model, data, options.threads).spread);
+    add_sheaf(writer, sheaf, posterior_parameters(model, data, options).spread);
   } else {
     add_sheaf(writer, sheaf);
   }

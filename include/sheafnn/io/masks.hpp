@@ -99,7 +99,7 @@ inline void check_mask_keys(const NpzArchive& archive, const std::string_view (&
       for (const std::int32_t u : sets[k][s]) {
         std::int8_t& first = owner[static_cast<std::size_t>(u)];
         if (first >= 0) {
-          fail(archive.file(), keys[static_cast<std::size_t>(first)], " and ", keys[k],
+          fail(archive.file(), keys[static_cast<std::uint8_t>(first)], " and ", keys[k],
                " overlap: both hold node ", u, " in split ", s);
         }
         first = static_cast<std::int8_t>(k);

@@ -142,10 +142,10 @@ class MatrixMarketReader {
       fail(lines_.where(), "a symmetric matrix of ", sizes[0], " x ", sizes[1], " is impossible");
     }
     stored_ = coordinate_ ? sizes[2] : symmetric_ ? sizes[0] * (sizes[0] + 1) / 2 : sizes[0] * sizes[1];
-    check_room();
+    check_size();
   }
   /// No file promises more than it can hold, and no matrix is begun that does not fit into memory.
-  void check_room() const {
+  void check_size() const {
     const Index least = coordinate_ ? 4 : 2;  // bytes of an entry with its line end, which the last may lack
     if (stored_ > (lines_.size() + 1) / least) {
       fail(lines_.where(), "promises ", stored_, " entries; the ", lines_.size(),
@@ -250,11 +250,20 @@ class MatrixMarketReader {
 }
 
 /// Features of one node per row.
+///
+/// \throws std::invalid_argument  entries that are not sorted by row and column, outside the matrix, or not finite
 [[nodiscard]] inline NodeFeatures to_features(const MatrixEntries& matrix) {
+  require_between(matrix.file + ": rows", matrix.rows, 0, std::numeric_limits<std::int32_t>::max());
   std::vector<Index> offsets(static_cast<std::size_t>(matrix.rows) + 1, 0);
   std::vector<std::int32_t> columns;
   std::vector<double> values;
+  std::int32_t before = 0;
   for (const MatrixEntries::Entry& e : matrix.entries) {
+    if (e.row < 0 || e.row >= matrix.rows || e.row < before) {
+      throw_invalid_argument(sheafnn::detail::concat(matrix.file, ": row"), e.row,
+                             sheafnn::detail::concat("rows must not decrease and be below ", matrix.rows));
+    }
+    before = e.row;
     ++offsets[static_cast<std::size_t>(e.row) + 1];
     columns.push_back(e.column);
     values.push_back(e.value);

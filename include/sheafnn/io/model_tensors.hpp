@@ -3,7 +3,7 @@
 ///
 /// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
 /// nsd, bcsnn, csnn, bflow or flow), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
-/// options as text.
+/// options as text. "format_version" says how to read it (format_version.hpp), "sheafnn_version" who wrote it.
 #pragma once
 
 #include <cmath>
@@ -19,6 +19,8 @@
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/format_version.hpp"
+#include "sheafnn/io/file.hpp"
 #include "sheafnn/io/model_options.hpp"
 #include "sheafnn/io/tensor_file.hpp"
 #include "sheafnn/version.hpp"
@@ -54,8 +56,9 @@ namespace detail {
 /// Kind, family, dimension and options of a checkpoint.
 ///
 /// \param path  the file it comes from, for messages
-/// \throws std::runtime_error  it is no checkpoint
+/// \throws std::runtime_error  it is no checkpoint, or one of a later format version
 [[nodiscard]] inline CheckpointInfo checkpoint_info(const std::filesystem::path& path, const TensorFile& file) {
+  detail::require_known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
   info.maps = detail::metadata_value(path, file, "maps");
@@ -65,13 +68,15 @@ namespace detail {
   }
   try {
     Index dimension = 0;
-    detail::parse_option("stalk_dimension", detail::metadata_value(path, file, "stalk_dimension"), dimension);
+    detail::parse_option("stalk_dimension", detail::printable(detail::metadata_value(path, file, "stalk_dimension")),
+                         dimension);
     require(dimension >= 1 && dimension <= max_stalk_dimension, "stalk_dimension", dimension,
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
     const auto read = [&](const char* key, auto& field) {
       if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
-      detail::parse_option(key, detail::metadata_value(path, file, key), field);
+      // What is not printable is no option, and belongs into no message.
+      detail::parse_option(key, detail::printable(detail::metadata_value(path, file, key)), field);
     };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
       detail::for_each_option(info.cooperative, read);
@@ -123,7 +128,7 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
     for (const ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
     if (!known) {
       throw std::runtime_error(
-          sheafnn::detail::concat(path.string(), ": tensor '", tensor.name, "' is in the file, but not in the model"));
+          sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name), "' is in the file, but not in the model"));
     }
   }
   for (Index i = 0; i < loaded.size(); ++i) {
@@ -157,24 +162,22 @@ template <class Model>
   }
 }
 
-/// A model of these options, after the largest tensors: wrong metadata must not ask for more memory than the file would
-/// fill.
+/// A model of these options, once the file has all of its tensors: wrong metadata must not ask for more memory, nor for
+/// more time, than the file's tensors.
 template <class Model>
 [[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file, const CheckpointInfo& info,
                                [[maybe_unused]] const typename Model::Posterior& posterior) {
-  const auto check_size = [&](Index coordinates, const auto& options) {
-    const Index h = coordinates * options.channels;
-    static_cast<void>(tensor_of(path, file, "lin1.weight", {h, options.features}));
-    static_cast<void>(tensor_of(path, file, "lin2.weight", {options.classes, h}));
+  const auto check_tensors = [&](const Model& planned) {
+    for (const ParameterInfo& parameter : planned.parameters().info()) {
+      static_cast<void>(tensor_of(path, file, parameter.name, parameter.shape));
+    }
   };
   if constexpr (HasOptions<Model, CooperativeOptions>) {
-    const CooperativeOptions options = resolve(info.cooperative, Model::stalk_dimension, Model::bayesian);
-    check_size(Model::stalk_dimension, options);
-    return Model(options);
+    check_tensors(Model(sheafnn::detail::LayoutOnly{}, info.cooperative));
+    return Model(info.cooperative);
   } else {
-    const auto options = resolve<typename Model::Family>(options_of<Model>(info), Model::bayesian);
-    check_size(Model::stalk_dimension + (options.add_lp ? 1 : 0) + (options.add_hp ? 1 : 0), options);
-    return Model(options, 0, posterior);
+    check_tensors(Model(sheafnn::detail::LayoutOnly{}, options_of<Model>(info), posterior));
+    return Model(options_of<Model>(info), 0, posterior);
   }
 }
 
@@ -183,7 +186,7 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
     if (in_file != in_program) {
       throw std::runtime_error(
-          sheafnn::detail::concat(path.string(), ": ", key, " is ", in_file, " in the file, but ", in_program, " in the program"));
+          sheafnn::detail::concat(path.string(), ": ", key, " is ", printable(in_file), " in the file, but ", in_program, " in the program"));
     }
   };
   check("model", info.model, std::string(Model::kind));
@@ -197,12 +200,14 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
 
 /// The content of a model's checkpoint.
 ///
-/// \param more  further entries for the metadata map; must not use the keys of the model's own
+/// \param more  further entries for the metadata map
+/// \throws std::invalid_argument  one of them has a key of the model's own
 template <class Model>
 [[nodiscard]] TensorFile to_tensors(const Model& model, const std::map<std::string, std::string>& more = {}) {
   using S = typename Model::Scalar;
   TensorFile file;
   file.metadata = {{"format", "sheafnn"},
+                   {"format_version", std::to_string(checkpoint_version)},
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
                    {"model", std::string(Model::kind)},
                    {"posterior", std::string(Model::Posterior::name)},

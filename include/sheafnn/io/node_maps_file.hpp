@@ -4,6 +4,7 @@
 ///
 /// | key                           | shape     | what                                                         |
 /// | ----------------------------- | --------- | ------------------------------------------------------------ |
+/// | format_version                | a number  | 1; files without it are of version 1 (format_version.hpp)    |
 /// | family                        | text      | conformal                                                    |
 /// | stalk_dimension               | a number  | D                                                            |
 /// | node_count                    | a number  | n                                                            |

@@ -79,7 +79,7 @@ class NpyHeaderParser {
     if (quote != '\'' && quote != '"') damaged();
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) damaged();
-    const std::string r(text_.substr(at_ + 1, end - at_ - 1));
+    std::string r(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
     return r;
   }

@@ -21,7 +21,7 @@ class NpzArchive {
   ///
   /// \throws std::runtime_error  it cannot be read, or is no intact zip archive
   explicit NpzArchive(const std::filesystem::path& path) : NpzArchive(path.string(), read_file(path)) {}
-  /// Takes the content of a file; `name` is what messages call it.
+  /// Takes the content of a file; `name` is what messages call it. \throws std::runtime_error  as above
   NpzArchive(std::string name, Bytes content) : zip_(std::move(name), std::move(content)) {
     for (const ZipEntry& entry : zip_.entries()) {
       if (entry.name.ends_with(suffix)) names_.push_back(entry.name.substr(0, entry.name.size() - suffix.size()));
@@ -31,6 +31,7 @@ class NpzArchive {
   [[nodiscard]] const std::string& file() const noexcept { return zip_.name(); }
   /// Keys in the order of the file.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+  /// Takes any key.
   [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
 
   /// The array of that key.

@@ -3,6 +3,7 @@
 ///
 /// | key             | shape                      | what                                                              |
 /// | --------------- | -------------------------- | ----------------------------------------------------------------- |
+/// | format_version  | a number                   | 1; files without it are of version 1 (format_version.hpp)         |
 /// | family          | text                       | name of the family of maps                                        |
 /// | stalk_dimension | a number                   | D                                                                 |
 /// | node_count      | a number                   | n                                                                 |
@@ -24,6 +25,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/npz_writer.hpp"
 #include "sheafnn/posterior/posterior_parameters.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
@@ -32,12 +34,13 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Adds what files of all sheaves begin with: family, stalk_dimension, node_count and edges.
+/// Adds what files of all sheaves begin with: format_version, family, stalk_dimension, node_count and edges.
 inline void add_base(NpzWriter& writer, std::string_view family, Index dimension, const Graph& graph) {
+  const std::int64_t numbers[] = {sheaf_file_version, dimension, graph.node_count()};
+  writer.add<std::int64_t>("format_version", {}, std::span(numbers, 1));
   writer.add("family", family);
-  const std::int64_t numbers[] = {dimension, graph.node_count()};
-  writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers, 1));
-  writer.add<std::int64_t>("node_count", {}, std::span(numbers + 1, 1));
+  writer.add<std::int64_t>("stalk_dimension", {}, std::span(numbers + 1, 1));
+  writer.add<std::int64_t>("node_count", {}, std::span(numbers + 2, 1));
   std::vector<std::int32_t> edges;
   for (const Edge& e : graph.edges()) edges.insert(edges.end(), {e.u, e.v});
   writer.add<std::int32_t>("edges", {graph.edge_count(), 2}, edges);
@@ -99,7 +102,7 @@ void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, 
   writer.write(path);
 }
 
-/// A posterior: its mean as the sheaf, and its spread.
+/// As above, of a posterior: its mean as the sheaf, and its spread.
 template <RestrictionMapFamily Family, class Scalar>
 void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& mean,
                  const PosteriorParameters& posterior) {

@@ -70,7 +70,7 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
   std::vector<Tensor> tensors;  ///< in the order of the file
 
-  /// The tensor of that name, or nullptr.
+  /// The tensor of that name, or nullptr. Takes any name.
   [[nodiscard]] const Tensor* find(std::string_view name) const noexcept {
     for (const Tensor& tensor : tensors) {
       if (tensor.name == name) return &tensor;

@@ -153,7 +153,8 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 
 }  // namespace detail
 
-/// Whether a folder is one of load_text_folder(): it has a file edges.csv, edges.tsv or edges.mtx.
+/// Whether a folder is one of load_text_folder(): it has a file edges.csv, edges.tsv or edges.mtx. Takes any
+/// path.
 [[nodiscard]] inline bool is_text_folder(const std::filesystem::path& folder) {
   std::error_code error;
   for (const std::string_view name : detail::edge_files) {

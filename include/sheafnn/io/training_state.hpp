@@ -8,7 +8,7 @@
 /// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
 /// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
-/// Metadata: format "sheafnn training", seed, best_epoch, best_by (TrainOptions::stop_on; older files lack it), and
+/// Metadata: format "sheafnn training", format_version (format_version.hpp), sheafnn_version, seed, best_epoch, best_by (TrainOptions::stop_on; older files lack it), and
 /// what the writer added.
 #pragma once
 
@@ -27,6 +27,7 @@
 
 #include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/bsnn/training_state.hpp"
+#include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/tensor_file.hpp"
 #include "sheafnn/version.hpp"
@@ -113,6 +114,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
                                  const std::map<std::string, std::string>& more = {}) {
   TensorFile file;
   file.metadata = {{"format", std::string(detail::training_format)},
+                   {"format_version", std::to_string(training_state_version)},
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
                    {"seed", std::to_string(state.seed)},
                    {"best_epoch", std::to_string(state.best_epoch)}};
@@ -141,7 +143,8 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
 
 /// Reads a state. Whether it fits a model and its data is checked by train().
 ///
-/// \throws std::runtime_error  the file cannot be read, is not one of write_training_state(), or contradicts itself
+/// \throws std::runtime_error  the file cannot be read, is not one of write_training_state(), contradicts itself, or is
+///                             of a later format version
 [[nodiscard]] inline TrainingFile read_training_state(const std::filesystem::path& path) {
   const std::string name = path.string();
   const TensorFile file = read_safetensors(path);
@@ -149,6 +152,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
       found == file.metadata.end() || found->second != detail::training_format) {
     detail::fail(name, "is not the checkpoint of a training");
   }
+  detail::require_known_version(name, file.metadata, training_state_version);
   TrainingFile r;
   r.metadata = file.metadata;
   r.state.seed = detail::metadata_number<std::uint64_t>(name, file.metadata, "seed");

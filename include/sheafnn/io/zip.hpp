@@ -45,7 +45,7 @@ class ZipArchive {
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
-  /// The entry of that name, or nullptr.
+  /// The entry of that name, or nullptr. Takes any name.
   [[nodiscard]] const ZipEntry* find(std::string_view entry_name) const noexcept {
     for (const ZipEntry& entry : entries_) {
       if (entry.name == entry_name) return &entry;

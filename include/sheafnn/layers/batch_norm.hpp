@@ -28,9 +28,10 @@ class BatchNorm {
   static constexpr double epsilon = 1e-5;
 
   BatchNorm() = default;
+  /// \throws std::invalid_argument  negative rows, or a width below 1
   BatchNorm(Index rows, Index width)
-      : width_(width),
-        chunks_{rows, std::clamp<Index>(rows / 64, 1, 64)},
+      : width_(checked_extent("width", width)),
+        chunks_{checked_extent("rows", rows, 0), std::clamp<Index>(rows / 64, 1, 64)},
         output_(rows * width),
         mean_(width),
         inverse_(width),
@@ -95,15 +96,19 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
   require_array(x, chunks_.nodes, width_, "x");
   nodes_ = nodes;
   const double n = static_cast<double>(chunks_.nodes);
-  column_sums<1>(
+  const S* first = x.data();
+  column_sums<1>(  // of differences from the first row, which are of the order of the spread
       execution, chunks_.nodes,
       [&](Index u, S* sums) {
         const S* in = x.data() + u * width_;
         detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-          detail::store(sums + c, detail::load<T>(sums + c) + detail::load<T>(in + c));
+          const T difference = detail::load<T>(in + c) - detail::load<T>(first + c);
+          detail::store(sums + c, detail::load<T>(sums + c) + difference);
         });
       },
-      [&](Index c, Index, double sum) { mean_[c] = static_cast<S>(sum / n); });
+      [&](Index c, Index, double sum) { 
+        mean_[c] = chunks_.nodes > 0 ? static_cast<S>(static_cast<double>(first[c]) + sum / n) : S(0);
+      });
   column_sums<1>(
       execution, chunks_.nodes,
       [&](Index u, S* sums) {

@@ -14,9 +14,9 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
-namespace sheafnn {
+namespace sheafnn::detail {
 
-/// Where features of one shape lie in tiles.
+/// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the room in arrays.
 template <class S>
 struct ChannelTiles {
   static constexpr int width = lanes<S> / 2;  ///< w: two threads share 16 floats
@@ -78,7 +78,7 @@ struct ChannelTiles {
 
  private:
   struct Whole {
-    void copy(const S* from, S* to) const { detail::store(to, detail::load<Tile>(from)); }
+    void copy(const S* from, S* to) const { store(to, load<Tile>(from)); }
   };
   struct Part {
     Index size;
@@ -99,4 +99,4 @@ struct ChannelTiles {
   }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

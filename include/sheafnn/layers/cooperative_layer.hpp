@@ -32,7 +32,9 @@ struct CooperativeLayerOptions {
   Activation activation = Activation::gelu;
 };
 
-/// Buffers that layers share, since one of them works at a time.
+namespace detail {
+
+/// Buffers that layers share, since one of them works at a time. Unchecked: the size, at least 0.
 template <class S>
 struct CooperativeWorkspace {
   Buffer<S> sent, sent_on;  ///< by the two operators; backwards: what they return
@@ -44,8 +46,6 @@ struct CooperativeWorkspace {
     for (Buffer<S>* one : {&sent, &sent_on, &mixed, &first}) one->resize(size);
   }
 };
-
-namespace detail {
 
 /// X' at one node, from z = (Δ_inᵀ Δ_out Y)_u.
 template <class S>
@@ -85,11 +85,12 @@ struct DiffusedRow {
 
 }  // namespace detail
 
-/// Buffers of one layer on one graph.
+/// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
+/// arrays.
 template <int D, class S>
 class CooperativeLayer {
  public:
-  using Workspace = CooperativeWorkspace<S>;
+  using Workspace = detail::CooperativeWorkspace<S>;
 
   /// \param arcs       what it views must outlive the layer
   /// \param channels   f
@@ -120,10 +121,11 @@ class CooperativeLayer {
     if (dropout.active()) mask_.draw(execution, dropout);
     begin(weights, maps, x.data(), dropout, nodes, true);
     if (output_.empty()) output_.resize(arcs_.nodes * row());
-    for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { enter_rows(first, count); });
-    for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { cross_rows(first, count); });
-    for_row_groups(execution, nodes.count(),
-                   [&](Index first, Index count) { leave_rows(first, count, output_.data() + first * row()); });
+    detail::for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { enter_rows(first, count); });
+    detail::for_row_groups(execution, arcs_.nodes, [&](Index first, Index count) { cross_rows(first, count); });
+    detail::for_row_groups(execution, nodes.count(), [&](Index first, Index count) {
+      leave_rows(first, count, output_.data() + first * row());
+    });
   }
 
   /// From the derivative of output() to that of x, of weights (added to) and of the operators' maps.
@@ -135,13 +137,14 @@ class CooperativeLayer {
                 const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar) {
     require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
     require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
-    const NodeChunks chunks = chunks_of_groups(arcs_.nodes);
+    const NodeChunks chunks = detail::chunks_of_groups(arcs_.nodes);
     const Index size = leave_partial_size() + enter_partial_size();
     Buffer<S> partial(chunks.count * size);
     const auto each = [&](const auto& body) {
       chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
-        for_row_groups(begin, end,
-                       [&](Index first, Index count) { body(first, count, partial.data() + chunk * size); });
+        detail::for_row_groups(begin, end, [&](Index first, Index count) {
+          body(first, count, partial.data() + chunk * size);
+        });
       });
     };
     each([&](Index first, Index count, S* sums) {

@@ -43,12 +43,13 @@ template <class S>
 class DenseLayer {
  public:
   DenseLayer() = default;
-  /// \param inputs, outputs  widths of X and Y
+  /// \param inputs, outputs  widths of X and Y, at least 1
+  /// \throws std::invalid_argument  a size out of range
   DenseLayer(Index rows, Index inputs, Index outputs, Activation activation = Activation::identity)
-      : inputs_(inputs),
-        outputs_(outputs),
+      : inputs_(checked_extent("inputs", inputs)),
+        outputs_(checked_extent("outputs", outputs)),
         activation_(activation),
-        linear_(rows * outputs),
+        linear_(checked_extent("rows", rows, 0) * outputs),
         output_(activation == Activation::identity ? 0 : rows * outputs),
         transposed_(inputs * outputs) {}
 
@@ -101,8 +102,7 @@ void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& w
         const Index count = std::min(group, end - u);
         S* z = linear_.data() + u * outputs_;
         for (Index i = 0; i < count; ++i) std::copy_n(weights.bias.data(), outputs_, z + i * outputs_);
-        detail::multiply_block<S>(count, outputs_, inputs_, {x.data() + u * x.stride(), x.stride(), 1},
-                                  weights.weight.data(), outputs_, z, outputs_, true);
+        detail::multiply_block(x.middle_rows(u, count), weights.weight, MatrixView<S>(z, count, outputs_), true);
         if constexpr (A != Activation::identity) {
           S* y = output_.data() + u * outputs_;
           detail::for_tiles<S>(0, count * outputs_,
@@ -122,14 +122,12 @@ void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& 
   require_shape(x, rows_, inputs_, "x");
   require_array(bar, rows_, outputs_, "output_bar");
   detail::multiply_by_derivative(execution, activation_, rows_ * outputs_, linear_.data(), bar.data());
-  detail::multiply_dense<S>(execution, inputs_, outputs_, rows_, {x.data(), 1, x.stride()}, bar.data(), outputs_,
-                            weights_bar.weight.data(), outputs_, true);
+  detail::multiply_dense(execution, detail::transposed(x), bar, weights_bar.weight, true);
   detail::add_column_sums(rows_, outputs_, bar.data(), outputs_, weights_bar.bias.data());
   if (x_bar.empty()) return;
   require_shape(x_bar, rows_, inputs_, "x_bar");
   detail::transpose_into(inputs_, outputs_, weights.weight.data(), transposed_.data(), inputs_);
-  detail::multiply_dense<S>(execution, rows_, inputs_, outputs_, {bar.data(), outputs_, 1}, transposed_.data(), inputs_,
-                            x_bar.data(), x_bar.stride(), accumulate);
+  detail::multiply_dense(execution, bar, {transposed_.data(), outputs_, inputs_}, x_bar, accumulate);
 }
 
 }  // namespace sheafnn

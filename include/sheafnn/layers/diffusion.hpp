@@ -16,6 +16,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
@@ -25,6 +26,7 @@ namespace sheafnn {
 template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
+  /// \throws std::invalid_argument  stalk outside 1 … max_stalk_dimension, or channel_count outside 1 … max_channels
   DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count);
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
@@ -41,6 +43,8 @@ DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool h
       coordinates(stalk + filters),
       channels(channel_count),
       inverse_root(graph.node_count()) {
+  require_between("stalk dimension", stalk, 1, max_stalk_dimension);
+  require_between("channels", channel_count, 1, max_channels);
   int next = 0;
   if (lp) filter_sign[next++] = S(1);
   if (hp) filter_sign[next++] = S(-1);
@@ -50,6 +54,29 @@ DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool h
 }
 
 namespace detail {
+
+/// \throws std::invalid_argument  unless the shape is one of this graph and stalk dimension
+template <class S>
+void require_fits(const DiffusionShape<S>& shape, const Graph& graph, int stalk) {
+  if (shape.coordinates != stalk + shape.filters) {
+    throw_invalid_argument("stalk coordinates of the shape", shape.coordinates,
+                           concat("the stalk has ", stalk, ", and each of ", shape.filters, " fixed filters one"));
+  }
+  require_between("channels of the shape", shape.channels, 1, max_channels);
+  if (shape.inverse_root.size() != graph.node_count()) {
+    throw_invalid_argument("nodes of the shape", shape.inverse_root.size(),
+                           concat("the graph has ", graph.node_count()));
+  }
+}
+/// \throws std::invalid_argument  unless the sheaf is one over a graph with as many nodes and edges
+template <class Family, class S>
+void require_over(const Graph& graph, const SheafBlocks<Family, S>& sheaf) {
+  const Graph* of = sheaf.graph();
+  if (of == nullptr) throw_invalid_argument("sheaf", "none", "must have been made for a graph");
+  if (of->node_count() == graph.node_count() && of->edge_count() == graph.edge_count()) return;
+  throw_invalid_argument("sheaf", concat("one over ", of->node_count(), " nodes and ", of->edge_count(), " edges"),
+                         concat("the layer's graph has ", graph.node_count(), " and ", graph.edge_count()));
+}
 
 /// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` is the block's
 /// kind (1, D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
@@ -201,8 +228,8 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
 
 /// Products over a tile of channels: the block `out` of `Size` numbers (1, D or D²) = (out +) Σ_c (a bᵀ + p qᵀ).
 ///
-/// \tparam Room  numbers of `out` that may be overwritten, ≥ Size
-template <int D, int Size, int Room = Size, class T, class S>
+/// \tparam Capacity  numbers of `out` that may be overwritten, ≥ Size
+template <int D, int Size, int Capacity = Size, class T, class S>
 SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T* q, S* out, bool accumulate) {
   T product[Size];
   if constexpr (Size == D * D && D > 1) {
@@ -213,7 +240,7 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T
     SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i] + p[i] * q[i];
     SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i] + p[i] * q[i];
   }
-  lane_sums<Size, Room>(product, out, accumulate);
+  lane_sums<Size, Capacity>(product, out, accumulate);
 }
 
 /// The same for one product.

@@ -19,7 +19,8 @@
 
 namespace sheafnn {
 
-/// Buffers of one evaluation on one graph. Features are n × d' × f, channels innermost.
+/// Buffers of one evaluation on one graph. Features are n × d' × f, channels innermost. Unchecked: that shape, sheaf
+/// and gradients are of the graph, shapes of weights, and sizes of arrays; FlowLayer checks them.
 template <RestrictionMapFamily Family, class S>
 class DiffusionField {
  public:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -33,7 +34,11 @@ class DiffusionLayer {
  public:
   DiffusionLayer() = default;
   /// `graph` and `diffusion` must outlive the layer.
+  ///
+  /// \throws std::invalid_argument  a shape of another graph or family
   DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options = {});
+  DiffusionLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions& = {}) = delete;  // they would dangle
+  DiffusionLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions& = {}) = delete;
 
   /// X' at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
@@ -45,13 +50,16 @@ class DiffusionLayer {
 
   /// Computes output() at some nodes from x (n × d' × f), which must not change until backward().
   ///
-  /// \throws std::invalid_argument  features or weights of another shape
+  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph. Unchecked:
+  ///                                `nodes` are nodes of the graph, and must outlive the pass
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes);
 
   /// Computes output() without dropout, and nothing that only backward() needs.
   ///
-  /// \param w  a buffer of the shape of x, overwritten
+  /// \param mixed  reuse: after a pass with compute_and_keep
+  /// \param w      a buffer of the shape of x, overwritten
+  /// \throws std::invalid_argument  as forward(), or w of another shape
   void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed,
                 const FeatureView<S>& w);
@@ -63,6 +71,8 @@ class DiffusionLayer {
   /// \param output_bar    of the same shape as output(); where that has all nodes, may be x_bar
   /// \param x_bar         n × d' × f, overwritten
   /// \param y_bar, r_bar  two buffers of the same shape, overwritten; y_bar may be output_bar
+  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
+  ///                                the graph
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                 const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& y_bar,
@@ -76,9 +86,15 @@ class DiffusionLayer {
     if (options_.right) require_array(weights.right, f, f, "right weights");
     require_size(weights.epsilon, d, "epsilon");
   }
-  void check(const DiffusionWeights<const S>& weights, const FeatureView<const S>& x) const {
-    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x");
+  template <class T>
+  void check_features(const FeatureView<T>& x, std::string_view name) const {
+    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
+  }
+  void check(const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+             const FeatureView<const S>& x) const {
+    check_features(x, "x");
     check_weights(weights);
+    detail::require_over(*graph_, sheaf);
   }
 
   /// w = S (I ⊗ A) dropout(X) Bᵀ.
@@ -209,13 +225,15 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
       output_(scaled_.size()),
-      partial_(mixing_.chunks().count * max_coordinates) {}
+      partial_(mixing_.chunks().count * max_coordinates) {
+  detail::require_fits(diffusion, graph, Family::stalk_dimension);
+}
 
 template <RestrictionMapFamily Family, class S>
 void DiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
                                         const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
                                         const Dropout& dropout, const NodeSelection& nodes) {
-  check(weights, x);
+  check(weights, sheaf, x);
   input_ = x.data();
   nodes_ = nodes;
   mix_and_scale(execution, weights, sheaf, x.data(), dropout, true, scaled_.data());
@@ -227,7 +245,8 @@ void DiffusionLayer<Family, S>::evaluate(Execution execution, const DiffusionWei
                                          const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
                                          const NodeSelection& nodes, MixedFeatures mixed,
                                          const FeatureView<S>& w) {
-  check(weights, x);
+  check(weights, sheaf, x);
+  check_features(w, "w");
   nodes_ = nodes;
   if (mixed == MixedFeatures::reuse) {
     detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
@@ -246,8 +265,12 @@ void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWei
                                          const FeatureView<S>& y_bar, const FeatureView<S>& r_bar,
                                          const DiffusionWeights<S>& weights_bar) {
   require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
-  require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
+  check_features(x_bar, "x_bar");
+  check_features(y_bar, "y_bar");
+  check_features(r_bar, "r_bar");
+  check_weights(weights);
   check_weights(weights_bar);
+  detail::require_over(*graph_, sheaf);
   S gain[max_coordinates];
   gains(weights, gain);
   backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,

@@ -1,5 +1,7 @@
 /// \file
-/// DropoutLayer: dropout(X) of dense features, with its backward pass.
+/// DropoutLayer: dropout of dense features, with its backward pass,
+///
+///     Y = M ∘ X / (1 − p),   X̄ = M ∘ Ȳ / (1 − p),   entries of M independently 1 with probability 1 − p, else 0.
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
@@ -13,8 +15,11 @@ namespace sheafnn {
 template <class S>
 class DropoutLayer {
  public:
-  /// \param rows, columns  of X
-  DropoutLayer(Index rows, Index columns) : rows_(rows), columns_(columns), mask_(rows * columns) {}
+  /// \param rows, columns  of X \throws std::invalid_argument  negative
+  DropoutLayer(Index rows, Index columns)
+      : rows_(checked_extent("rows", rows, 0)),
+        columns_(checked_extent("columns", columns, 0)),
+        mask_(rows * columns) {}
 
   /// Computes output() from x, which must not change until backward().
   ///

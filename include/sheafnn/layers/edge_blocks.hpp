@@ -18,7 +18,7 @@
 namespace sheafnn {
 
 /// Node and arc numbers of every lane. The last block is filled up with copies of the last edge; lane_count()
-/// is the number of lanes of a block that are edges.
+/// is the number of lanes of a block that are edges. Unchecked: numbers of blocks, and that sides are 0 or 1.
 template <class S>
 class EdgeBlocks {
  public:

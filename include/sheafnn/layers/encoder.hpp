@@ -27,7 +27,10 @@ class Encoder {
  public:
   Encoder() = default;
   /// `input` must outlive the encoder.
+  ///
+  /// \throws std::invalid_argument  width outside 1 … 2147483647, or a graph with another number of nodes
   Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options);
+  Encoder(const SparseInput<S>&&, const Graph&, const EncoderOptions&) = delete;  // it would dangle
 
   /// n × h, valid after forward().
   [[nodiscard]] MatrixView<const S> output() const noexcept {
@@ -80,11 +83,15 @@ class Encoder {
 template <class S>
 Encoder<S>::Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options)
     : input_(&input),
-      options_(options),
+      options_{checked_extent("width", options.width), options.activation, options.degrees},
       entries_(input.entries()),
       activated_(input.rows() * options.width),
       mask_(input.rows() * options.width),
       output_(input.rows() * options.width) {
+  if (graph.node_count() != input.rows()) {
+    throw_invalid_argument("nodes of the graph", graph.node_count(),
+                           detail::concat("the features have ", input.rows(), " rows"));
+  }
   if (!options.degrees) return;
   degree_.resize(input.rows());
   for (Index u = 0; u < input.rows(); ++u) degree_[u] = static_cast<S>(graph.degree(u));
@@ -157,8 +164,8 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
   S* weight_bar = weights_bar.weight.data();
   input_->backward(execution, used_values_, output_bar, width, weight_bar);
   if (options_.degrees) {
-    detail::multiply_dense<S>(1, 1, width, n, {degree_.data(), 0, 1}, output_bar, width,
-                      weight_bar + input_->columns() * width, width, false);
+    detail::multiply_dense(1, MatrixView<const S>(degree_.data(), 1, n), bar,
+                           weights_bar.weight.middle_rows(input_->columns(), 1), false);
   }
   detail::add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
 }

@@ -24,6 +24,9 @@
 namespace sheafnn {
 
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
+///
+/// Unchecked: shapes of weights, sizes of arrays and numbers of nodes, which the layers around it check; at most
+/// max_coordinates stalk coordinates and max_channels channels.
 template <class S>
 class FeatureMixing {
  public:
@@ -286,7 +289,8 @@ void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, I
       mixed_bar = product_bar;
     }
     if (right != nullptr) {
-      detail::multiply_block<S>(f, f, nodes * d, {mixed_bar, 1, f}, in, f, right_bar, f, true);
+      const MatrixView<const S> mixed(mixed_bar, nodes * d, f);
+      detail::multiply_block(detail::transposed(mixed), {in, nodes * d, f}, MatrixView<S>(right_bar, f, f), true);
       bar = times_right(right, nodes, bar, product);
     }
     if (left != nullptr) {
@@ -310,8 +314,9 @@ const S* FeatureMixing<S>::dropped_rows(Index first, Index size, S* scratch) con
 
 template <class S>
 const S* FeatureMixing<S>::times_right(const S* m, Index nodes, const S* in, S* out) const {
-  detail::multiply_block<S>(nodes * coordinates_, channels_, channels_, {in, channels_, 1}, m, channels_, out,
-                            channels_, false);
+  const Index rows = nodes * coordinates_;
+  detail::multiply_block(MatrixView<const S>(in, rows, channels_), {m, channels_, channels_},
+                         MatrixView<S>(out, rows, channels_), false);
   return out;
 }
 

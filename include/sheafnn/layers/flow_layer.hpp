@@ -30,9 +30,13 @@ class FlowLayer {
  public:
   /// `graph` and `shape` must outlive the layer.
   ///
-  /// \throws std::invalid_argument  an option of the integration out of range
+  /// \throws std::invalid_argument  an option of the integration out of range, a shape of another graph or family
   FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
             const DiffusionFieldOptions& field = {});
+  FlowLayer(const Graph&&, const DiffusionShape<S>&, const FlowIntegration&,
+            const DiffusionFieldOptions& = {}) = delete;
+  FlowLayer(const Graph&, const DiffusionShape<S>&&, const FlowIntegration&,
+            const DiffusionFieldOptions& = {}) = delete;
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
@@ -61,7 +65,7 @@ class FlowLayer {
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param bar         n × d' × f, replaced
   /// \param work, more_work  two buffers of the same shape, overwritten
-  /// \throws std::invalid_argument  views of another shape
+  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph
   /// \throws std::logic_error       no forward pass with `keep` came before
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, const FeatureView<S>& bar,
@@ -107,7 +111,7 @@ class FlowLayer {
   /// K_1 … K_s of a step h from x; with `keep`, and what backward() reads.
   void compute_stages(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, const S* x, S h, bool keep) {
-    const RungeKuttaTableau& method = tableau(integration_.method);
+    const detail::RungeKuttaTableau& method = detail::tableau(integration_.method);
     for (int i = 0; i < method.stages; ++i) {
       detail::ArraySum<S> sum;
       for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stage(j).slope.data());
@@ -121,9 +125,11 @@ class FlowLayer {
     }
   }
   [[nodiscard]] double a(int i, int j) const {
-    return tableau(integration_.method).a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+    return detail::tableau(integration_.method).a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
   }
-  [[nodiscard]] double b(int i) const { return tableau(integration_.method).b[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] double b(int i) const {
+    return detail::tableau(integration_.method).b[static_cast<std::size_t>(i)];
+  }
 
   /// One step of a method with a tableau.
   void step(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
@@ -133,7 +139,7 @@ class FlowLayer {
     const S* x = state(k).data();
     compute_stages(execution, weights, sheaf, x, h, false);
     detail::ArraySum<S> sum;
-    for (int i = 0; i < tableau(integration_.method).stages; ++i) {
+    for (int i = 0; i < detail::tableau(integration_.method).stages; ++i) {
       sum.add(static_cast<double>(h) * b(i), stage(i).slope.data());
     }
     sum.write(execution, size(), x, state(k + 1).data());
@@ -179,7 +185,8 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
                                            static_cast<S>(integration.relative_tolerance))),
       slope_(size()),
       next_slope_(size()) {
-  stages_.reserve(RungeKuttaTableau::max_stages);
+  detail::require_fits(shape, graph, Family::stalk_dimension);
+  stages_.reserve(detail::RungeKuttaTableau::max_stages);
   steps_.reserve(64);
 }
 
@@ -189,6 +196,7 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
                                    std::span<const S> replay) {
   check(x, "x");
   check(weights);
+  detail::require_over(*graph_, sheaf);
   for (const S h : replay) require(h > 0 && std::isfinite(h), "replay", h, "a step must be positive and finite");
   keep_ = keep;
   kept_ = false;
@@ -270,7 +278,8 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
   check(work, "work");
   check(more_work, "more_work");
   check(weights_bar);
-  const int stages = tableau(integration_.method).stages;
+  detail::require_over(*graph_, sheaf);
+  const int stages = detail::tableau(integration_.method).stages;
   for (std::size_t k = steps_.size(); k-- > 0;) {
     const double h = static_cast<double>(steps_[k]);
     compute_stages(execution, weights, sheaf, states_[k].data(), steps_[k], true);

@@ -20,7 +20,7 @@
 namespace sheafnn {
 
 /// A normalisation of `rows` rows of `width` numbers, which may be part of longer rows: all views of rows are `stride`
-/// apart.
+/// apart. Unchecked: in what works on groups of rows, their numbers and the sizes of arrays.
 template <class S>
 class GlobalNorm {
  public:
@@ -32,7 +32,7 @@ class GlobalNorm {
       : rows_(rows),
         width_(width),
         stride_(stride),
-        sum_((rows + row_group - 1) / row_group * 2),
+        sum_((rows + detail::row_group - 1) / detail::row_group * 2),
         chunk_sum_(2 * chunks) {}
 
   /// Takes the weights of a pass. \throws std::invalid_argument  weights of another shape
@@ -44,9 +44,12 @@ class GlobalNorm {
   /// The share of a group of rows in mean and deviation. \param first  a multiple of row_group
   void add_rows(Index first, Index count, const S* x) {
     const double size = static_cast<double>(count * width_);
-    const double mean = total(count, x, [&]<class T>(const T& value) { return value; }) / size;
+    // Of differences from the first number, which are of the order of the spread.
+    const S first_number = x[0];
+    const double mean = static_cast<double>(first_number) +
+                        total(count, x, [&]<class T>(const T& value) { return value - T(first_number); }) / size;
     const S centre = static_cast<S>(mean);
-    double* sums = sum_.data() + first / row_group * 2;
+    double* sums = sum_.data() + first / detail::row_group * 2;
     sums[0] = mean;
     sums[1] = total(count, x, [&]<class T>(const T& value) {
       const T centred = value - T(centre);
@@ -58,13 +61,15 @@ class GlobalNorm {
     const double all = static_cast<double>(std::max<Index>(1, rows_ * width_));
     const auto weighted = [&](const auto& of_group) {
       double sum = 0;
-      for (Index first = 0; first < rows_; first += row_group) {
-        const double* sums = sum_.data() + first / row_group * 2;
-        sum += of_group(static_cast<double>(std::min(row_group, rows_ - first) * width_), sums[0], sums[1]);
+      for (Index first = 0; first < rows_; first += detail::row_group) {
+        const double* sums = sum_.data() + first / detail::row_group * 2;
+        sum +=
+            of_group(static_cast<double>(std::min(detail::row_group, rows_ - first) * width_), sums[0], sums[1]);
       }
       return sum / all;
     };
-    mean_ = weighted([](double size, double mean, double) { return size * mean; });
+    const double start = sum_.empty() ? 0 : sum_[0];
+    mean_ = start + weighted([&](double size, double mean, double) { return size * (mean - start); });
     deviation_ = std::sqrt(weighted([&](double size, double mean, double squares) {
       return squares + size * (mean - mean_) * (mean - mean_);
     }));

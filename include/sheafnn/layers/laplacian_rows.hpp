@@ -22,9 +22,7 @@
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// A block of Size numbers: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
 /// symmetric S of size Scale, from the left and from the right.
@@ -75,15 +73,14 @@ SHEAFNN_INLINE void product_with_transposed(const P* a, const P* b, P* out) {
   }
 }
 
-}  // namespace detail
-
 /// Blocks of Δ: per arc u→v that of Δ_uv, per node that of Δ_uu, in the order and sizes of LaplacianRows.
 template <class S>
 struct LaplacianBlocks {
   Buffer<S> arc, node;
 };
 
-/// The places of the blocks on one graph, how they come from a sheaf's, and the way back.
+/// The places of the blocks on one graph, how they come from a sheaf's, and the way back. Unchecked: that shape and
+/// gradient are of this graph, and blocks of build().
 template <RestrictionMapFamily Family, class S>
 class LaplacianRows {
  public:
@@ -92,8 +89,8 @@ class LaplacianRows {
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
   /// Numbers from one arc's block to the next, and from one node's.
-  static constexpr int arc_room = Sizes::transport <= 4 ? detail::row_room(Sizes::transport) : Sizes::transport;
-  static constexpr int node_room = Sizes::gram;
+  static constexpr int arc_stride = Sizes::transport <= 4 ? to_quads(Sizes::transport) : Sizes::transport;
+  static constexpr int node_stride = Sizes::gram;
 
   LaplacianRows() = default;
   /// \param graph  must outlive this
@@ -104,7 +101,7 @@ class LaplacianRows {
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 
-  /// From the sheaf's L and S to the blocks of Δ.
+  /// From the sheaf's L and S to the blocks of Δ. \throws std::invalid_argument  a sheaf over another graph
   void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
 
   /// From the derivatives of the blocks of Δ to those of the sheaf's.
@@ -158,35 +155,36 @@ LaplacianRows<Family, S>::LaplacianRows(const Graph& graph, const DiffusionShape
 template <RestrictionMapFamily Family, class S>
 void LaplacianRows<Family, S>::build(Execution execution, const SheafBlocks<Family, S>& sheaf,
                                      LaplacianBlocks<S>& blocks) const {
+  detail::require_over(*graph_, sheaf);
   constexpr int gram = Sizes::gram, size = Sizes::transport;
   if (blocks.node.empty()) {
-    blocks.arc.resize(graph_->arc_count() * arc_room + W);
-    blocks.node.resize(graph_->node_count() * node_room + W);
+    blocks.arc.resize(graph_->arc_count() * arc_stride + W);
+    blocks.node.resize(graph_->node_count() * node_stride + W);
   }
   for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
     for (int side = 0; side < 2; ++side) {  // which other threads have read
       for (int lane = 0; lane < count; ++lane) {
-        SHEAFNN_PREFETCH_TO_WRITE(blocks.arc.data() + arc_[side][e + lane] * arc_room);
+        SHEAFNN_PREFETCH_TO_WRITE(blocks.arc.data() + arc_[side][e + lane] * arc_stride);
       }
     }
     P q[size], s[gram], part[size], block[size];
-    detail::load_rows<size>(sheaf.transport_block(e), count, q);
-    detail::gather_rows<gram>(sheaf.scale(0), node_[0].data() + e, s);
-    detail::scaled_left<D, gram, size>(s, q, part);
-    detail::gather_rows<gram>(sheaf.scale(0), node_[1].data() + e, s);
-    detail::scaled_right<D, gram, size>(part, s, block);
+    load_rows<size>(sheaf.transport_block(e), count, q);
+    gather_rows<gram>(sheaf.scale(0), node_[0].data() + e, s);
+    scaled_left<D, gram, size>(s, q, part);
+    gather_rows<gram>(sheaf.scale(0), node_[1].data() + e, s);
+    scaled_right<D, gram, size>(part, s, block);
     for (P& number : block) number = -number;
-    detail::scatter_rows<size, arc_room>(block, arc_[0].data() + e, count, blocks.arc.data());
-    detail::transposed<D, size>(block, part);
-    detail::scatter_rows<size, arc_room>(part, arc_[1].data() + e, count, blocks.arc.data());
+    scatter_rows<size, arc_stride>(block, arc_[0].data() + e, count, blocks.arc.data());
+    transposed<D, size>(block, part);
+    scatter_rows<size, arc_stride>(part, arc_[1].data() + e, count, blocks.arc.data());
   });
   for_blocks(execution, graph_->node_count(), [&](Index u, int count) {
     P d[gram], s[gram], part[gram], block[gram];
-    detail::load_rows<gram>(sheaf.degree_block(u), count, d);
-    detail::load_rows<gram>(sheaf.scale(u), count, s);
-    detail::scaled_left<D, gram, gram>(s, d, part);
-    detail::scaled_right<D, gram, gram>(part, s, block);
-    detail::store_rows<gram>(block, count, blocks.node.data() + u * gram);
+    load_rows<gram>(sheaf.degree_block(u), count, d);
+    load_rows<gram>(sheaf.scale(u), count, s);
+    scaled_left<D, gram, gram>(s, d, part);
+    scaled_right<D, gram, gram>(part, s, block);
+    store_rows<gram>(block, count, blocks.node.data() + u * gram);
   });
 }
 
@@ -194,81 +192,82 @@ template <RestrictionMapFamily Family, class S>
 void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts,
                                         LaplacianBlocks<S>& bar, SheafBlocksGradient<Family, S>& gradient,
                                         bool accumulate) const {
+  detail::require_over(*graph_, sheaf);
   constexpr int gram = Sizes::gram, size = Sizes::transport;
-  const Index arc_part = graph_->arc_count() * arc_room, node_part = graph_->node_count() * node_room;
+  const Index arc_part = graph_->arc_count() * arc_stride, node_part = graph_->node_count() * node_stride;
   const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` numbers of each of `count` rows
     P sum[gram];
     for (int k = 0; k < gram; ++k) sum[k] = numbers[k];
     if (accumulate) {
       P before[gram];
-      detail::load_rows<gram>(out, count, before);
+      load_rows<gram>(out, count, before);
       for (int k = 0; k < gram; ++k) sum[k] += before[k];
     }
-    detail::store_rows<gram>(sum, count, out);
+    store_rows<gram>(sum, count, out);
   };
   for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
     const std::int32_t *there = arc_[0].data() + e, *back = arc_[1].data() + e;
     P sum[size], other[size], part[size], c[size];
     for (int k = 0; k < size; ++k) sum[k] = other[k] = P(S(0));
     for (Index i = 0; i < parts; ++i) {
-      detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, there, c);
-      detail::gather_rows<size, arc_room>(bar.arc.data() + i * arc_part, back, part);
+      gather_rows<size, arc_stride>(bar.arc.data() + i * arc_part, there, c);
+      gather_rows<size, arc_stride>(bar.arc.data() + i * arc_part, back, part);
       for (int k = 0; k < size; ++k) sum[k] += c[k];
       for (int k = 0; k < size; ++k) other[k] += part[k];
     }
-    detail::transposed<D, size>(other, c);
+    transposed<D, size>(other, c);
     for (int k = 0; k < size; ++k) c[k] += sum[k];  // C_uv
     P q[size], s[2][gram], share[gram];
-    detail::load_rows<size>(sheaf.transport_block(e), count, q);
+    load_rows<size>(sheaf.transport_block(e), count, q);
     for (P& number : q) number = -number;  // L_uv
     for (int side = 0; side < 2; ++side) {
-      detail::gather_rows<gram>(sheaf.scale(0), node_[side].data() + e, s[side]);
+      gather_rows<gram>(sheaf.scale(0), node_[side].data() + e, s[side]);
     }
-    detail::scaled_right<D, gram, size>(c, s[1], part);  // C S_v
-    detail::product_with_transposed<D, gram, size>(part, q, share);
-    detail::scatter_rows<gram, arc_room>(share, there, count, bar.arc.data());
-    detail::scaled_left<D, gram, size>(s[0], part, sum);  // L̄_uv
+    scaled_right<D, gram, size>(c, s[1], part);  // C S_v
+    product_with_transposed<D, gram, size>(part, q, share);
+    scatter_rows<gram, arc_stride>(share, there, count, bar.arc.data());
+    scaled_left<D, gram, size>(s[0], part, sum);  // L̄_uv
     S* edge_bar = gradient.off_diagonal_bar.data() + e * size;
     if (accumulate) {
-      detail::load_rows<size>(edge_bar, count, part);
+      load_rows<size>(edge_bar, count, part);
       for (int k = 0; k < size; ++k) sum[k] += part[k];
     }
-    detail::store_rows<size>(sum, count, edge_bar);
-    detail::transposed<D, size>(c, other);
-    detail::scaled_right<D, gram, size>(other, s[0], part);  // Cᵀ S_u
-    detail::transposed<D, size>(q, other);
-    detail::product_with_transposed<D, gram, size>(part, other, share);
-    detail::scatter_rows<gram, arc_room>(share, back, count, bar.arc.data());
+    store_rows<size>(sum, count, edge_bar);
+    transposed<D, size>(c, other);
+    scaled_right<D, gram, size>(other, s[0], part);  // Cᵀ S_u
+    transposed<D, size>(q, other);
+    product_with_transposed<D, gram, size>(part, other, share);
+    scatter_rows<gram, arc_stride>(share, back, count, bar.arc.data());
   });
   for_blocks(execution, graph_->node_count(), [&](Index first, int count) {
     alignas(64) S shares[W * gram];
     for (int lane = 0; lane < count; ++lane) {
       S sum[gram] = {};
       for (Index arc = graph_->first_arc(first + lane); arc < graph_->first_arc(first + lane + 1); ++arc) {
-        for (int k = 0; k < gram; ++k) sum[k] += bar.arc[arc * arc_room + k];
+        for (int k = 0; k < gram; ++k) sum[k] += bar.arc[arc * arc_stride + k];
       }
       std::copy_n(sum, gram, shares + lane * gram);
     }
     P c[gram], s[gram], d[gram], part[gram], product[gram], scale_bar[gram];
     for (P& number : product) number = P(S(0));
     for (Index i = 0; i < parts; ++i) {
-      detail::load_rows<gram>(bar.node.data() + i * node_part + first * gram, count, part);
+      load_rows<gram>(bar.node.data() + i * node_part + first * gram, count, part);
       for (int k = 0; k < gram; ++k) product[k] += part[k];
     }
-    detail::transposed<D, gram>(product, c);
-    detail::load_rows<gram>(shares, count, scale_bar);
-    detail::load_rows<gram>(sheaf.scale(first), count, s);
-    detail::load_rows<gram>(sheaf.degree_block(first), count, d);
-    detail::scaled_right<D, gram, gram>(c, s, part);  // Δ̄_uu S
-    detail::scaled_right<D, gram, gram>(part, d, product);
+    transposed<D, gram>(product, c);
+    load_rows<gram>(shares, count, scale_bar);
+    load_rows<gram>(sheaf.scale(first), count, s);
+    load_rows<gram>(sheaf.degree_block(first), count, d);
+    scaled_right<D, gram, gram>(c, s, part);  // Δ̄_uu S
+    scaled_right<D, gram, gram>(part, d, product);
     for (int k = 0; k < gram; ++k) scale_bar[k] += product[k];
-    detail::scaled_left<D, gram, gram>(s, part, product);
+    scaled_left<D, gram, gram>(s, part, product);
     add_to(product, count, gradient.degree_bar.data() + first * gram);
-    detail::scaled_left<D, gram, gram>(s, c, part);  // S Δ̄_uu
-    detail::scaled_left<D, gram, gram>(d, part, product);
+    scaled_left<D, gram, gram>(s, c, part);  // S Δ̄_uu
+    scaled_left<D, gram, gram>(d, part, product);
     for (int k = 0; k < gram; ++k) scale_bar[k] += product[k];
     add_to(scale_bar, count, gradient.scale_bar.data() + first * gram);
   });
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

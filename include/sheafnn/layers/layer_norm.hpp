@@ -52,7 +52,8 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
 
 namespace detail {
 
-/// Mean of a row and 1/√(var + ε).
+/// Mean of a row and 1/√(var + ε). The mean is that of differences from the first number, which are of the order of the
+/// spread: a row of equal numbers has x̂ = 0, however large they are.
 template <class S>
 struct RowMoments {
   S mean, inverse;
@@ -62,8 +63,8 @@ template <class S>
   const S share = S(1) / static_cast<S>(width);
   S sum[1], squares[1];
   row_sums<1>(
-      width, [&]<class T>(Index c, T(&term)[1]) { term[0] = load<T>(x + c); }, sum);
-  const S mean = sum[0] * share;
+      width, [&]<class T>(Index c, T(&term)[1]) { term[0] = load<T>(x + c) - T(x[0]); }, sum);
+  const S mean = x[0] + sum[0] * share;
   row_sums<1>(
       width,
       [&]<class T>(Index c, T(&term)[1]) {
@@ -83,7 +84,9 @@ class LayerNorm {
   static constexpr double epsilon = 1e-5;
 
   LayerNorm() = default;
-  LayerNorm(Index rows, Index width) : width_(width), most_rows_(rows) {}
+  /// \throws std::invalid_argument  negative rows, or a width below 1
+  LayerNorm(Index rows, Index width)
+      : width_(checked_extent("width", width)), max_rows_(checked_extent("rows", rows, 0)) {}
 
   /// y of the last forward(), rows × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, width_}; }
@@ -109,10 +112,12 @@ class LayerNorm {
 
   // The same for some rows, one after the other, by the calling thread.
 
-  /// y, which may be x. \param moments  of these rows, written where it is not null
+  /// y, which may be x. Unchecked: the sizes of arrays and weights. \param moments  of these rows, written where it is
+  /// not null
   void forward_rows(const NormWeights<const S>& weights, Index count, const S* x, S* y,
                     detail::RowMoments<S>* moments = nullptr) const;
   /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() numbers.
+  /// Unchecked: the sizes of arrays and weights.
   /// \param moments  of forward_rows()
   void backward_rows(const NormWeights<const S>& weights, Index count, const S* x,
                      const detail::RowMoments<S>* moments, const S* bar, S* x_bar, S* partial) const;
@@ -133,15 +138,15 @@ class LayerNorm {
  private:
   void begin(const NormWeights<const S>& weights, const MatrixView<const S>& x) {
     check(weights);
-    require_array(x, std::min(x.rows(), most_rows_), width_, "x");
+    require_array(x, std::min(x.rows(), max_rows_), width_, "x");
     rows_ = x.rows();
     if (output_.empty()) {
-      output_.resize(most_rows_ * width_);
-      moments_.resize(most_rows_);
+      output_.resize(max_rows_ * width_);
+      moments_.resize(max_rows_);
     }
   }
 
-  Index width_ = 0, rows_ = 0, most_rows_ = 0;
+  Index width_ = 0, rows_ = 0, max_rows_ = 0;
   // Allocated by the first forward() and backward():
   Buffer<S> output_;
   Buffer<detail::RowMoments<S>> moments_;

@@ -13,12 +13,17 @@ namespace sheafnn {
 inline constexpr Index max_channels = 1024;
 /// Most stalk coordinates of a layer: a learned stalk and two fixed filters.
 inline constexpr Index max_coordinates = max_stalk_dimension + 2;
+namespace detail {
+
 /// Numbers of an array on the stack for rows of intermediate results.
 inline constexpr Index row_scratch = 2 * max_coordinates * max_channels;
 /// How many rows of `width` numbers such an array has room for, 1 … most; whole groups of eight where that many fit.
+/// Takes any width; below 1 it counts as 1. Unchecked: most is at least 1.
 [[nodiscard]] constexpr Index scratch_rows(Index width, Index most) noexcept {
   const Index fit = row_scratch / std::max<Index>(1, width);
   return std::clamp<Index>(fit >= 8 ? fit / 8 * 8 : fit, 1, most);
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

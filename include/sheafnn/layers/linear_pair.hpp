@@ -19,7 +19,8 @@ namespace sheafnn {
 template <class T>
 using LinearPairWeights = std::array<LinearWeights<T>, 2>;
 
-/// Holds the weights of a pass in the order that its products read.
+/// Holds the weights of a pass in the order that its products read. Unchecked: in what works on groups of rows, their
+/// numbers and the sizes of arrays.
 template <class S>
 class LinearPair {
  public:
@@ -54,17 +55,18 @@ class LinearPair {
   /// y = Y at `count` rows. \param x, y  rows of X, `x_stride` apart, and of Y, one after the other
   void forward_rows(Index count, const S* x, Index x_stride, S* y) const {
     for (Index side = 0; side < parts(); ++side) {
-      detail::multiply_block_from<S>(count, columns(), inputs_, {x + side * inputs_, x_stride, 1},
-                                     weight_.data() + side * inputs_ * outputs_, columns(),
-                                     bias_.data() + side * outputs_, 0, y + side * outputs_, 2 * outputs_);
+      detail::multiply_block_from(MatrixView<const S>(x + side * inputs_, count, inputs_, x_stride),
+                                  {weight_.data() + side * inputs_ * outputs_, inputs_, columns()},
+                                  {bias_.data() + side * outputs_, count, columns(), 0, 1},
+                                  MatrixView<S>(y + side * outputs_, count, columns(), 2 * outputs_));
     }
   }
   /// Rows of X̄ (+)= Ȳ Wᵀ. \param bar  rows of Ȳ, one after the other
   void input_rows(Index count, const S* bar, S* x_bar, Index x_stride, bool accumulate) const {
     for (Index side = 0; side < parts(); ++side) {
-      detail::multiply_block<S>(count, inputs_, columns(), {bar + side * outputs_, 2 * outputs_, 1},
-                                transposed_.data() + side * inputs_ * outputs_, inputs_, x_bar + side * inputs_,
-                                x_stride, accumulate);
+      detail::multiply_block(MatrixView<const S>(bar + side * outputs_, count, columns(), 2 * outputs_),
+                             {transposed_.data() + side * inputs_ * outputs_, columns(), inputs_},
+                             MatrixView<S>(x_bar + side * inputs_, count, inputs_, x_stride), accumulate);
     }
   }
 
@@ -73,15 +75,13 @@ class LinearPair {
   /// partial += the share of these rows in the derivatives of weights and biases.
   void weight_rows(Index count, const S* x, Index x_stride, const S* bar, S* partial) const {
     for (Index side = 0; side < parts(); ++side) {
-      const S* in = x + side * inputs_;
-      const S* out = bar + side * outputs_;
+      const MatrixView<const S> in(x + side * inputs_, count, inputs_, x_stride);
+      const MatrixView<const S> out(bar + side * outputs_, count, columns(), 2 * outputs_);
       S* sum = partial + side * inputs_ * outputs_;
       if (transposes()) {
-        detail::multiply_block<S>(columns(), inputs_, count, {out, 1, 2 * outputs_}, in, x_stride, sum, inputs_,
-                                  true);
+        detail::multiply_block(detail::transposed(out), in, MatrixView<S>(sum, columns(), inputs_), true);
       } else {
-        detail::multiply_block<S>(inputs_, columns(), count, {in, 1, x_stride}, out, 2 * outputs_, sum, columns(),
-                                  true);
+        detail::multiply_block(detail::transposed(in), out, MatrixView<S>(sum, inputs_, columns()), true);
       }
     }
     detail::add_column_sums(count, 2 * outputs_, bar, 2 * outputs_, partial + 2 * inputs_ * outputs_);

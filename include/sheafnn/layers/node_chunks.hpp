@@ -10,21 +10,26 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// Rows that are treated together: a multiple of every pack, so that groups are whole packs of nodes.
 inline constexpr Index row_group = 32;
 
-/// Calls body(first, count) for the groups of rows [begin, end), `begin` being a multiple of row_group.
+/// Calls body(first, count) for the groups of rows [begin, end). Unchecked: `begin` is a multiple of row_group.
 template <class Body>
 SHEAFNN_INLINE void for_row_groups(Index begin, Index end, const Body& body) {
   for (Index first = begin; first < end; first += row_group) body(first, std::min(row_group, end - first));
 }
-/// The same for all rows, by several threads.
+/// The same for all rows, by several threads. Takes any number; of none and less, there are no groups.
 template <class Body>
 void for_row_groups(Execution execution, Index rows, const Body& body) {
   parallel_for(execution, rows, row_group, [&](Index begin, Index end) { for_row_groups(begin, end, body); });
 }
 
-/// Sums over nodes in a partition of its own, so that they do not depend on the number of threads.
+}  // namespace detail
+
+/// Sums over nodes in a partition of its own, so that they do not depend on the number of threads. Unchecked: numbers
+/// of chunks.
 struct NodeChunks {
   Index nodes = 0;
   Index count = 1;
@@ -43,10 +48,15 @@ struct NodeChunks {
   }
 };
 
-/// Chunks of whole groups of rows: at most 64, of four groups or more where there are enough for four chunks.
+namespace detail {
+
+/// Chunks of whole groups of rows: at most 64, of four groups or more where there are enough for four chunks. Takes any
+/// number of nodes.
 [[nodiscard]] inline NodeChunks chunks_of_groups(Index nodes) noexcept {
   const Index groups = std::max<Index>(1, (nodes + row_group - 1) / row_group);
   return {nodes, std::clamp<Index>(groups / 4, std::min<Index>(4, groups), 64), row_group};
 }
+
+}  // namespace detail
 
 }  // namespace sheafnn

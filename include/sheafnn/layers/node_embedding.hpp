@@ -19,7 +19,7 @@ namespace sheafnn {
 template <class S>
 class NodeEmbedding {
  public:
-  /// `input` must outlive the embedding.
+  /// `input` must outlive the embedding. Unchecked: that the graph has its nodes.
   ///
   /// \param second_layer  is there a second layer?
   NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options, bool second_layer);
@@ -63,7 +63,7 @@ class NodeEmbedding {
     require_second(weights);
     if (out.empty()) out.resize(n * h);
     for (Index u = 0; u < n; ++u) std::copy_n(weights.bias.data(), h, out.data() + u * h);
-    detail::multiply_dense<S>(execution, n, h, h, {x.data(), h, 1}, weights.weight.data(), h, out.data(), h, true);
+    detail::multiply_dense(execution, x, weights.weight, MatrixView<S>(out.data(), n, h), true);
     return {out.data(), n, h};
   }
 
@@ -107,11 +107,10 @@ void NodeEmbedding<S>::backward(Execution execution, const LinearWeights<const S
   require_array(work, n, h, "work");
   require_second(second);
   require_second(second_bar);
-  detail::multiply_dense<S>(execution, h, h, n, {encoder_.output().data(), 1, h}, bar.data(), h, second_bar.weight.data(),
-                    h, true);
+  detail::multiply_dense(execution, detail::transposed(encoder_.output()), bar, second_bar.weight, true);
   detail::add_column_sums(n, h, bar.data(), h, second_bar.bias.data());
   detail::transpose_into(h, h, second.weight.data(), transposed_.data(), h);
-  detail::multiply_dense<S>(execution, n, h, h, {bar.data(), h, 1}, transposed_.data(), h, work.data(), h, false);
+  detail::multiply_dense(execution, bar, {transposed_.data(), h, h}, work, false);
   encoder_.backward(execution, work, first_bar);
 }
 

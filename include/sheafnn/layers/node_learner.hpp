@@ -6,7 +6,7 @@
 ///   - sage: convolutions with the mean over neighbours (sage_pair.hpp), between them GlobalNorm and ReLU;
 ///   - sage_projected: the same with projected neighbours, between them GELU and dropout.
 ///
-/// Passes consist of rounds, and a round of what can be done for a group of nodes on its own, so that groups stay near
+/// Passes consist of rounds. In a round every group of nodes is computed on its own, so that its data stay in the cache
 /// and callers can do in the same walk what comes before and after:
 ///
 ///     begin(…);   for r in 0 … rounds − 1: { for all groups: forward_rows(r, …);  end_round(r); }
@@ -50,7 +50,9 @@ struct NodeLearnerWeights {
   std::vector<NormWeights<T>> norms;
 };
 
-/// Buffers that the pairs of a network share, since one of them works at a time.
+namespace detail {
+
+/// Buffers that the pairs of a network share, since one of them works at a time. Unchecked: the sizes.
 template <class S>
 struct NodeLearnerWorkspace {
   Buffer<S> product[2];         ///< of every other convolution: n × 2 · (g or o)
@@ -65,11 +67,14 @@ struct NodeLearnerWorkspace {
   }
 };
 
-/// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S].
+}  // namespace detail
+
+/// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
+/// on groups of rows, their numbers, those of rounds, and the sizes of arrays.
 template <class S>
 class NodeLearnerPair {
  public:
-  using Workspace = NodeLearnerWorkspace<S>;
+  using Workspace = detail::NodeLearnerWorkspace<S>;
   template <class T>
   using Weights = std::array<NodeLearnerWeights<T>, 2>;
 
@@ -337,8 +342,8 @@ class NodeLearnerPair {
   }
 
   void mlp_rows(Index first, Index count, const S* x) {
-    S scratch[row_scratch];
-    const Index step = scratch_rows(row(), count);
+    S scratch[detail::row_scratch];
+    const Index step = detail::scratch_rows(row(), count);
     for (Index begin = 0; begin < count; begin += step) {
       const Index rows = std::min(step, count - begin), u = first + begin;
       S* hidden = keep_ ? kept_[0].data() + u * row() : scratch;
@@ -348,8 +353,8 @@ class NodeLearnerPair {
     }
   }
   void mlp_backward_rows(Index first, Index count, const S* x, S* x_bar, bool accumulate, S* partial) const {
-    S hidden_bar[row_scratch];
-    const Index step = scratch_rows(row(), count), h = options_.inputs;
+    S hidden_bar[detail::row_scratch];
+    const Index step = detail::scratch_rows(row(), count), h = options_.inputs;
     for (Index begin = 0; begin < count; begin += step, x += step * h, x_bar += step * h) {
       const Index rows = std::min(step, count - begin), u = first + begin;
       const S* hidden = kept_[0].data() + u * row();

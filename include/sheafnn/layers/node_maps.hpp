@@ -23,7 +23,7 @@ namespace sheafnn {
 /// The two maps of a node: T, through which it receives, and S, through which it sends.
 enum class MapSide : std::uint8_t { out, in };
 
-/// Degrees of the nodes, padded to whole packs with zeros.
+/// Degrees of the nodes, padded to whole packs with zeros. Unchecked: numbers of operators and blocks.
 template <class S>
 struct NodeDegrees {
   Index nodes = 0;
@@ -51,7 +51,7 @@ struct NodeDegrees {
 /// Derivatives in the maps by what the operators multiply with them; see cooperative_diffusion.hpp. That in a conformal
 /// map M = μ R, G, has as many numbers as M may be varied in: with m = G Mᵀ for T and m = Mᵀ G for S, m_ij − m_ji for
 /// i < j, row by row, the derivatives in infinitesimal rotations of R from the left or from the right, and tr m, that
-/// in log μ.
+/// in log μ. Unchecked: the number of nodes.
 template <int D, class S>
 struct NodeMapsGradient {
   static constexpr int size = D * (D - 1) / 2 + 1;
@@ -68,7 +68,7 @@ struct NodeMapsGradient {
   }
 };
 
-/// Maps of n nodes.
+/// Maps of n nodes. Unchecked: numbers of nodes, operators and blocks, and gradients of other graphs.
 template <int D, class S>
 class NodeMaps {
  public:

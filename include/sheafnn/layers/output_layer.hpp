@@ -18,6 +18,7 @@ template <class S>
 class OutputLayer {
  public:
   /// \param nodes, inputs, outputs  most rows of X, its width, and C
+  /// \throws std::invalid_argument  negative nodes, or a width below 1
   OutputLayer(Index nodes, Index inputs, Index outputs);
 
   /// Y of the last forward(), rows × C. A loss may work in it.
@@ -65,13 +66,13 @@ class OutputLayer {
 
 template <class S>
 OutputLayer<S>::OutputLayer(Index nodes, Index inputs, Index outputs)
-    : inputs_(inputs),
-      outputs_(outputs),
+    : inputs_(checked_extent("inputs", inputs)),
+      outputs_(checked_extent("outputs", outputs)),
       stride_((outputs + 7) / 8 * 8),
       weight_(inputs * stride_),
       weight_bar_(inputs * stride_),
       weight_transposed_(outputs * inputs),
-      output_(nodes * stride_),
+      output_(checked_extent("nodes", nodes, 0) * stride_),
       output_bar_(nodes * stride_) {}
 
 template <class S>
@@ -87,8 +88,8 @@ void OutputLayer<S>::forward(Execution execution, const LinearWeights<const S>& 
   parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) std::copy_n(bias, outputs_, output_.data() + u * stride_);
   });
-  detail::multiply_dense<S>(execution, rows_, stride_, inputs_, {x.data(), x.stride(), 1}, weight_.data(), stride_,
-                    output_.data(), stride_, true);
+  detail::multiply_dense(execution, x, {weight_.data(), inputs_, stride_},
+                         MatrixView<S>(output_.data(), rows_, stride_), true);
 }
 
 template <class S>
@@ -100,13 +101,12 @@ void OutputLayer<S>::backward(Execution execution, const LinearWeights<const S>&
   require_shape(x, rows_, inputs_, "x");
   require_shape(x_bar, rows_, inputs_, "x_bar");
   const MatrixView<const S> padded = padded_bar(execution, bar);
-  detail::multiply_dense<S>(execution, inputs_, stride_, rows_, {x.data(), 1, x.stride()}, padded.data(), stride_,
-                    weight_bar_.data(), stride_, false);
+  detail::multiply_dense(execution, detail::transposed(x), {padded.data(), rows_, stride_},
+                         MatrixView<S>(weight_bar_.data(), inputs_, stride_), false);
   detail::add_rows(inputs_, outputs_, weight_bar_.data(), stride_, weights_bar.weight.data());
   detail::add_column_sums(rows_, outputs_, padded.data(), stride_, weights_bar.bias.data());
   detail::transpose_into(inputs_, outputs_, weights.weight.data(), weight_transposed_.data(), inputs_);
-  detail::multiply_dense<S>(execution, rows_, inputs_, outputs_, {padded.data(), stride_, 1}, weight_transposed_.data(),
-                    inputs_, x_bar.data(), x_bar.stride(), false);
+  detail::multiply_dense(execution, padded, {weight_transposed_.data(), outputs_, inputs_}, x_bar, false);
 }
 
 }  // namespace sheafnn

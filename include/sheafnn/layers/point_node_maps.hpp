@@ -3,6 +3,8 @@
 ///
 /// Raw outputs per node: D(D − 1)/2 numbers of the rotation and, with scales, the logarithm of the scale. Source: math:
 /// "Cooperative sheaves".
+///
+/// Unchecked: numbers of packs, and that views and gradients are those of the maps' graph.
 #pragma once
 
 #include "sheafnn/core/lane_rows.hpp"
@@ -26,13 +28,13 @@ void with_raw_size(bool conformal, const Body& body) {
   }
 }
 
-}  // namespace detail
-
 /// Raw outputs per node of deterministic maps.
 template <int D>
 [[nodiscard]] constexpr int point_node_map_size(bool conformal) {
   return rotation_parameters<D> + (conformal ? 1 : 0);
 }
+
+}  // namespace detail
 
 /// Sets the maps of packs [begin, end) of nodes. \param raw  n × 2 point_node_map_size: those of T, then those of S
 template <int D, class S>

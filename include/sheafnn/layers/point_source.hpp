@@ -13,7 +13,8 @@
 
 namespace sheafnn {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp.
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, that `blocks` are
+/// those of the graph, and the rows of `work`; learners check what they are given.
 template <RestrictionMapFamily Family, class S>
 class PointSource {
  public:

@@ -29,12 +29,12 @@ struct FilterWeights {
   std::span<T> skip;   ///< α, one number; empty without the high-pass term
 };
 
-/// Sums of one layer. Arrays are n × d' × f, or in tiles of channels where that is said.
+/// Sums of one layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked: their sizes.
 template <class S>
 class FilterActivation {
  public:
   FilterActivation() = default;
-  FilterActivation(const NodeChunks& chunks, const ChannelTiles<S>& tiles, bool activation)
+  FilterActivation(const NodeChunks& chunks, const detail::ChannelTiles<S>& tiles, bool activation)
       : chunks_(chunks),
         tiles_(tiles),
         activation_(activation),
@@ -133,7 +133,7 @@ class FilterActivation {
   }
 
   NodeChunks chunks_;
-  ChannelTiles<S> tiles_;
+  detail::ChannelTiles<S> tiles_;
   bool activation_ = true;
   Buffer<S> partial_;  ///< per chunk of nodes: ⟨x, x̄'⟩ of each coordinate, ⟨G, base⟩; per tile and chunk: ⟨G, V_k⟩
 };

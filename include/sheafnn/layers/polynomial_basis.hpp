@@ -17,6 +17,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/views.hpp"
 
 namespace sheafnn {
 
@@ -131,7 +132,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// \param k  0, 1, …
+/// Unchecked: that validate(options) does not throw. \param k  0, 1, …
 [[nodiscard]] inline RecurrenceStep recurrence_step(const PolynomialOptions& options, Index k) {
   const double n = static_cast<double>(k), lambda = options.gegenbauer_lambda;
   const double before = k > 0 ? 1 : 0;
@@ -157,7 +158,7 @@ namespace detail {
                            : detail::jacobi_step(options.jacobi_alpha, options.jacobi_beta, k);
 }
 
-/// P_k(x).
+/// P_k(x). Unchecked: as recurrence_step().
 [[nodiscard]] inline double basis_polynomial(const PolynomialOptions& options, Index k, double x) {
   double before = 0, value = 1;
   for (Index j = 0; j < k; ++j) {
@@ -167,13 +168,13 @@ namespace detail {
   return value;
 }
 
-/// Node j of the interpolation, cos((j + ½)π/(K + 1)), j = 0 … K.
+/// Node j of the interpolation, cos((j + ½)π/(K + 1)), j = 0 … K. Unchecked: j, and K ≥ 0.
 [[nodiscard]] inline double interpolation_node(Index degree, Index j) {
   return std::cos((static_cast<double>(j) + 0.5) * std::numbers::pi / static_cast<double>(degree + 1));
 }
 
 /// p = Σ w_k P_k: the recurrence and the coefficients of a filter. Holds all of it itself, so that making one in every
-/// pass costs no allocation.
+/// pass costs no allocation. Unchecked: numbers k of coefficients and steps.
 class Polynomial {
  public:
   /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
@@ -214,9 +215,12 @@ class Polynomial {
   /// Adds to θ̄ what comes from w̄.
   ///
   /// \param coefficient_bar, theta_bar  K + 1 numbers each
+  /// \throws std::invalid_argument  of another size
   template <class S>
   void backward(std::span<const double> coefficient_bar, std::span<S> theta_bar) const {
     const Index count = degree() + 1;
+    require_size(coefficient_bar, count, "coefficient_bar");
+    require_size(theta_bar, count, "theta_bar");
     if (options_.basis == PolynomialBasis::chebyshev_interpolation) {
       for (Index j = 0; j < count; ++j) {
         double sum = 0;
@@ -272,7 +276,7 @@ class Polynomial {
 /// The θ that a filter starts with: w_k = 1/(K + 1), and for interpolation p(x) = ½(x + 1), which is Δ/λ_max (0 at all
 /// nodes where `published`).
 ///
-/// \param j  0 … K
+/// Unchecked: that validate(options) does not throw. \param j  0 … K
 [[nodiscard]] inline double initial_polynomial_parameter(const PolynomialOptions& options, Index j) {
   if (options.basis == PolynomialBasis::chebyshev_interpolation) {
     return options.published ? 0 : (interpolation_node(options.degree, j) + 1) / 2;

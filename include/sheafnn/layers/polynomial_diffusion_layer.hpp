@@ -38,10 +38,12 @@ enum class FilterTerms {
   recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
 };
 
+namespace detail {
+
 /// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
 /// spectrum of L̂ is within [−1, 1] whatever the maps are, so that running down is as stable as running up.
 ///
-/// \param term_bytes  of one term
+/// \param term_bytes  of one term; takes any
 [[nodiscard]] inline FilterTerms choose_terms(const PolynomialOptions& options, Normalisation normalisation,
                                               std::size_t term_bytes) {
   constexpr std::size_t most = std::size_t{64} << 20;
@@ -50,29 +52,7 @@ enum class FilterTerms {
   return bounded && large && options.degree > 2 && !options.published ? FilterTerms::recompute : FilterTerms::keep;
 }
 
-/// What the layers of one network, which run in turn, share: the places of Δ's blocks, and arrays that a pass writes and
-/// no other one reads. Features are in tiles of channels.
-template <RestrictionMapFamily Family, class S>
-struct FilterWorkspace {
-  LaplacianRows<Family, S> rows;
-  LaplacianBlocks<S> blocks;      ///< of evaluations
-  LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
-  Buffer<S> y;                    ///< Y of evaluations, G
-  Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
-
-  /// Takes the memory of evaluations, and of backward passes; once for all layers.
-  void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
-    if (y.size() == size) return;
-    rows = LaplacianRows<Family, S>(graph, shape);
-    for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
-  }
-  void reserve_backward(Index groups) {
-    if (b[2].size() != y.size()) b[2].resize(y.size());
-    if (!is_learned<Family> || !blocks_bar.node.empty()) return;
-    blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_room + lanes<S>);
-    blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_room + lanes<S>);
-  }
-};
+}  // namespace detail
 
 /// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
 template <RestrictionMapFamily Family, class S>
@@ -81,10 +61,10 @@ class PolynomialDiffusionLayer {
   PolynomialDiffusionLayer() = default;
   /// \param graph, diffusion  must outlive the layer
   /// \param workspace         shared by layers that run in turn; null: the layer's own
-  /// \throws std::invalid_argument  a filter out of range, or none
+  /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
-                           std::shared_ptr<FilterWorkspace<Family, S>> workspace = nullptr);
+                           std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace = nullptr);
 
   /// X' at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
@@ -95,12 +75,12 @@ class PolynomialDiffusionLayer {
 
   /// Computes output() at some nodes from x (n × d' × f), which must not change until backward().
   ///
-  /// \throws std::invalid_argument  features or weights of another shape
+  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
                const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const Dropout& dropout,
                const NodeSelection& nodes);
 
-  /// Computes output() without dropout, and nothing that only backward() needs.
+  /// Computes output() without dropout, and nothing that only backward() needs. \throws as forward()
   void evaluate(Execution execution, const DiffusionWeights<const S>& weights,
                 const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
                 const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed);
@@ -110,7 +90,7 @@ class PolynomialDiffusionLayer {
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param output_bar  of the same shape as output(); where that has all nodes, may be x_bar
-  /// \param x_bar       n × d' × f, overwritten
+  /// \param x_bar       n × d' × f, overwritten \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const DiffusionWeights<const S>& weights,
                 const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
@@ -153,7 +133,7 @@ class PolynomialDiffusionLayer {
   }
   /// One step for a tile at the nodes of a range of chunks; `step` has the arrays of all tiles.
   template <detail::FilterPass P>
-  detail::FilterSums<S> take_step(const LaplacianBlocks<S>& blocks, Index tile, Index begin, Index end,
+  detail::FilterSums<S> take_step(const detail::LaplacianBlocks<S>& blocks, Index tile, Index begin, Index end,
                                   detail::FilterStep<S> step, detail::FilterProducts<S> products = {}) const {
     const Index at = tile * tiles_.tile_size();
     step.x += at;
@@ -174,10 +154,10 @@ class PolynomialDiffusionLayer {
   DiffusionOptions options_;
   PolynomialOptions filter_;
   FilterTerms kept_ = FilterTerms::keep;
-  ChannelTiles<S> tiles_;
+  detail::ChannelTiles<S> tiles_;
   FeatureMixing<S> mixing_;
-  std::shared_ptr<FilterWorkspace<Family, S>> workspace_;
-  LaplacianBlocks<S> blocks_;  ///< of forward(), for backward()
+  std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace_;
+  detail::LaplacianBlocks<S> blocks_;  ///< of forward(), for backward()
   Buffer<S> terms_;            ///< V_0 … V_K, or V_0 and two of them, in tiles
   Buffer<S> z_;                ///< Z, then G, n × d' × f
   Buffer<S> output_;
@@ -189,7 +169,8 @@ class PolynomialDiffusionLayer {
 template <RestrictionMapFamily Family, class S>
 PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
     const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
-    const PolynomialOptions& filter, FilterTerms terms, std::shared_ptr<FilterWorkspace<Family, S>> workspace)
+    const PolynomialOptions& filter, FilterTerms terms,
+    std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace)
     : graph_(&graph),
       diffusion_(&diffusion),
       options_(options),
@@ -197,11 +178,13 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
       kept_(filter.degree > 2 ? terms : FilterTerms::keep),
       tiles_{graph.node_count(), diffusion.coordinates, diffusion.channels},
       mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
-      workspace_(workspace != nullptr ? std::move(workspace) : std::make_shared<FilterWorkspace<Family, S>>()),
+      workspace_(workspace != nullptr ? std::move(workspace)
+                                      : std::make_shared<detail::FilterWorkspace<Family, S>>()),
       output_(graph.node_count() * diffusion.row()),
       activation_(mixing_.chunks(), tiles_, options.activation) {
   require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
   validate(filter);
+  detail::require_fits(diffusion, graph, Family::stalk_dimension);
   workspace_->reserve(graph, diffusion, tiles_.size());
 }
 
@@ -382,8 +365,8 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
     if (pair) products.slope_before = of.clenshaw<S>(k + 1).slope;
     if constexpr (is_learned<Family>) {
       auto& bar = workspace_->blocks_bar;
-      products.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_room;
-      products.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_room;
+      products.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_stride;
+      products.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_stride;
       products.accumulate = i > 1 || tile > tiles_.first_tile(group);
     }
     for (Index chunk = from; chunk < to; ++chunk) {

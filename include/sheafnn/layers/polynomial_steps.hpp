@@ -1,18 +1,45 @@
 /// \file
 /// The steps that a polynomial filter's recurrences are made of, forwards and backwards: in each, one application of Δ to
 /// a tile of channels and everything that is done with it per node, in one walk over the nodes
-/// (math: "Polynomial filters").
+/// (math: "Polynomial filters"). And the arrays that the layers of a network take them in.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
+#include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 
 namespace sheafnn::detail {
+
+/// What the layers of one network, which run in turn, share: the places of Δ's blocks, and arrays that a pass writes and
+/// no other one reads. Features are in tiles of channels.
+template <RestrictionMapFamily Family, class S>
+struct FilterWorkspace {
+  LaplacianRows<Family, S> rows;
+  LaplacianBlocks<S> blocks;      ///< of evaluations
+  LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
+  Buffer<S> y;                    ///< Y of evaluations, G
+  Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
+
+  /// Takes the memory of evaluations, and of backward passes; once for all layers.
+  void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
+    if (y.size() == size) return;
+    rows = LaplacianRows<Family, S>(graph, shape);
+    for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
+  }
+  void reserve_backward(Index groups) {
+    if (b[2].size() != y.size()) b[2].resize(y.size());
+    if (!is_learned<Family> || !blocks_bar.node.empty()) return;
+    blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_stride + lanes<S>);
+    blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_stride + lanes<S>);
+  }
+};
 
 /// Factors of one step: slope · Δx + own · x + before · (the array before x) + direct · y.
 template <class S>
@@ -153,7 +180,7 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
     T x[D], sum[D], v[D], v_before[D];
     load_coordinates<D>(a.x + at, w, x);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
-    add_block_times<D, Sizes::gram, false, false, T>(blocks.node.data() + u * Rows::node_room, x, sum);
+    add_block_times<D, Sizes::gram, false, false, T>(blocks.node.data() + u * Rows::node_stride, x, sum);
     if constexpr (learned) {
       T x_before[D];
       load_coordinates<D>(b.v + at, w, v);
@@ -163,18 +190,18 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
         v[i] *= slope;
         v_before[i] *= T(b.slope_before);
       }
-      channel_products<D, Sizes::gram>(v, x, v_before, x_before, b.node_bar + u * Rows::node_room, b.accumulate);
+      channel_products<D, Sizes::gram>(v, x, v_before, x_before, b.node_bar + u * Rows::node_stride, b.accumulate);
     }
-    const S* block = blocks.arc.data() + first * Rows::arc_room;
-    for (Index arc = first; arc < last; ++arc, block += Rows::arc_room) {
+    const S* block = blocks.arc.data() + first * Rows::arc_stride;
+    for (Index arc = first; arc < last; ++arc, block += Rows::arc_stride) {
       T other[D];
       load_coordinates<D>(a.x + target[arc] * row, w, other);
       add_block_times<D, Sizes::transport, false, false, T>(block, other, sum);
       if constexpr (learned) {
         T other_before[D];
         load_coordinates<D>(b.x_before + target[arc] * row, w, other_before);
-        channel_products<D, Sizes::transport, Rows::arc_room>(v, other, v_before, other_before,
-                                                              b.arc_bar + arc * Rows::arc_room, b.accumulate);
+        channel_products<D, Sizes::transport, Rows::arc_stride>(v, other, v_before, other_before,
+                                                              b.arc_bar + arc * Rows::arc_stride, b.accumulate);
       }
     }
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) finish(at + i * w, sum[i], x[i]);

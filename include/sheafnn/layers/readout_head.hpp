@@ -23,8 +23,9 @@ class ReadoutHead {
  public:
   /// \param rows, inputs, outputs  most rows of X, its width h, and C
   /// \param hidden_layers          h × h layers before the affine one
+  /// \throws std::invalid_argument  a negative number, or a width below 1
   ReadoutHead(Index rows, Index inputs, Index outputs, Index hidden_layers) : last_(rows, inputs, outputs) {
-    hidden_.reserve(static_cast<std::size_t>(hidden_layers));
+    hidden_.reserve(static_cast<std::size_t>(checked_extent("hidden_layers", hidden_layers, 0)));
     for (Index i = 0; i < hidden_layers; ++i) hidden_.emplace_back(rows, inputs, inputs, Activation::gelu);
     if (hidden_layers > 0) bar_.resize(rows * inputs);
   }

@@ -16,6 +16,8 @@
 
 namespace sheafnn {
 
+namespace detail {
+
 /// Coefficients of a method.
 struct RungeKuttaTableau {
   static constexpr int max_stages = 6;
@@ -42,8 +44,6 @@ struct RungeKuttaTableau {
   static const RungeKuttaTableau euler{1, {}, {1}};
   return method == FlowMethod::euler ? euler : method == FlowMethod::runge_kutta ? runge_kutta : dormand_prince;
 }
-
-namespace detail {
 
 /// Σ_j factor_j array_j; terms with a factor of 0 are left out.
 template <class S>

@@ -62,7 +62,8 @@ void keep_positive(Index count, S* x) {
 
 }  // namespace detail
 
-/// The convolutions of a pair with the same shape on one graph.
+/// The convolutions of a pair with the same shape on one graph. Unchecked: in what works on groups of rows, their
+/// numbers and the sizes of arrays.
 template <class S>
 class SagePair {
  public:
@@ -102,8 +103,8 @@ class SagePair {
   void start_rows(Index first, Index count, const S* x, Index x_stride, S* product, S* z, bool keep) {
     const Index row = outputs();
     if (projected_) {
-      S scratch[row_scratch];
-      const Index width = projection_.outputs(), step = scratch_rows(width, count);
+      S scratch[detail::row_scratch];
+      const Index width = projection_.outputs(), step = detail::scratch_rows(width, count);
       for (Index begin = 0; begin < count; begin += step) {
         const Index rows = std::min(step, count - begin);
         S* p = keep ? kept_.data() + (first + begin) * width : scratch;
@@ -147,10 +148,10 @@ class SagePair {
   /// \param accumulate  add to x_bar instead of overwriting it
   void backward_rows(Index first, Index count, const S* x, Index x_stride, const S* bar, S* x_bar, bool accumulate,
                      S* partial) const {
-    S product_bar[row_scratch], p_bar[row_scratch];
+    S product_bar[detail::row_scratch], p_bar[detail::row_scratch];
     S* self_partial = partial + neighbour_.partial_size();
     S* projection_partial = self_partial + self_.partial_size();
-    const Index row = outputs(), step = scratch_rows(std::max(row, projection_.outputs()), count);
+    const Index row = outputs(), step = detail::scratch_rows(std::max(row, projection_.outputs()), count);
     for (Index begin = 0; begin < count; begin += step, x += step * x_stride, x_bar += step * x_stride) {
       const Index rows = std::min(step, count - begin);
       spread_mean(first + begin, rows, bar, product_bar);

@@ -20,7 +20,7 @@
 
 namespace sheafnn {
 
-/// Derivatives that a SheafBlocks's backward pass reads and writes.
+/// Derivatives that a SheafBlocks's backward pass reads and writes. Unchecked: that `blocks` are those of the graph.
 template <RestrictionMapFamily Family, class S>
 struct SheafBlocksGradient {
   using Sizes = BlockSizes<Family>;
@@ -38,14 +38,15 @@ struct SheafBlocksGradient {
   Buffer<S> weight_bar;        ///< lanes-innermost, per edge: derivative of w_e (output, added to)
 };
 
-/// Maps, node scalings and the Laplacian's blocks of one sheaf.
+/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, that
+/// sides are 0 or 1, the sizes of arrays, and that `blocks` and gradients are of the graph.
 template <RestrictionMapFamily Family, class S>
 class SheafBlocks {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
   /// Numbers stored per arc for its Gram matrix.
-  static constexpr int arc_room = detail::row_room(Sizes::triangle);
+  static constexpr int arc_stride = detail::to_quads(Sizes::triangle);
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = SheafBlocksGradient<Family, S>;
@@ -56,6 +57,11 @@ class SheafBlocks {
   /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
               std::shared_ptr<ArcGrams> arc_grams = nullptr);
+  SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
+  SheafBlocks(const Graph&, const EdgeBlocks<S>&&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
+
+  /// The graph that the sheaf is over; null: none yet.
+  [[nodiscard]] const Graph* graph() const noexcept { return graph_; }
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
   [[nodiscard]] S* maps(Index block, int side) noexcept {
@@ -100,7 +106,7 @@ class SheafBlocks {
           if (weight != nullptr) g = square * g;
           P numbers[Sizes::triangle];
           to_triangle(g, numbers);
-          detail::scatter_rows<Sizes::triangle, arc_room>(numbers, blocks_->arcs(block, side), count, arc_grams);
+          detail::scatter_rows<Sizes::triangle, arc_stride>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
@@ -163,21 +169,21 @@ class SheafBlocks {
   }
   /// D_u = Σ over the arcs of u, for a block of nodes.
   [[nodiscard]] Gram<Family, P> sum_arcs(Index first, int count) const {
-    constexpr int width = arc_room % 4 == 0 ? 4 : 1, tiles = arc_room / width;
+    constexpr int width = arc_stride % 4 == 0 ? 4 : 1, tiles = arc_stride / width;
     using T = std::conditional_t<width == 1, S, Pack<S, width>>;
-    alignas(64) S sums[W * arc_room];
+    alignas(64) S sums[W * arc_stride];
     for (int i = 0; i < count; ++i) {
       T sum[tiles];
       for (int k = 0; k < tiles; ++k) sum[k] = T(S(0));
-      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * arc_room;
-      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * arc_room;
-      for (; grams < end; grams += arc_room) {
+      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * arc_stride;
+      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * arc_stride;
+      for (; grams < end; grams += arc_stride) {
         SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += detail::load<T>(grams + k * width);
       }
-      for (int k = 0; k < tiles; ++k) detail::store(sums + i * arc_room + k * width, sum[k]);
+      for (int k = 0; k < tiles; ++k) detail::store(sums + i * arc_stride + k * width, sum[k]);
     }
     P numbers[Sizes::triangle];
-    detail::load_rows<Sizes::triangle, arc_room>(sums, count, numbers);
+    detail::load_rows<Sizes::triangle, arc_stride>(sums, count, numbers);
     Gram<Family, P> degree_block;
     int k = 0;
     for (int j = 0; j < Sizes::gram_columns; ++j) {
@@ -267,7 +273,7 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
       scale_(graph.node_count() * Sizes::gram),
       eigen_(graph.node_count() * Sizes::eigen),
       transport_(graph.edge_count() * Sizes::transport) {
-  if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_room);
+  if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
 }
 
 }  // namespace sheafnn

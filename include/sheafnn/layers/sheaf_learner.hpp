@@ -25,7 +25,8 @@
 
 namespace sheafnn {
 
-/// Buffers and passes of one sheaf learner on one graph.
+/// Buffers and passes of one sheaf learner on one graph. Unchecked: numbers of blocks, that sides are 0 or 1, that
+/// `blocks` are those of the graph, and the size of the derivatives of edge weights.
 template <class S>
 class SheafLearner {
  public:
@@ -35,6 +36,8 @@ class SheafLearner {
   SheafLearner() = default;
   /// `graph` and `blocks` must outlive the learner.
   SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape);
+  SheafLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
+  SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
@@ -307,8 +310,9 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
   require_deep(weights);
   input_.assemble(weights);
-  detail::multiply_dense<S>(execution, graph_->node_count(), stride_, shape_.inputs, {z.data(), z.stride(), 1},
-                            input_.weight().data(), stride_, projection_.data(), stride_, false);
+  const Index n = graph_->node_count();
+  detail::multiply_dense(execution, z, {input_.weight().data(), shape_.inputs, stride_},
+                         MatrixView<S>(projection_.data(), n, stride_), false);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -338,11 +342,12 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   });
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
-  detail::multiply_dense<S>(execution, shape_.inputs, stride_, graph_->node_count(), {z.data(), 1, z.stride()},
-                            projection_.data(), stride_, input_.weight().data(), stride_, false);
+  const Index n = graph_->node_count();
+  detail::multiply_dense(execution, detail::transposed(z), {projection_.data(), n, stride_},
+                         MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
   input_.distribute(weights_bar);
-  detail::multiply_dense<S>(execution, graph_->node_count(), shape_.inputs, 2 * columns_, {projection_.data(), stride_, 1},
-                            input_.weight_back().data(), shape_.inputs, z_bar.data(), z_bar.stride(), accumulate);
+  detail::multiply_dense(execution, {projection_.data(), n, 2 * columns_, stride_, 1},
+                         {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar, accumulate);
 }
 
 }  // namespace sheafnn

@@ -19,7 +19,8 @@
 
 namespace sheafnn {
 
-/// Weights of the first layer, assembled for products with all nodes, and the features of arcs.
+/// Weights of the first layer, assembled for products with all nodes, and the features of arcs. Unchecked: numbers of
+/// outputs, blocks and chunks.
 template <class S>
 class SheafLearnerInput {
  public:

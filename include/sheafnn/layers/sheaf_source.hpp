@@ -39,6 +39,7 @@ struct SheafInput {
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
+/// Unchecked: their numbers, and that `blocks` are those of the graph.
 template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:

@@ -2,6 +2,8 @@
 /// VariationalNodeMaps: the distributions of all node maps of a Bayesian cooperative sheaf, samples of them, and the
 /// derivatives of both. The samples of several layers may be drawn from the same distributions.
 ///
+///     T_u = τ R,   R ~ C(M_u, κ_u),   log τ = min(μ_u + s_u ε, ln 10),   ε ~ N(0, 1);   S_u alike; KL: mean over the 2n maps
+///
 /// Source: math: "Bayesian cooperative sheaves".
 #pragma once
 
@@ -24,6 +26,8 @@ struct NodeNoise {
   const S* values = nullptr;  ///< 2n rows of D² + 1 numbers: of T, then of S; U row by row, ε
 };
 
+/// Distributions of the maps of n nodes. Unchecked: numbers of packs, nodes and parameters, and that views, noise and
+/// maps are of this graph.
 template <int D, class S>
 class VariationalNodeMaps {
  public:
@@ -42,10 +46,10 @@ class VariationalNodeMaps {
   void infer(Index begin, Index end, const MatrixView<const S>& raw) {
     with_raw([&]<int K>() {
       for (Index block = begin; block < end; ++block) {
-        P values[2 * most_raw], parameters[Q::parameter_size];
+        P values[2 * max_raw], parameters[Q::parameter_size];
         load_raw<K>(raw, block, values);
         for (int side = 0; side < 2; ++side) {
-          q_.activate(values + side * most_raw, parameters);
+          q_.activate(values + side * max_raw, parameters);
           detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
         }
       }
@@ -97,14 +101,14 @@ class VariationalNodeMaps {
   void end_backward(Index begin, Index end, const MatrixView<const S>& raw, const MatrixView<S>& raw_bar) const {
     with_raw([&]<int K>() {
       for (Index block = begin; block < end; ++block) {
-        P values[2 * most_raw], parameters[Q::parameter_size], bar[Q::gradient_size], values_bar[2 * K];
+        P values[2 * max_raw], parameters[Q::parameter_size], bar[Q::gradient_size], values_bar[2 * K];
         load_raw<K>(raw, block, values);
         for (int side = 0; side < 2; ++side) {
-          P raw_side_bar[most_raw];
+          P raw_side_bar[max_raw];
           detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
           detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-          std::fill(raw_side_bar, raw_side_bar + most_raw, P(S(0)));
-          q_.activate_backward(values + side * most_raw, parameters, bar, raw_side_bar);
+          std::fill(raw_side_bar, raw_side_bar + max_raw, P(S(0)));
+          q_.activate_backward(values + side * max_raw, parameters, bar, raw_side_bar);
           std::copy_n(raw_side_bar, K, values_bar + side * K);
         }
         detail::store_rows<2 * K>(values_bar, degrees_->count(block), raw_bar.data() + block * W * 2 * K);
@@ -143,7 +147,7 @@ class VariationalNodeMaps {
   }
 
  private:
-  static constexpr int most_raw = Q::raw_size(true);
+  static constexpr int max_raw = Q::raw_size(true);
 
   [[nodiscard]] Index position(Index block, int side) const noexcept { return side * degrees_->blocks() + block; }
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
@@ -165,13 +169,13 @@ class VariationalNodeMaps {
   void with_raw(const Body& body) const {
     detail::with_raw_size<Q::raw_size(true), Q::raw_size(false)>(q_.conformal, body);
   }
-  /// The raw outputs of both sides of a pack of nodes, most_raw for each; those that rotations alone do not have are 0.
+  /// The raw outputs of both sides of a pack of nodes, max_raw for each; those that rotations alone do not have are 0.
   template <int K>
   void load_raw(const MatrixView<const S>& from, Index block, P* raw) const {
     P values[2 * K];
     detail::load_rows<2 * K>(from.data() + block * W * 2 * K, degrees_->count(block), values);
-    std::fill(raw, raw + 2 * most_raw, P(S(0)));
-    for (int side = 0; side < 2; ++side) std::copy_n(values + side * K, K, raw + side * most_raw);
+    std::fill(raw, raw + 2 * max_raw, P(S(0)));
+    for (int side = 0; side < 2; ++side) std::copy_n(values + side * K, K, raw + side * max_raw);
   }
   void draw_block(Index block, int side, const NodeNoise<S>& noise, NodeMaps<D, S>& maps) const {
     P parameters[Q::parameter_size], draw[Q::noise_size], log_scale;

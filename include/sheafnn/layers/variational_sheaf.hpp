@@ -1,6 +1,11 @@
 /// \file
 /// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
 /// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each.
+///
+///     Q(F | H) = Π_a q(F_a; θ_a),   θ_a = activate(learner(H)_a),   F_a = sample(θ_a, noise_a),
+///     KL = 1/(2m) Σ_a KL(q(·; θ_a) ‖ prior),   sums and products over the 2m incident pairs a
+///
+/// Source: math: "Posteriors".
 #pragma once
 
 #include <algorithm>
@@ -17,7 +22,8 @@
 
 namespace sheafnn {
 
-/// Posterior of every incident pair of a graph.
+/// Posterior of every incident pair of a graph. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
+/// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
 template <SheafPosterior Posterior, class S>
 class VariationalSheaf {
  public:

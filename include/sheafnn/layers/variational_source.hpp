@@ -17,7 +17,8 @@
 
 namespace sheafnn {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp.
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, that `blocks` are those of the
+/// graph, explicit noise, and the rows of `work`; the learner and the encoder check what they are given.
 template <SheafPosterior Posterior, class S>
 class VariationalSource {
  public:

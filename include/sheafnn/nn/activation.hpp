@@ -1,6 +1,8 @@
 /// \file
 /// Elementwise functions of the models, over T = float, double or Pack: ELU and sigmoid, with derivatives in terms of
 /// the function's value where backward passes need not keep the argument; GELU; and Activation, a choice of them.
+///
+/// Each takes any number; NaN gives NaN.
 #pragma once
 
 #include <array>
@@ -56,7 +58,7 @@ template <class T>
 /// GELU′(x) = Φ(x) + x φ(x).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T gelu_derivative(const T& x) {
-  const ErrorFunction<T> erf = error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
+  const detail::ErrorFunction<T> erf = detail::error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
   return T(0.5) + T(0.5) * erf.value + x * T(0.39894228040143267794) * erf.exponential;
 }
 
@@ -112,7 +114,8 @@ template <Activation A, class T>
 template <Activation A, class T>
 [[nodiscard]] SHEAFNN_INLINE T activate_with_slope(const T& x, T& slope) {
   if constexpr (A == Activation::gelu) {
-    const ErrorFunction<T> erf = error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
+    const detail::ErrorFunction<T> erf =
+        detail::error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
     const T cdf = T(0.5) + T(0.5) * erf.value;
     slope = cdf + x * T(0.39894228040143267794) * erf.exponential;
     return x * cdf;

@@ -74,6 +74,7 @@ struct Adam {
   double sheaf_learning_rate = 0;  ///< of the sheaf learner's weights; 0: learning_rate
 
   Adam() = default;
+  /// \throws std::bad_alloc  as Buffer
   Adam(Index parameters, double rate) : learning_rate(rate), first_moment(parameters), second_moment(parameters) {}
 
   /// Starts the next step; call update() for every range of parameters afterwards.
@@ -88,10 +89,12 @@ struct Adam {
   ///
   /// \param weight_decay, sheaf_decay  λ ≥ 0 of the sheaf learner's weights (the latter) and of all others
   /// \returns whether the gradient is finite
+  /// \throws std::invalid_argument  sizes that differ, or a rate or decay out of range
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
             double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2);
 
   /// Updates parameters [begin, end) of `value`, all of one group, with their gradient and weight decay.
+  /// Unchecked: the range, and that begin_step() came before; step() checks what it is given.
   ///
   /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
   bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
@@ -108,10 +111,19 @@ struct Adam {
 template <class S>
 bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient,
                    double weight_decay, double sheaf_decay, WeightDecay kind) {
-  if (gradient.size() != parameters.size() || first_moment.size() != parameters.size()) {
+  const Index size = parameters.size();
+  if (gradient.size() != size || first_moment.size() != size || second_moment.size() != size ||
+      parameters.values().size() != size) {
     throw_invalid_argument("size of the gradient", gradient.size(),
                            detail::concat("must be the number of parameters, ", parameters.size(),
                                           ", as Adam's own"));
+  }
+  require(learning_rate > 0 && std::isfinite(learning_rate), "learning_rate", learning_rate,
+          "must be positive and finite");
+  require(sheaf_learning_rate >= 0 && std::isfinite(sheaf_learning_rate), "sheaf_learning_rate", sheaf_learning_rate,
+          "must be finite and at least 0");
+  for (const double decay : {weight_decay, sheaf_decay}) {
+    require(decay >= 0 && std::isfinite(decay), "weight decay", decay, "must be finite and at least 0");
   }
   begin_step();
   bool finite = true;

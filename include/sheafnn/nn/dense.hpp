@@ -4,144 +4,168 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
+#include <type_traits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
 
 namespace sheafnn {
 
 namespace detail {
 
-/// A matrix that is read element by element: element (i, j) is data[i·row_stride + j·column_stride].
+/// A factor of a product, read element by element: element (i, j) is data[i·row_stride + j·column_stride].
 template <class S>
 struct StridedMatrix {
   const S* data;
-  Index row_stride;
-  Index column_stride;
+  Index rows, columns;
+  Index row_stride, column_stride;
+
+  StridedMatrix(const S* first, Index row_count, Index column_count, Index rows_apart,
+                Index columns_apart) noexcept
+      : data(first),
+        rows(row_count),
+        columns(column_count),
+        row_stride(rows_apart),
+        column_stride(columns_apart) {}
+  template <class T>
+    requires std::is_same_v<std::remove_const_t<T>, S>
+    // NOLINTNEXTLINE(google-explicit-constructor): every view of a matrix can be read
+    StridedMatrix(const MatrixView<T>& m)
+  noexcept : StridedMatrix(m.data(), m.rows(), m.columns(), m.stride(), 1) {}
+
+  [[nodiscard]] StridedMatrix middle_rows(Index first, Index count) const noexcept {
+    return {data + first * row_stride, count, columns, row_stride, column_stride};
+  }
+  [[nodiscard]] StridedMatrix middle_columns(Index first, Index count) const noexcept {
+    return {data + first * column_stride, rows, count, row_stride, column_stride};
+  }
 };
 
-/// Rows × (width of T) tile of C = (start +) A B, accumulated in registers over k.
-///
-/// \param start  what row 0 of C starts from, rows `start_stride` apart; null: zeros
-template <int Rows, class T, class S>
-SHEAFNN_INLINE void product_tile(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
-                                 Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
-                                 Index column) {
-  T sum[Rows];
-  if (start != nullptr) {
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = load<T>(start + (row + r) * start_stride + column);
-  } else {
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = T(S(0));
-  }
-  const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
-  const S* right = b + depth_begin * b_stride + column;
-  for (Index k = depth_begin; k < depth_end; ++k) {
-    const T value = load<T>(right);
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] += T(left[r * a.row_stride]) * value;
-    left += a.column_stride;
-    right += b_stride;
-  }
-  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c + (row + r) * c_stride + column, sum[r]);
+/// mᵀ as a factor.
+template <class T>
+[[nodiscard]] StridedMatrix<std::remove_const_t<T>> transposed(const MatrixView<T>& m) noexcept {
+  return {m.data(), m.columns(), m.rows(), 1, m.stride()};
 }
 
-/// The same for two tiles side by side, which share what is read of A: where registers suffice.
-template <int Rows, class T, class S>
-SHEAFNN_INLINE void product_tiles(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
-                                  Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
-                                  Index column) {
-  T sum[2][Rows];
-  if (start != nullptr) {
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-      const S* at = start + (row + r) * start_stride + column;
-      SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = load<T>(at + half * T::width);
-    }
-  } else {
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[0][r] = sum[1][r] = T(S(0));
-  }
-  const S* left = a.data + row * a.row_stride + depth_begin * a.column_stride;
-  const S* right = b + depth_begin * b_stride + column;
-  for (Index k = depth_begin; k < depth_end; ++k) {
-    const T first = load<T>(right), second = load<T>(right + T::width);
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-      const T factor = T(left[r * a.row_stride]);
-      sum[0][r] += factor * first;
-      sum[1][r] += factor * second;
-    }
-    left += a.column_stride;
-    right += b_stride;
-  }
-  SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-    S* at = c + (row + r) * c_stride + column;
-    SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) store(at + half * T::width, sum[half][r]);
-  }
-}
-
-/// Rows [row, row + Rows) of C = (start +) A B.
-template <int Rows, class S>
-SHEAFNN_INLINE void product_rows(const StridedMatrix<S>& a, Index row, Index depth_begin, Index depth_end, const S* b,
-                                 Index b_stride, const S* start, Index start_stride, S* c, Index c_stride,
-                                 Index columns) {
-  Index first = 0;
-  if constexpr (register_bytes == 64 && Rows > 1) {
-    using T = Pack<S, lanes<S>>;
-    for (; first + 2 * T::width <= columns; first += 2 * T::width) {
-      product_tiles<Rows, T>(a, row, depth_begin, depth_end, b, b_stride, start, start_stride, c, c_stride, first);
-    }
-  }
-  for_tiles<S>(first, columns, [&]<class T>(Index column) {
-    product_tile<Rows, T>(a, row, depth_begin, depth_end, b, b_stride, start, start_stride, c, c_stride, column);
-  });
-}
-
-/// C = start + A B by the calling thread: the product of a few rows. With start_stride = 0 all rows start from the same
-/// numbers, a bias.
-///
-/// \param a         rows × depth, any strides (a transposed matrix is one with swapped strides)
-/// \param b         depth × columns, row-major with stride b_stride
-/// \param start     rows × columns, row-major with stride start_stride; may be c; null: zeros
-/// \param c         rows × columns, row-major with stride c_stride; must not overlap a or b
+/// C = start + A B in tiles that are accumulated in registers, for so few columns of A that as many rows of B stay in
+/// cache.
 template <class S>
-SHEAFNN_NOINLINE void multiply_block_from(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b,
-                                          Index b_stride, const S* start, Index start_stride, S* c, Index c_stride) {
+struct ProductStrip {
+  StridedMatrix<S> a;
+  MatrixView<const S> b;
+  const S* start;  ///< may be C; null: zeros
+  Index start_stride;
+  MatrixView<S> c;
+
+  /// Rows × (width of T) numbers of C.
+  template <int Rows, class T>
+  SHEAFNN_INLINE void tile(Index row, Index column) const {
+    T sum[Rows];
+    if (start != nullptr) {
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = load<T>(start + (row + r) * start_stride + column);
+    } else {
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = T(S(0));
+    }
+    const S* left = a.data + row * a.row_stride;
+    const S* right = b.data() + column;
+    for (Index k = 0; k < a.columns; ++k) {
+      const T value = load<T>(right);
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] += T(left[r * a.row_stride]) * value;
+      left += a.column_stride;
+      right += b.stride();
+    }
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c.data() + (row + r) * c.stride() + column, sum[r]);
+  }
+
+  /// The same for two tiles side by side, which share what is read of A: where registers suffice.
+  template <int Rows, class T>
+  SHEAFNN_INLINE void two_tiles(Index row, Index column) const {
+    T sum[2][Rows];
+    if (start != nullptr) {
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+        const S* at = start + (row + r) * start_stride + column;
+        SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = load<T>(at + half * T::width);
+      }
+    } else {
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[0][r] = sum[1][r] = T(S(0));
+    }
+    const S* left = a.data + row * a.row_stride;
+    const S* right = b.data() + column;
+    for (Index k = 0; k < a.columns; ++k) {
+      const T first = load<T>(right), second = load<T>(right + T::width);
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+        const T factor = T(left[r * a.row_stride]);
+        sum[0][r] += factor * first;
+        sum[1][r] += factor * second;
+      }
+      left += a.column_stride;
+      right += b.stride();
+    }
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
+      S* at = c.data() + (row + r) * c.stride() + column;
+      SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) store(at + half * T::width, sum[half][r]);
+    }
+  }
+
+  /// Rows [row, row + Rows) of C.
+  template <int Rows>
+  SHEAFNN_INLINE void rows(Index row) const {
+    Index first = 0;
+    if constexpr (register_bytes == 64 && Rows > 1) {
+      using T = Pack<S, lanes<S>>;
+      for (; first + 2 * T::width <= c.columns(); first += 2 * T::width) two_tiles<Rows, T>(row, first);
+    }
+    for_tiles<S>(first, c.columns(), [&]<class T>(Index column) { tile<Rows, T>(row, column); });
+  }
+};
+
+/// C = start + A B by the calling thread: the product of a few rows.
+///
+/// \param a      rows × depth, any strides
+/// \param b      depth × columns
+/// \param start  rows × columns, row-major; may be c, or a row that is repeated (row_stride 0), a bias; null: zeros
+/// \param c      rows × columns; must not overlap a or b
+template <class S>
+SHEAFNN_NOINLINE void multiply_block_from(const StridedMatrix<std::type_identity_t<S>>& a,
+                                          const MatrixView<const std::type_identity_t<S>>& b,
+                                          const StridedMatrix<std::type_identity_t<S>>& start,
+                                          const MatrixView<S>& c) {
+  assert(a.rows == c.rows() && a.columns == b.rows() && b.columns() == c.columns());
   constexpr Index depth_block = 512;  // keeps the strip of B in cache and the partial sums short
-  for (Index from = 0; from < std::max<Index>(depth, 1); from += depth_block) {
-    const Index to = std::min(depth, from + depth_block);
-    if (from > 0) {
-      start = c;
-      start_stride = c_stride;
-    }
+  for (Index from = 0; from < std::max<Index>(a.columns, 1); from += depth_block) {
+    const Index count = std::min(a.columns - from, depth_block);
+    const bool first = from == 0;
+    const ProductStrip<S> strip{a.middle_columns(from, count), b.middle_rows(from, count),
+                                first ? start.data : c.data(), first ? start.row_stride : c.stride(), c};
     Index row = 0;
-    for (; row + 8 <= rows; row += 8) {
-      product_rows<8>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
-    }
-    if (row + 4 <= rows) {
-      product_rows<4>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
+    for (; row + 8 <= a.rows; row += 8) strip.template rows<8>(row);
+    if (row + 4 <= a.rows) {
+      strip.template rows<4>(row);
       row += 4;
     }
-    for (; row < rows; ++row) {
-      product_rows<1>(a, row, from, to, b, b_stride, start, start_stride, c, c_stride, columns);
-    }
+    for (; row < a.rows; ++row) strip.template rows<1>(row);
   }
 }
 /// C = A B, or C += A B: see above.
 ///
 /// \param accumulate  add to C instead of overwriting it
 template <class S>
-void multiply_block(Index rows, Index columns, Index depth, const StridedMatrix<S>& a, const S* b, Index b_stride, S* c,
-                    Index c_stride, bool accumulate) {
-  multiply_block_from<S>(rows, columns, depth, a, b, b_stride, accumulate ? c : nullptr, c_stride, c, c_stride);
+void multiply_block(const StridedMatrix<std::type_identity_t<S>>& a,
+                    const MatrixView<const std::type_identity_t<S>>& b, const MatrixView<S>& c, bool accumulate) {
+  multiply_block_from(a, b, {accumulate ? c.data() : nullptr, c.rows(), c.columns(), c.stride(), 1}, c);
 }
 
 /// multiply_block() by several threads. Every element is summed in the same order for any number of them.
 template <class S>
-void multiply_dense(Execution execution, Index rows, Index columns, Index depth, const StridedMatrix<S>& a,
-                    const S* b, Index b_stride, S* c, Index c_stride, bool accumulate) {
-  const Index row_work = std::max<Index>(1, columns * depth);
+void multiply_dense(Execution execution, const StridedMatrix<std::type_identity_t<S>>& a,
+                    const MatrixView<const std::type_identity_t<S>>& b, const MatrixView<S>& c, bool accumulate) {
+  const Index row_work = std::max<Index>(1, c.columns() * a.columns);
   const Index grain = std::max<Index>(8, 16384 / row_work / 8 * 8);
-  parallel_for(execution, rows, grain, [&](Index begin, Index end) {
-    multiply_block<S>(end - begin, columns, depth, {a.data + begin * a.row_stride, a.row_stride, a.column_stride},
-                      b, b_stride, c + begin * c_stride, c_stride, accumulate);
+  parallel_for(execution, c.rows(), grain, [&](Index begin, Index end) {
+    multiply_block(a.middle_rows(begin, end - begin), b, c.middle_rows(begin, end - begin), accumulate);
   });
 }
 

@@ -21,6 +21,7 @@ namespace sheafnn {
 /// 2¹⁶).
 ///
 /// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
+/// Unchecked: a rate in [0, 1), numbers of at least 0, and the size of masks.
 struct Dropout {
   static constexpr Index block = 128;
 

@@ -5,7 +5,7 @@
 /// The second one is made for |x| ≤ 4; further out what it is wrong by is far below the rounding of 1 − 10⁻⁸.
 /// Absolute errors are below 2ε. Where AVX-512 can look coefficients up in a register, sixteen floats have a polynomial
 /// for each of sixteen intervals instead (core/pack_avx512.hpp). Source: W. J. Cody, "Rational Chebyshev approximations
-/// for the error function", Mathematics of Computation 23 (1969).
+/// for the error function", Mathematics of Computation 23 (1969). Takes any number; NaN gives NaN.
 #pragma once
 
 #include <cmath>
@@ -14,6 +14,8 @@
 #include "sheafnn/core/pack.hpp"
 
 namespace sheafnn {
+
+namespace detail {
 
 /// erf(x) and e^{−x²}.
 template <class T>
@@ -55,10 +57,12 @@ template <class T>
 }
 #endif
 
+}  // namespace detail
+
 /// erf(x).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T error_function(const T& x) {
-  return error_function_of(x).value;
+  return detail::error_function_of(x).value;
 }
 
 }  // namespace sheafnn

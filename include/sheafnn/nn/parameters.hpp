@@ -10,6 +10,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/views.hpp"
 
 namespace sheafnn {
 
@@ -30,11 +31,21 @@ struct ParameterInfo {
 /// Position of a parameter in the arrays; −1 where the architecture has none.
 using ParameterId = int;
 
-/// Values of all parameters of a network; S = float or double.
+namespace detail {
+
+/// Asks a model's constructor for the names and shapes of its parameters alone, without their values.
+struct LayoutOnly {};
+
+}  // namespace detail
+
+/// Values of all parameters of a network; S = float or double. Unchecked: numbers of parameters, those that add() and
+/// find() return.
 template <class S>
 class ParameterSet {
  public:
   /// Adds a parameter; values are allocated by finish().
+  ///
+  /// \throws std::invalid_argument  no extent, or one outside 1 … 2147483647
   ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false);
   void finish() { value_.resize(size_); }
 
@@ -51,8 +62,10 @@ class ParameterSet {
   [[nodiscard]] ParameterId find(std::string_view name) const;
 
   /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
+  ///
+  /// \throws std::invalid_argument  an array of another size
   [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const;
-  /// Inverse of get(). `values` holds size numbers.
+  /// Inverse of get(). \throws std::invalid_argument  another number of values; before finish()
   void set(ParameterId id, const std::vector<S>& values);
 
  private:
@@ -74,7 +87,8 @@ template <class S>
 ParameterId ParameterSet<S>::add(std::string name, std::vector<Index> shape, ParameterGroup group,
                                  bool transposed) {
   ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1};
-  for (const Index extent : info.shape) info.size *= extent;
+  require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
+  for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);
   size_ += info.size;
   info_.push_back(std::move(info));
   return static_cast<ParameterId>(info_.size()) - 1;
@@ -91,6 +105,7 @@ ParameterId ParameterSet<S>::find(std::string_view name) const {
 template <class S>
 std::vector<S> ParameterSet<S>::get(ParameterId id, const Buffer<S>& array) const {
   const ParameterInfo& p = info(id);
+  require(array.size() == size_, "array", array.size(), "must have as many numbers as the parameters");
   std::vector<S> r(static_cast<std::size_t>(p.size));
   for_each(p,
            [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
@@ -102,6 +117,7 @@ void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
   const ParameterInfo& p = info(id);
   require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
           detail::concat("expected ", p.size, " values"));
+  require(value_.size() == size_, p.name, value_.size(), "finish() allocates the values, after the last add()");
   for_each(p, [&](Index visible, Index stored) {
     value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
   });

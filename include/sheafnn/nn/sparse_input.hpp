@@ -1,5 +1,8 @@
 /// \file
 /// Sparse input layer: y = x Wᵀ + b for sparse node features x, with dropout on the stored entries.
+///
+/// Unchecked: widths of at least 1, the sizes of arrays, and that masks are those of the same entries; Encoder checks
+/// what it is given.
 #pragma once
 
 #include <algorithm>
@@ -50,6 +53,7 @@ class SparseInput {
  public:
   using P = Pack<S, lanes<S>>;
 
+  /// \throws std::invalid_argument  a feature that is infinite as a number of type S
   explicit SparseInput(const NodeFeatures& features);
 
   [[nodiscard]] Index rows() const noexcept { return rows_; }
@@ -240,6 +244,7 @@ SparseInput<S>::SparseInput(const NodeFeatures& features)
       entry_(features.entries()),
       parts_(rows_ <= 4096 && columns_ >= 4 * rows_ ? 2 : 1),
       part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
+  detail::require_finite_as<S>(features);
   std::copy(features.offsets().begin(), features.offsets().end(), row_offset_.begin());
   std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
   std::transform(features.values().begin(), features.values().end(), value_.begin(),

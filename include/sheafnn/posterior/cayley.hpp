@@ -6,6 +6,7 @@
 ///     Y = (I + κU)⁻¹(U + κI) M,  U uniform
 ///
 /// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "The model".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <array>

@@ -1,10 +1,12 @@
 /// \file
 /// ConformalPosterior: F = c R with R ~ C(M, κ) and log c ~ N(μ, σ²), independent. Prior: uniform × N(0, 1).
+/// |log c| is limited to Family::largest_log_scale, which means of unbounded activations may exceed.
 ///
 ///     raw outputs: D(D − 1)/2 numbers for M, μ_raw  |  κ_raw, σ_raw
 ///     μ = tanh(μ_raw) (or another SheafActivation),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
 ///
 /// Source: math: "Conformal maps".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <array>
@@ -73,7 +75,7 @@ struct ConformalPosterior {
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
     using std::exp;
     rotations().sample(parameters, noise, map);
-    const T scale = exp(parameters[mu] + parameters[sigma] * noise[Rotations::noise_size]);
+    const T scale = exp(Family::limited(T(parameters[mu] + parameters[sigma] * noise[Rotations::noise_size])));
     for (int k = 0; k < D * D; ++k) map(k % D, k / D) *= scale;
   }
   /// With c² = ‖F‖²/D and R = F/c: R̄ = c F̄, (log c)‾ = ⟨F̄, F⟩ + λ log c, and ∂ log c/∂ log σ = σε = log c − μ.
@@ -84,7 +86,8 @@ struct ConformalPosterior {
     const Map<T> rotation_bar = Map<T>(map_bar * f.scale);
     rotations().sample_backward(parameters, static_cast<const T*>(nullptr), f.rotation, rotation_bar,
                                 monte_carlo_weight, gradient);
-    const T bar = inner_product(map_bar, map) + monte_carlo_weight * f.log_scale;
+    const T through = Family::within_limits(T(f.log_scale * T(1 + 1e-4)));  // log c comes back from F rounded
+    const T bar = through * inner_product(map_bar, map) + monte_carlo_weight * f.log_scale;
     gradient[mu] += bar;
     gradient[sigma] += bar * (f.log_scale - parameters[mu]) - monte_carlo_weight;
   }
@@ -110,7 +113,7 @@ struct ConformalPosterior {
   template <class T>
   SHEAFNN_HD void mean(const T* parameters, Map<T>& map) const {
     using std::exp;
-    const T scale = exp(parameters[mu]);
+    const T scale = exp(Family::limited(T(parameters[mu])));
     for (int k = 0; k < D * D; ++k) map(k % D, k / D) = scale * parameters[k];
   }
 

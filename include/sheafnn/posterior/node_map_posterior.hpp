@@ -7,6 +7,7 @@
 ///     KL = KL_D(κ) + ½ (μ² + s² − 1) − log s
 ///
 /// The logarithm of the scale is not limited here: see NodeMaps. Source: math: "Bayesian cooperative sheaves".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <cmath>

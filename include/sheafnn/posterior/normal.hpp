@@ -7,6 +7,7 @@
 /// The default posterior of diagonal and general linear maps; any family whose chart is linear in z can have it
 /// (a family with another chart gets the distribution of chart(z)). Source: paper, "variational sheaf learner";
 /// math: "The model".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <array>
@@ -95,7 +96,8 @@ struct NormalPosterior {
     T sum = T(0);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T from_prior = z[k] - prior_mean<T>(k);
-      const T epsilon = (z[k] - parameters[k]) / parameters[size + k];
+      const T sigma = parameters[size + k];  // where it underflows to 0, z = μ, and ε cannot be told
+      const T epsilon = (z[k] - parameters[k]) / select(sigma > T(0), sigma, T(1));
       sum += T(0.5) * (from_prior * from_prior * prior_precision<T>(k) - epsilon * epsilon) -
              parameters[2 * size + k] + log_prior_deviation<T>(k);
     }

@@ -3,6 +3,7 @@
 /// its backward pass; act is tanh unless the model says otherwise. Deterministic models use it as it is; the rotation posteriors place their mean there.
 ///
 /// Source: math: "The model".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <cmath>

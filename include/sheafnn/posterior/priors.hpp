@@ -3,6 +3,7 @@
 ///
 /// A prior of NormalPosterior has mean(k) and deviation(k) of coordinate k. Priors over rotations:
 /// posterior/rotation_priors.hpp. Source: math: "Priors".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <array>

@@ -5,6 +5,7 @@
 /// has kl(M, κ), kl_backward(M, κ, weight, M̄, κ̄), log_density(Y), log_density_backward(Y, weight, Ȳ), all over
 /// T = float, double or Pack; backward functions add. Source: paper, "Cayley distributions"; math: "KL to a Cayley
 /// prior".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

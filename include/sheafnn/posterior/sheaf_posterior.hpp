@@ -31,10 +31,13 @@
 /// A posterior may have the members `parametrisation` (RotationParametrisation) and `sheaf_activation` (SheafActivation):
 /// a model sets them to those of its options. Without the second, models refuse any activation but tanh.
 ///
-/// `noise` is null in sample_backward() and log_ratio() unless the posterior says needs_noise = true: those that can
-/// do with the map itself spare drawing it again. Explicit noise comes row by row: noise_index(k), where there is
+/// `noise` is null in sample_backward() and log_ratio() unless the posterior says needs_noise = true: where the
+/// map itself is enough, it is not drawn again. Explicit noise comes row by row: noise_index(k), where there is
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
+///
+/// Unchecked: in all functions of posteriors, priors and point maps, the sizes of arrays, that parameters are those
+/// that activate() makes, and numbers k of coordinates and draws. Raw outputs may be any finite numbers.
 #pragma once
 
 #include <array>

@@ -13,6 +13,7 @@
 /// training loss is too small by that much: at σ = σ_max 0.0048 nats per incident pair for D = 2, 0.054 for D = 3, at
 /// σ = ½ 1e-9 and 4e-8.
 /// Source: math: "Tangent normal posterior", "Normal in the tangent space".
+/// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
 #include <array>

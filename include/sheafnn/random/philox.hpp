@@ -2,7 +2,7 @@
 /// Philox 4x32-10: the counter-based generator behind every random number of the library.
 ///
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A pure function of
-/// (counter, key): no state, so results do not depend on order, on threads or on the machine.
+/// (counter, key): no state, so results do not depend on order, on threads or on the machine. Takes any words.
 #pragma once
 
 #include <cstdint>

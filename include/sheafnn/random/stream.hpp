@@ -48,6 +48,7 @@ struct Stream {
   /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
   ///               id_high)
   /// \param draw   < 4096
+  /// Unchecked: these ranges, and those of the fields. Larger numbers give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
@@ -66,6 +67,7 @@ struct NormalBlock {
 };
 
 /// Box–Muller on four words: pairs (0, 1) and (2, 3) give √(−2 log u) · (cos, sin)(2πv), v the second word / 2³².
+/// Takes any words.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NormalBlock<T> normals_from_words(const PhiloxBlock<word_of_t<T>>& block) {
   using std::sqrt;
@@ -82,6 +84,7 @@ template <class T>
 }
 
 /// Fills out[0 … Count) with independent N(0, 1) numbers of (stream, id), draws first_draw, first_draw + 1, ….
+/// Unchecked: as Stream::words(), and the room.
 template <int Count, class T>
 SHEAFNN_HD SHEAFNN_INLINE void fill_normals(T* out, const Stream& stream, const word_of_t<T>& id,
                                             std::uint32_t first_draw = 0) {

@@ -1,6 +1,6 @@
 /// \file
 /// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word: no range reduction,
-/// and all 32 bits of the word count, in float too.
+/// and all 32 bits of the word count, in float too. Takes any word.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file
 /// Logarithm of a number in (0, 1), T = float, double or Pack: what Box–Muller needs, without the special cases
-/// that general arguments cost.
+/// that general arguments cost. Unchecked: that it is one, and no subnormal number.
 #pragma once
 
 #include <cmath>

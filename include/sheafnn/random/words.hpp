@@ -1,5 +1,6 @@
 /// \file
-/// Random words as numbers and as truth values, over T = float, double or Pack; a pack takes a pack of words.
+/// Random words as numbers and as truth values, over T = float, double or Pack; a pack takes a pack of words. Takes any
+/// words.
 #pragma once
 
 #include <cstdint>

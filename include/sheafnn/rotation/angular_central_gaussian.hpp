@@ -19,6 +19,7 @@
 namespace sheafnn {
 
 /// log f(x), given the lower triangular L with LLᵀ = Λ: xᵀΛ⁻¹x = ‖L⁻¹x‖². Over T = float, double or Pack.
+/// Unchecked: that x is a unit vector and the diagonal of L positive.
 template <class T, int P>
 [[nodiscard]] SHEAFNN_HD inline T angular_central_gaussian_logpdf(const Column<T, P>& x,
                                                                   const SquareMatrix<T, P>& factor) {
@@ -36,6 +37,7 @@ template <class T, int P>
 }
 
 /// g/‖g‖, g = L z with z the normal numbers of (stream, id). Over T = float, double or Pack.
+/// Unchecked: that the diagonal of L is positive.
 template <class T, int P>
 [[nodiscard]] SHEAFNN_HD inline Column<T, P> angular_central_gaussian_sample(const SquareMatrix<T, P>& factor,
                                                                              const Stream& stream,
@@ -114,7 +116,7 @@ template <int P, class Scalar>
                                                     distribution.factor());
 }
 
-/// f(x), with respect to the uniform measure normalised to 1.
+/// f(x), with respect to the uniform measure normalised to 1. \throws std::invalid_argument  as logpdf()
 template <int P, class Scalar>
 [[nodiscard]] Scalar pdf(const AngularCentralGaussian<P, Scalar>& distribution,
                          const std::type_identity_t<Column<Scalar, P>>& x,

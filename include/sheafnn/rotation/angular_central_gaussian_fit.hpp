@@ -35,6 +35,7 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
   using Result = AngularCentralGaussianFit<P, Scalar>;
   using Matrix = SquareMatrix<double, P>;
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 10000;

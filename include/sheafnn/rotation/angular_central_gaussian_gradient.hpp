@@ -69,6 +69,7 @@ struct AngularCentralGaussianCotangent {
 ///
 /// \param normal     z, the normal numbers the sample came from: fill_normals<P, Scalar>(z.data(), stream, id)
 /// \param cotangent  x̄
+/// Unchecked: that z is not 0; what is not finite gives such numbers.
 template <int P, class Scalar>
 [[nodiscard]] AngularCentralGaussianCotangent<P, Scalar> sample_backward(
     const AngularCentralGaussian<P, Scalar>& distribution, const std::type_identity_t<Column<Scalar, P>>& normal,

@@ -32,6 +32,7 @@ namespace sheafnn {
 /// → 1, Y₀ → I are kept to both.
 ///
 /// \param kappa  in [0, 1)
+/// Unchecked: that Y₀ is a rotation, and the range of κ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_logpdf(const SquareMatrix<T, N>& y, const T& kappa) {
   using std::log;
@@ -113,6 +114,7 @@ template <int N, class Scalar>
 ///
 /// Where U has an eigenvalue within δ of −1 and κ is close to 1, rounding moves Y₀ by about ε/max(δ, 1 − κ) from
 /// orthogonality: it is orthonormalised.
+/// Unchecked: that U is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample_from_uniform(const CayleyDistribution<N, Scalar>& distribution,
                                                           const std::type_identity_t<SquareMatrix<Scalar, N>>& u) {
@@ -144,6 +146,7 @@ struct CayleyCotangent {
 ///
 /// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)
 /// \param cotangent  Ȳ
+/// Unchecked: that U is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <int N, class Scalar>
 [[nodiscard]] CayleyCotangent<N, Scalar> sample_backward(
     const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& u,

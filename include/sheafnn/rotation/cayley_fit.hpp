@@ -61,6 +61,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   static constexpr bool concentration_below_one = true;
   static constexpr int location_parameters = rotation_parameters<N>;
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
                         const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
@@ -76,6 +77,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
             0};
   }
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 1000;
@@ -160,10 +162,12 @@ struct Fitting<WrappedCauchy<Scalar>> {
   static constexpr bool concentration_below_one = true;
   static constexpr int location_parameters = 1;
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Scalar> angles, std::span<const Scalar> weights,
                         const SampleOptions<Scalar>& options) {
     return as_angle(Plane::moments(rotations(angles), weights, options));
   }
+  /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Scalar> angles, std::span<const Scalar> weights,
                                    const SampleOptions<Scalar>& options) {
     return as_angle(Plane::maximum_likelihood(rotations(angles), weights, options));

@@ -60,6 +60,7 @@ template <class T, int N>
 /// The derivative in φ at 0 of ⟨cotangent, exp(X_φ) R⟩: how a function of rotations changes when R turns.
 ///
 /// \param cotangent  derivative in the entries of R, as a free matrix
+/// Takes any matrices.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline RotationParameters<T, N> tangent_gradient(const SquareMatrix<T, N>& cotangent,
                                                                           const SquareMatrix<T, N>& r) {
@@ -77,6 +78,7 @@ struct CayleyLogpdfGradient {
 };
 
 /// Over T = float, double or Pack. \param p, m  rotations \param kappa  in [0, 1)
+/// Unchecked: that they are.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline CayleyLogpdfGradient<T, N> cayley_logpdf_gradient(const SquareMatrix<T, N>& p,
                                                                                   const SquareMatrix<T, N>& m,

@@ -38,6 +38,7 @@ template <int Exponent, class T>
 }  // namespace detail
 
 /// KL(C_N(M, κ) ‖ uniform), in nats. \param kappa  in [0, 1)
+/// Unchecked: that it is.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline T cayley_kl(const T& kappa) {
   static_assert(N >= 1);
@@ -66,6 +67,7 @@ template <int N, class T>
 }
 
 /// r_N(κ) ∈ [0, 1): the mean of a C_N(M, κ) rotation is r_N(κ) M (for N = 1, r = 1). \param kappa  in [0, 1)
+/// Unchecked: that it is.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline T cayley_resultant(const T& kappa) {
   static_assert(N >= 1);
@@ -77,6 +79,7 @@ template <int N, class T>
 }
 
 /// d KL / dκ = N (N − 1) r_N / (1 − κ²). \param kappa  in [0, 1)
+/// Unchecked: that it is.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline T cayley_kl_derivative(const T& kappa) {
   static_assert(N >= 1);

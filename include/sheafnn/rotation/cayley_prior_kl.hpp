@@ -89,6 +89,7 @@ template <class T>
 }  // namespace detail
 
 /// sin²(θ/2) = ‖M − M₀‖²_F/8 of two rotations of the plane or of space, θ the angle of M M₀ᵀ.
+/// Unchecked: that they are rotations.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T squared_half_chord(const SquareMatrix<T, N>& m,
                                                      const SquareMatrix<T, N>& prior_m) {
@@ -107,6 +108,7 @@ template <class T, int N>
 ///
 /// \param kappa, prior_kappa  in [0, 1)
 /// \param squared_half_chord  sin²(θ/2) in [0, 1]
+/// Unchecked: that matrices are rotations, and the ranges.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline CayleyPriorKl<T> cayley_prior_kl(const T& kappa, const T& prior_kappa,
                                                                  const T& squared_half_chord) {
@@ -150,6 +152,7 @@ template <int N, class T>
 }
 
 /// KL(C_N(M, κ) ‖ C_N(M₀, κ₀)), in nats. \param m, prior_m  rotations \param kappa, prior_kappa  in [0, 1)
+/// Unchecked: that matrices are rotations, and the ranges.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_prior_kl(const SquareMatrix<T, N>& m, const T& kappa,
                                                   const SquareMatrix<T, N>& prior_m, const T& prior_kappa) {
@@ -162,7 +165,7 @@ template <class T, int N>
 
 /// Adds weight · ∂KL/∂M and weight · ∂KL/∂κ to the gradients and returns KL. The derivative in M is that of s² =
 /// ‖M − M₀‖²_F/8 of a free matrix, a multiple of M − M₀; along SO(N) it equals the multiple −M₀, since M itself is
-/// normal to SO(N), but keeps its digits as M → M₀.
+/// normal to SO(N), but keeps its digits as M → M₀. Unchecked: that matrices are rotations, and the ranges.
 template <class T, int N>
 SHEAFNN_HD inline T cayley_prior_kl_backward(const SquareMatrix<T, N>& m, const T& kappa,
                                              const SquareMatrix<T, N>& prior_m, const T& prior_kappa,

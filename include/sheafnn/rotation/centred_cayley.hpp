@@ -23,6 +23,7 @@ namespace sheafnn {
 ///
 /// \param kappa  in [0, 1), the same in all lanes
 /// \param first_draw  the draws first_draw … first_draw + haar_draws<N> − 1 are consumed
+/// Unchecked: the range of κ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> centred_cayley_sample(const Stream& stream, const word_of_t<T>& id,
                                                                   scalar_of_t<T> kappa,

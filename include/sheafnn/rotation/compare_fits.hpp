@@ -141,8 +141,10 @@ template <int N, class Scalar = double>
 }
 
 /// The table as lines of text: family, parameters, log-likelihood, AIC, its difference to the best, p-value.
+/// Takes any table.
 [[nodiscard]] inline std::string to_string(const FitComparison& table) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);
   out << std::left << std::setw(26) << "family" << std::right << std::setw(10) << "parameters" << std::setw(16)
       << "log-likelihood" << std::setw(12) << "AIC" << std::setw(10) << "to best" << std::setw(9) << "p\n";
   out << std::fixed;

@@ -18,7 +18,7 @@ namespace sheafnn {
 template <int N>
 inline constexpr bool has_euler_angles = N <= 3;
 
-/// Q(φ) ∈ SO(N), N ≤ 3.
+/// Q(φ) ∈ SO(N), N ≤ 3. Takes any φ; what is not finite gives such numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> euler_rotation(const RotationParameters<T, N>& phi) {
   static_assert(has_euler_angles<N>, "Euler angles exist for N = 2 and 3");
@@ -50,7 +50,7 @@ template <class T, int N>
 
 /// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`. For N = 3, with q_i the rows of Q:
 /// ∂Q/∂a has rows (−q₁, q₀, 0), ∂Q/∂b rows (cos a q₂, sin a q₂, −cos a q₀ − sin a q₁), and ∂Q/∂c
-/// columns (0, Q_{·2}, −Q_{·1}).
+/// columns (0, Q_{·2}, −Q_{·1}). Takes any φ; what is not finite gives such numbers.
 template <class T, int N>
 SHEAFNN_HD inline void euler_rotation_backward(const RotationParameters<T, N>& phi,
                                                const SquareMatrix<T, N>& cotangent,

@@ -137,7 +137,7 @@ template <class T, int N>
 
 }  // namespace detail::exponential
 
-/// exp(X_φ) ∈ SO(N).
+/// exp(X_φ) ∈ SO(N). Unchecked: ‖φ‖ ≤ 3000.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> exponential_rotation(
     const RotationParameters<T, N>& phi) {
@@ -167,7 +167,7 @@ template <class T, int N>
 ///
 /// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme
 /// above along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential",
-/// 2009).
+/// 2009). Unchecked: ‖φ‖ ≤ 3000.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
                                                      const SquareMatrix<T, N>& cotangent,

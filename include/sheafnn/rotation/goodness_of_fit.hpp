@@ -25,7 +25,7 @@ struct GoodnessOfFit {
 };
 
 /// P(√n D > x) for large n, by Kolmogorov's series; small n through Stephens' x = (√n + 0.12 + 0.11/√n) D (J. R.
-/// Stat. Soc. B 32, 1970).
+/// Stat. Soc. B 32, 1970). Unchecked: count ≥ 1.
 [[nodiscard]] inline double kolmogorov_p_value(double statistic, std::size_t count) {
   const double root = std::sqrt(static_cast<double>(count));
   const double x = (root + 0.12 + 0.11 / root) * statistic;
@@ -43,10 +43,9 @@ struct GoodnessOfFit {
 /// of it
 [[nodiscard]] inline GoodnessOfFit uniformity(std::vector<double> probabilities) {
   require(!probabilities.empty(), "uniformity: probabilities", "an empty list", "at least one is needed");
+  for (const double p : probabilities) require(p >= 0 && p <= 1, "uniformity: probabilities", p, "must be in [0, 1]");
   std::vector<double> sorted = probabilities;
   std::sort(sorted.begin(), sorted.end());
-  require(sorted.front() >= 0 && sorted.back() <= 1, "uniformity: probabilities", sorted.front(),
-          "must be in [0, 1]");
   const double n = static_cast<double>(sorted.size());
   double worst = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -57,6 +56,7 @@ struct GoodnessOfFit {
 }
 
 /// angle_cdf at each of the angles. Distributions for which many at once are cheaper overload it.
+/// \throws std::invalid_argument  as angle_cdf()
 template <class D>
 [[nodiscard]] std::vector<double> angle_probabilities(const D& distribution,
                                                       const std::vector<typename D::Scalar>& angles) {

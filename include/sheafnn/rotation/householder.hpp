@@ -3,7 +3,8 @@
 ///
 /// a_j = e_j + (column j of the strictly lower triangle), φ filling it row by row; H_j = I − 2 a_j a_jᵀ / ‖a_j‖²;
 /// Q = ± H_1 H_2 … H_N with − for odd N, so that det Q = +1. H_N has no parameters. At φ = 0, Q = −I for even N
-/// and +I for odd N. Any φ is allowed. Source: math, "Rotations".
+/// and +I for odd N. Orthogonal to a few N ε for every φ whose squared length does not overflow: ‖φ‖ up to 1e153, in float
+/// 1e18. Source: math, "Rotations".
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -54,7 +55,7 @@ template <class T, int N>
 
 }  // namespace detail
 
-/// Q(φ) ∈ SO(N).
+/// Q(φ) ∈ SO(N). Unchecked: that ‖φ‖² does not overflow.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> householder_rotation(const RotationParameters<T, N>& phi) {
   if constexpr (N == 1) {
@@ -73,6 +74,7 @@ template <class T, int N>
 /// With R_j = H_j … H_N and G_j the cotangent of R_j: R_{j+1} = H_j R_j, G_{j+1} = H_j G_j, and for a = a_j, s =
 /// ‖a‖², r = R_{j+1}ᵀa, g = G_jᵀa, the cotangent of a is −(2/s)(G_j r + R_{j+1} g) + (4/s²)(g·r) a. With q = R_jᵀa
 /// = −r and R_{j+1} = R_j − (2/s) a qᵀ the multiples of a cancel: what remains is −(2/s)(R_j g − G_j q).
+/// Unchecked: that ‖φ‖² does not overflow.
 template <class T, int N>
 SHEAFNN_HD inline void householder_rotation_backward(const RotationParameters<T, N>& phi,
                                                      const SquareMatrix<T, N>& cotangent,

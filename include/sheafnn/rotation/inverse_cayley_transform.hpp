@@ -60,7 +60,7 @@ template <class Scalar, int N>
 }
 
 /// log √det(JᵀJ) of the N² × N(N−1)/2 Jacobian J of φ ↦ vec C(X_φ):
-/// 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ).
+/// 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ). Unchecked: that ‖φ‖² does not overflow.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_log_jacobian(const RotationParameters<T, N>& phi) {
   using std::log;

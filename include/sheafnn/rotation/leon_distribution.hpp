@@ -9,9 +9,8 @@
 /// degrees of freedom. Derived in math, "León's distribution".
 #pragma once
 
-#include <boost/math/special_functions/digamma.hpp>
+#include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
-#include <boost/math/special_functions/trigamma.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -29,12 +28,37 @@
 #include "sheafnn/rotation/cayley_gradient.hpp"
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/orthonormalise.hpp"
+#include "sheafnn/rotation/unit_quadrature.hpp"
 
 namespace sheafnn {
 
 namespace detail {
 
-/// log Z(k) and its first two derivatives.
+/// ψ(x + ½) − ψ(x + 1) and its derivative, ψ the digamma function, x ≥ 0: sums of terms of one sign. Up to 20 by
+/// ψ(x) = ψ(x + 1) − 1/x, beyond by the asymptotic series −Σ E_{2k}/(4^k u^{2k+1}), u = 2x + ½, of Euler's numbers.
+struct DigammaStep {
+  double value = 0, slope = 0;
+
+  explicit DigammaStep(double x) {
+    for (; x < 20; ++x) {
+      const double product = (x + 0.5) * (x + 1);
+      value -= 0.5 / product;
+      slope += (x + 0.75) / (product * product);
+    }
+    constexpr double euler[6] = {1, -1.0 / 4, 5.0 / 16, -61.0 / 64, 1385.0 / 256, -50521.0 / 1024};  // E_{2k}/4^k
+    const double u = 2 * x + 0.5, squared = 1 / (u * u);
+    double sum = 0, weighted = 0;
+    for (int k = 5; k >= 0; --k) {
+      sum = sum * squared + euler[k];
+      weighted = weighted * squared + (2 * k + 1) * euler[k];
+    }
+    value -= sum / u;
+    slope += 2 * weighted * squared;
+  }
+};
+
+/// log Z(k) and its first two derivatives, each to rounding: ψ(j/2 + k) − ψ(j + k) is, but for DigammaStep of odd j, a
+/// sum of −1/(k + i).
 struct LeonNormaliser {
   double log = 0, slope = 0, curvature = 0;
 };
@@ -45,19 +69,53 @@ template <int N>
     const double half = 0.5 * j;
     r.log +=
         std::log(boost::math::tgamma_delta_ratio(half + k, half) / boost::math::tgamma_delta_ratio(half, half));
-    r.slope += boost::math::digamma(half + k) - boost::math::digamma(j + k);
-    r.curvature += boost::math::trigamma(half + k) - boost::math::trigamma(j + k);
+    if (j % 2 == 1) {
+      const DigammaStep step(k + (j - 1) / 2);
+      r.slope += step.value;
+      r.curvature += step.slope;
+    }
+    for (int i = (j + 1) / 2; i < j; ++i) {
+      const double inverse = 1 / (k + i);
+      r.slope -= inverse;
+      r.curvature += inverse * inverse;
+    }
   }
   return r;
 }
 
 /// log det((I + Y)/2), at most 0; −∞ where Y has eigenvalue −1 to rounding.
+///
+/// Near I as ½ log det(I − DᵀD/4), D = Y − I, by elimination that keeps the pivots' distances from 1: the entries of D
+/// off the diagonal hold angles that the diagonal of Y has rounded away.
 template <int N, class Scalar>
 [[nodiscard]] double log_half_determinant(const SquareMatrix<Scalar, N>& y) {
+  const SquareMatrix<double, N> difference = y.template cast<double>() - identity_matrix<double, N>();
+  if (difference.squaredNorm() < 1) {
+    SquareMatrix<double, N> rest = 0.25 * multiply_tn(difference, difference);
+    double sum = 0;
+    for (int k = 0; k < N; ++k) {
+      sum += std::log1p(-rest(k, k));
+      for (int i = k + 1; i < N; ++i) {
+        const double factor = rest(i, k) / (1 - rest(k, k));
+        for (int j = k + 1; j < N; ++j) rest(i, j) += factor * rest(k, j);
+      }
+    }
+    return 0.5 * sum;
+  }
   SquareMatrix<double, N> half = 0.5 * y.template cast<double>();
   for (int i = 0; i < N; ++i) half(i, i) += 0.5;
   const double determinant = pivoted_determinant<double, N>(half);
   return determinant > 0 ? std::log(determinant) : -std::numeric_limits<double>::infinity();
+}
+
+/// The x with P(G ≤ x) = u for gamma distributed G of this shape. From 10⁸ on by the cube root of G, which is normal up to
+/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931): there the
+/// series for the incomplete gamma function do not end.
+[[nodiscard]] inline double gamma_quantile(double shape, double u) {
+  if (shape < 1e8) return boost::math::gamma_p_inv(shape, u);
+  const double normal = -1.4142135623730951 * boost::math::erfc_inv(2 * u);
+  const double root = 1 - 1 / (9 * shape) + normal / (3 * std::sqrt(shape));
+  return shape * root * root * root;
 }
 
 /// A uniform number in (0, 1) of 53 bits from two words.
@@ -78,13 +136,13 @@ class LeonCayleyDistribution {
   using Matrix = SquareMatrix<Scalar, N>;
 
   /// \param location       M, a rotation; orthonormalised when drifted, see orthonormalised
-  /// \param concentration  k ≥ 0, finite: 0 is the uniform distribution, → ∞ a point mass at M
+  /// \param concentration  k in [0, 1e150]: 0 is the uniform distribution, → ∞ a point mass at M
   /// \throws std::invalid_argument  otherwise
   LeonCayleyDistribution(const Matrix& location, Scalar concentration)
       : location_(orthonormalised<Scalar, N>("LeonCayleyDistribution: location", location)),
         concentration_(concentration) {
-    require(concentration >= 0 && concentration <= std::numeric_limits<Scalar>::max(),
-            "LeonCayleyDistribution: concentration", concentration, "must be finite and at least 0");
+    require(concentration >= 0 && static_cast<double>(concentration) <= 1e150 && std::isfinite(concentration),
+            "LeonCayleyDistribution: concentration", concentration, "must be in [0, 1e150]");
   }
 
   [[nodiscard]] const Matrix& location() const noexcept { return location_; }
@@ -102,10 +160,12 @@ template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const LeonCayleyDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
                             const SampleOptions<Scalar>& options = {}) {
-  const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p, options);
+  const SquareMatrix<double, N> rotation =
+      orthonormalised<Scalar, N>("logpdf: p", p, options).template cast<double>();
   const double k = static_cast<double>(distribution.concentration());
   if (k == 0) return Scalar(0);
-  const double power = detail::log_half_determinant<N>(multiply_nt(rotation, distribution.location()));
+  const SquareMatrix<double, N> location = distribution.location().template cast<double>();
+  const double power = detail::log_half_determinant<N>(multiply_nt(rotation, location));
   return static_cast<Scalar>(k * power - detail::leon_normaliser<N>(k).log);
 }
 
@@ -159,7 +219,7 @@ template <int N, class Scalar>
   for (int d = 2; d <= N; ++d) {
     const auto words = stream.words(id, draw++);
     a[0] = std::sqrt(
-        2 * boost::math::gamma_p_inv(0.5 * (d - 1) + k, detail::fine_uniform(words.word[0], words.word[1])));
+        2 * detail::gamma_quantile(0.5 * (d - 1) + k, detail::fine_uniform(words.word[0], words.word[1])));
     double squared = a[0] * a[0];
     for (int begin = 0; begin < d - 1; begin += 4) {
       const NormalBlock<double> block = normals_from_words<double>(stream.words(id, draw++));
@@ -189,10 +249,15 @@ template <int N, class Scalar>
   return {static_cast<Scalar>(detail::leon_normaliser<N>(k).curvature), static_cast<Scalar>(location)};
 }
 
-/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z.
+/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z; where these cancel, k < 1, as the integral
+/// of t (log Z)″(t) from 0 to k, to rounding.
 template <int N, class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const LeonCayleyDistribution<N, Scalar>& distribution) {
   const double k = static_cast<double>(distribution.concentration());
+  if (k < 1) {
+    const auto information = [k](double t, double) { return t * detail::leon_normaliser<N>(k * t).curvature; };
+    return static_cast<Scalar>(k * k * detail::integrate_unit(information, {.lower = 20, .upper = 40}));
+  }
   const detail::LeonNormaliser z = detail::leon_normaliser<N>(k);
   return static_cast<Scalar>(k * z.slope - z.log);
 }

@@ -67,6 +67,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   static constexpr bool concentration_below_one = false;
   static constexpr int location_parameters = rotation_parameters<N>;
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
                         const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
@@ -84,6 +85,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
             0};
   }
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
     constexpr int max_iterations = 1000;

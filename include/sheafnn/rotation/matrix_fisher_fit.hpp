@@ -133,12 +133,13 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
   using Sample = SquareMatrix<Scalar, N>;
   using Result = MatrixFisherFit<N, Scalar>;
 
-  /// Moments are maximum likelihood.
+  /// Moments are maximum likelihood. Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
                         const SampleOptions<Scalar>& options) {
     return maximum_likelihood(given, given_weights, options);
   }
 
+  /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);

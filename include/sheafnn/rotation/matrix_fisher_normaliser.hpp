@@ -28,9 +28,8 @@ struct MatrixFisherNormaliser {
 [[nodiscard]] inline MatrixFisherNormaliser<2> matrix_fisher_normaliser(const Column<double, 2>& s) {
   const double x = s(0) + s(1);
   const ScaledBessel bessel(x);
-  const double rest = bessel.ratio_rest();
-  return {std::log(bessel.i0), Column<double, 2>::Constant(rest),
-          SquareMatrix<double, 2>::Constant(ScaledBessel::ratio_slope(x, rest))};
+  return {std::log(bessel.i0), Column<double, 2>::Constant(bessel.ratio_rest),
+          SquareMatrix<double, 2>::Constant(bessel.ratio_slope)};
 }
 
 [[nodiscard]] inline MatrixFisherNormaliser<3> matrix_fisher_normaliser(const Column<double, 3>& s) {
@@ -40,24 +39,27 @@ struct MatrixFisherNormaliser {
   double total = 0, flat = 0, cross = 0;
   Column<double, 3> first = Column<double, 3>::Zero();
   SquareMatrix<double, 3> second = SquareMatrix<double, 3>::Zero();
-  for_unit_nodes([&](double v, double w, double weight) {
+  // The integrand varies where v is about 1/(decay + minus), and where w is about 1/plus.
+  const UnitNodes nodes{.lower = 48 + std::log1p(decay + minus), .upper = 48 + std::log1p(plus)};
+  const auto add = [&](double v, double w, double weight) {
     const double x = minus * v;
     const double y = plus * w;
     const ScaledBessel near(x);
     const ScaledBessel far(y);
     const double density = weight * near.i0 * far.i0 * std::exp(-decay * v);
-    const double a = near.ratio_rest();
-    const double b = far.ratio_rest();
+    const double a = near.ratio_rest;
+    const double b = far.ratio_rest;
     // 1 minus the derivatives of the integrand's logarithm, plus Σs, in s₁, s₂, s₃.
     const Column<double, 3> r(v * a + w * b, v * (2 - a) + w * b, 2 * v);
     total += density;
     first += density * r;
     second += density * (r * r.transpose());
-    const double c = v * v * ScaledBessel::ratio_slope(x, a);
-    const double d = w * w * ScaledBessel::ratio_slope(y, b);
+    const double c = v * v * near.ratio_slope;
+    const double d = w * w * far.ratio_slope;
     flat += density * (d + c);
     cross += density * (d - c);
-  });
+  };
+  for_unit_nodes(add, nodes);
   first /= total;
   SquareMatrix<double, 3> hessian = second / total - first * first.transpose();
   hessian(0, 0) += flat / total;

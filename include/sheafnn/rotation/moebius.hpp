@@ -38,12 +38,13 @@ template <class T, int N>
 ///
 /// \param u      rotation
 /// \param kappa  in [0, 1)
+/// Unchecked: that they are.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> moebius(const SquareMatrix<T, N>& u, const T& kappa) {
   return detail::moebius_solution<T, N>(u, kappa).x;
 }
 
-/// U = (I − κY₀)⁻¹(Y₀ − κI), the inverse of U ↦ moebius(U, κ).
+/// U = (I − κY₀)⁻¹(Y₀ − κI), the inverse of U ↦ moebius(U, κ). Unchecked: that Y₀ is a rotation, and κ in [0, 1).
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> moebius_inverse(const SquareMatrix<T, N>& y, const T& kappa) {
   return detail::moebius_solution<T, N>(y, -kappa).x;
@@ -51,6 +52,7 @@ template <class T, int N>
 
 /// dY₀/dκ at fixed U as (I − Y₀²)/(1 − κ²): needs Y₀ only. As κ → 1, where Y₀ → I, digits cancel in I − Y₀²: the
 /// error is about ε/(1 − κ), while moebius_derivative_from_noise keeps all digits.
+/// Unchecked: that Y₀ is a rotation, and κ in [0, 1).
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> moebius_derivative(const SquareMatrix<T, N>& y,
                                                                       const T& kappa) {
@@ -66,6 +68,7 @@ template <class T, int N>
 ///
 /// \param u      rotation U
 /// \param y      moebius(U, κ)
+/// Unchecked: that they are.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> moebius_derivative_from_noise(const SquareMatrix<T, N>& u,
                                                                                  const SquareMatrix<T, N>& y,

@@ -14,19 +14,20 @@
 
 namespace sheafnn {
 
-/// Largest |(RᵀR − I)_ij|; per lane for packs.
+/// Largest |(RᵀR − I)_ij|; per lane for packs. Takes any matrix; what is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T orthogonality_defect(const SquareMatrix<T, N>& r) {
-  T worst = T(0);
+  T worst = T(0), nothing = T(0);
   for (int j = 0; j < N; ++j) {
     for (int i = 0; i <= j; ++i) {
       T sum = T(i == j ? -1 : 0);
       for (int k = 0; k < N; ++k) sum += r(k, i) * r(k, j);
       const T size = select(sum < T(0), -sum, sum);
-      worst = select(size <= worst, worst, size);  // a NaN is passed on
+      worst = select(size <= worst, worst, size);
+      nothing += T(0) * sum;  // NaN where an entry is not finite
     }
   }
-  return worst;
+  return worst + nothing;
 }
 
 /// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
@@ -131,6 +132,7 @@ template <class Scalar, int P>
 /// Angle of a rotation in radians: N = 2 counter-clockwise, in [−π, π]; N = 3 about its axis, in [0, π].
 ///
 /// Accurate for every angle: arctan of the skew-symmetric and the symmetric part, not arccos of the trace.
+/// Unchecked: that R is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <class Scalar, int N>
 [[nodiscard]] Scalar rotation_angle(const SquareMatrix<Scalar, N>& r) {
   static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");

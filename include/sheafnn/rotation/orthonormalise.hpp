@@ -16,6 +16,7 @@
 namespace sheafnn {
 
 /// R (3I − RᵀR)/2. \param r  a rotation up to a small defect, over T = float, double or Pack
+/// Unchecked: that it is.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> orthonormalisation_step(const SquareMatrix<T, N>& r) {
   SquareMatrix<T, N> half = multiply_tn(r, r);

@@ -43,6 +43,7 @@ inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names 
 /// Q(φ) ∈ SO(N).
 ///
 /// \param parametrisation  euler only for N ≤ 3 (asserted)
+/// Unchecked: what the parametrisation demands of φ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> rotation_from_parameters(
     RotationParametrisation parametrisation, const RotationParameters<T, N>& phi) {
@@ -60,7 +61,7 @@ template <class T, int N>
   return identity_matrix<T, N>();
 }
 
-/// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`.
+/// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`. Unchecked: as above.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void rotation_from_parameters_backward(RotationParametrisation parametrisation,
                                                          const RotationParameters<T, N>& phi,

@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// z/‖z‖; the quaternion 1 for z = 0.
+/// z/‖z‖; the quaternion 1 for z = 0. Unchecked: that ‖z‖² does not overflow.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Column<T, 4> normalised_quaternion(const Column<T, 4>& z) {
   using std::sqrt;
@@ -27,6 +27,7 @@ template <class T>
 /// The rotation v ↦ q v q⁻¹ of R³ (v a purely imaginary quaternion); q and −q give the same.
 ///
 /// \param q  unit quaternion
+/// Unchecked: that it is.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, 3> quaternion_rotation(const Column<T, 4>& q) {
   const T w = q(0), x = q(1), y = q(2), z = q(3);
@@ -47,6 +48,7 @@ template <class T>
 ///
 /// Four times the products of one component with all of them are sums of entries; the largest component is taken, so
 /// that every rotation keeps its digits (Shepperd, "Quaternion from rotation matrix", 1978).
+/// Unchecked: that R is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <class Scalar>
 [[nodiscard]] inline Column<Scalar, 4> rotation_quaternion(const SquareMatrix<Scalar, 3>& r) {
   const Scalar x = r(0, 0), y = r(1, 1), z = r(2, 2);
@@ -78,6 +80,7 @@ template <class Scalar>
 /// The rotation v ↦ p v q* of R⁴ (v a quaternion); every rotation of R⁴ is one, for two pairs ±(p, q).
 ///
 /// \param p, q  unit quaternions
+/// Unchecked: that they are.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, 4> quaternion_pair_rotation(const Column<T, 4>& p,
                                                                                     const Column<T, 4>& q) {

@@ -138,7 +138,7 @@ template <int N, class Scalar>
                                                                    static_cast<double>(probability))));
 }
 
-/// Density of θ − μ in [−π, π] with respect to d(θ − μ).
+/// Density of θ − μ in [−π, π] with respect to d(θ − μ). \throws std::invalid_argument  r is not in [−π, π]
 template <class Scalar>
 [[nodiscard]] Scalar angle_pdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> r) {
   const double angle = detail::checked_angle<2>("angle_pdf: r", r);
@@ -146,13 +146,13 @@ template <class Scalar>
       detail::haar_angle_pdf<2>(angle) *
       detail::cayley_angle_ratio<2>(static_cast<double>(distribution.concentration()), angle));
 }
-/// P(−π ≤ θ − μ ≤ r).
+/// P(−π ≤ θ − μ ≤ r). \throws std::invalid_argument  r is not in [−π, π]
 template <class Scalar>
 [[nodiscard]] Scalar angle_cdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> r) {
   return static_cast<Scalar>(detail::cayley_angle_cdf<2>(static_cast<double>(distribution.concentration()),
                                                          detail::checked_angle<2>("angle_cdf: r", r)));
 }
-/// The inverse of angle_cdf.
+/// The inverse of angle_cdf. \throws std::invalid_argument  the probability is not in [0, 1]
 template <class Scalar>
 [[nodiscard]] Scalar angle_quantile(const WrappedCauchy<Scalar>& distribution,
                                     std::type_identity_t<Scalar> probability) {

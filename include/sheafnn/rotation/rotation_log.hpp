@@ -218,8 +218,8 @@ class LogDerivative<5> {
 
 /// φ with exp(X_φ) = R and all rotation angles in [0, π] (N = 2: φ in [−π, π]).
 ///
-/// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3; for N ≥ 4 its error grows
-/// like ε/(2π − θ_i − θ_j) where two angles come near π.
+/// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3, near I relative to ‖φ‖; for
+/// N ≥ 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.
 ///
 /// \param options  how far from orthogonal R may be
 /// \throws std::invalid_argument  R is no rotation
@@ -239,9 +239,14 @@ template <class Scalar, int N>
   } else if constexpr (N == 4) {
     return detail::rotation_log_4(rotation).template cast<Scalar>();
   } else {
+    // R − I is reflected, not R: near I its digits would be lost beside those of I. There the axis is that of the skew
+    // part, since the diagonal has rounded squares of angles away.
+    const SquareMatrix<double, N> rest = rotation - identity_matrix<double, N>();
+    const bool near = rest.squaredNorm() < 0.01;
     const SquareMatrix<double, N> h =
-        detail::reflection_to_last(detail::null_vector(rotation - identity_matrix<double, N>()));
-    const SquareMatrix<double, 4> block = multiply(h, multiply(rotation, h)).template topLeftCorner<4, 4>();
+        detail::reflection_to_last(detail::null_vector(near ? (rest - rest.transpose()).eval() : rest));
+    const SquareMatrix<double, 4> block =
+        identity_matrix<double, 4>() + multiply(h, multiply(rest, h)).template topLeftCorner<4, 4>();
     SquareMatrix<double, N> x = SquareMatrix<double, N>::Zero();
     x.template topLeftCorner<4, 4>() = skew_matrix<double, 4>(detail::rotation_log_4(block));
     return skew_parameters<double, N>(multiply(h, multiply(x, h))).template cast<Scalar>();

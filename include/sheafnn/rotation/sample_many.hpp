@@ -135,6 +135,7 @@ concept DrawnInPacks = requires(const D& distribution) {
 ///
 /// \param out         e.g. a std::vector of SquareMatrix<Scalar, N>
 /// \param first_draw  as for sample()
+/// Takes any span.
 template <class D>
 void sample_many(const D& distribution, const Stream& stream, std::uint32_t first_id,
                  std::span<detail::SampleOf<D>> out, std::uint32_t first_draw = 0) {
@@ -157,6 +158,7 @@ void sample_many(const D& distribution, const Stream& stream, std::uint32_t firs
 /// Lane l of out[i] = the sample of id first_id + i · lanes<Scalar> + l.
 ///
 /// \param out  e.g. a std::vector of RotationPack<N, Scalar>
+/// Takes any span.
 template <DrawnInPacks D>
 void sample_many(const D& distribution, const Stream& stream, std::uint32_t first_id,
                  std::span<detail::SamplePackOf<D>> out, std::uint32_t first_draw = 0) {

@@ -1,10 +1,11 @@
 /// \file
-/// Modified Bessel functions without their exponential growth: e^{−x}I₀(x), e^{−x}I₁(x) and their difference, x ≥
-/// 0.
+/// Modified Bessel functions without their exponential growth, x ≥ 0: e^{−x}I₀(x) and the ratio I₁/I₀.
 #pragma once
 
+#include <array>
 #include <boost/math/special_functions/bessel.hpp>
 #include <cmath>
+#include <cstddef>
 
 namespace sheafnn::detail {
 
@@ -19,41 +20,51 @@ namespace sheafnn::detail {
   return sum / std::sqrt(6.283185307179586476925286766559 * x);
 }
 
-/// The difference i0 − i1 keeps full relative precision as x → ∞, where it is i0/(2x).
-struct ScaledBessel {
-  double i0, i1, difference;
-
-  explicit ScaledBessel(double x) {
-    if (x <= 32) {
-      const double scale = std::exp(-x);
-      i0 = scale * boost::math::cyl_bessel_i(0, x);
-      i1 = scale * boost::math::cyl_bessel_i(1, x);
-      difference = i0 - i1;
-    } else {
-      // Hankel's expansion: Σ (−1)^k Π_{j≤k} (4ν² − (2j − 1)²)/(k! (8x)^k) / √(2πx).
-      const double scale = 1 / std::sqrt(6.283185307179586476925286766559 * x);
-      double term0 = 1, term1 = 1, sum0 = 1, sum1 = 1, gap = 0;
-      for (int k = 1; k <= 30 && std::abs(term1) > 1e-18; ++k) {
-        const double odd = (2 * k - 1) * (2 * k - 1);
-        term0 *= odd / (8 * x * k);
-        term1 *= (odd - 4) / (8 * x * k);
-        sum0 += term0;
-        sum1 += term1;
-        gap += term0 - term1;
-      }
-      i0 = scale * sum0;
-      i1 = scale * sum1;
-      difference = scale * gap;
-    }
+/// r_k of ScaledBessel.
+inline constexpr std::array<double, 25> bessel_ratio_series = [] {
+  std::array<double, 25> r{};
+  for (std::size_t k = 1; k < r.size(); ++k) {
+    double sum = k == 1 ? 1 : (static_cast<double>(k) - 2) * r[k - 1];
+    for (std::size_t i = 1; i < k; ++i) sum += r[i] * r[k - i];
+    r[k] = 0.5 * sum;
   }
+  return r;
+}();
 
-  /// 1 − I₁/I₀.
-  [[nodiscard]] double ratio_rest() const { return difference / i0; }
-  /// (I₁/I₀)′ = 1 − A/x − A², given 1 − A.
-  [[nodiscard]] static double ratio_slope(double x, double rest) {
-    if (x < 1e-4) return 0.5 - 0.1875 * x * x;
-    if (x > 1e3) return (0.5 + (0.25 + (0.375 + 0.78125 / x) / x) / x) / (x * x);
-    return rest * (2 - rest) - (1 - rest) / x;
+/// e^{−x}I₀(x), and A = I₁/I₀ as 1 − A and A′ = 1 − A/x − A², all to full relative precision for every x ≥ 0.
+///
+/// Up to 32 by power series whose terms are all positive: with t_m = (2m)!/m!⁴ · (x/2)^{2m},
+///     I₀² = Σ t_m,   I₀²A/x = Σ t_m(2m + 1)/(2(m + 1)²),   I₀²(1 − A²) = Σ t_m/(m + 1),   I₀²A′ = Σ t_m/(2(m + 1)²).
+/// Beyond by the asymptotic series 1 − A = Σ_{k≥1} r_k x^{−k}, A′ = Σ k r_k x^{−k−1}, whose coefficients follow from the
+/// equation of A: 2r_k = [k = 1] + (k − 2)r_{k−1} + Σ_{0<i<k} r_i r_{k−i}.
+struct ScaledBessel {
+  double i0;
+  double ratio_rest;   ///< 1 − I₁/I₀
+  double ratio_slope;  ///< (I₁/I₀)′
+
+  explicit ScaledBessel(double x) : i0(scaled_bessel_i0(x)) {
+    if (x <= 32) {
+      const double square = 0.25 * x * x;
+      double term = 1, sum = 1, ratio = 0.5, rest = 1, slope = 0.5;
+      for (int m = 1; m < 200 && term > 1e-20 * slope; ++m) {
+        const double next = m + 1, squared = static_cast<double>(m) * m;
+        term *= 2 * m * (2.0 * m - 1) / (squared * squared) * square;
+        sum += term;
+        ratio += 0.5 * term * (2 * m + 1) / (next * next);
+        rest += term / next;
+        slope += 0.5 * term / (next * next);
+      }
+      ratio_rest = rest / (sum + x * ratio);
+      ratio_slope = slope / sum;
+    } else {
+      ratio_rest = ratio_slope = 0;
+      for (int k = static_cast<int>(bessel_ratio_series.size()) - 1; k >= 1; --k) {
+        const double r = bessel_ratio_series[static_cast<std::size_t>(k)];
+        ratio_rest = (ratio_rest + r) / x;
+        ratio_slope = (ratio_slope + k * r) / x;
+      }
+      ratio_slope /= x;
+    }
   }
 };
 

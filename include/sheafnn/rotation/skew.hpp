@@ -29,7 +29,7 @@ template <int N>
 
 }  // namespace detail
 
-/// X_φ (N × N): φ in the strictly lower triangle column by column, −φ mirrored above it.
+/// X_φ (N × N): φ in the strictly lower triangle column by column, −φ mirrored above it. Takes any numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, N> skew_matrix(const RotationParameters<T, N>& phi) {
   SquareMatrix<T, N> r;
@@ -43,7 +43,7 @@ template <class T, int N>
   return r;
 }
 
-/// φ of a skew-symmetric matrix; of any other matrix A, that of its skew part (A − Aᵀ)/2.
+/// φ of a skew-symmetric matrix; of any other matrix A, that of its skew part (A − Aᵀ)/2. Takes any numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> skew_parameters(const SquareMatrix<T, N>& a) {
   RotationParameters<T, N> phi;
@@ -55,7 +55,7 @@ template <class T, int N>
   return phi;
 }
 
-/// Adds d⟨cotangent, X_φ⟩/dφ to `gradient`.
+/// Adds d⟨cotangent, X_φ⟩/dφ to `gradient`. Takes any numbers.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_INLINE void skew_matrix_backward(const SquareMatrix<T, N>& cotangent,
                                                     RotationParameters<T, N>& gradient) {

@@ -58,6 +58,7 @@ template <class T, int P>
 /// \param m        rotation
 /// \param sigma    standard deviations, one per coordinate of skew_matrix, ≥ 0, ‖σ∘ε‖ ≤ 3000
 /// \param epsilon  standard normal numbers
+/// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> tangent_normal_sample(const SquareMatrix<T, N>& m,
                                                                          const RotationParameters<T, N>& sigma,
@@ -69,6 +70,7 @@ template <class T, int N>
 ///
 /// \param y          tangent_normal_sample(m, sigma, epsilon)
 /// \param cotangent  Ȳ
+/// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>
 SHEAFNN_HD inline void tangent_normal_sample_backward(
     const SquareMatrix<T, N>& m, const RotationParameters<T, N>& sigma, const RotationParameters<T, N>& epsilon,
@@ -104,6 +106,7 @@ template <class T, int N>
 
 /// log q(Y, φ) of the draw with noise ε: that of its branch, see above. It does not depend on M. A draw's KL to
 /// the uniform distribution, Monte Carlo form, is this number. \param sigma  > 0
+/// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T tangent_normal_logpdf(const RotationParameters<T, N>& sigma,
                                                         const RotationParameters<T, N>& epsilon) {
@@ -112,6 +115,7 @@ template <class T, int N>
 }
 
 /// Adds weight · ∂ log q/∂σ at fixed ε, −1/σ − ε∘∂ log |det d exp|/∂φ, to `sigma_gradient` and returns log q.
+/// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>
 SHEAFNN_HD inline T tangent_normal_logpdf_backward(const RotationParameters<T, N>& sigma,
                                                    const RotationParameters<T, N>& epsilon, const T& weight,

@@ -20,6 +20,7 @@
 namespace sheafnn {
 
 /// log f at the angle `centred` = θ − μ. Over T = float, double or Pack. \param kappa  in [0, 1)
+/// Unchecked: the range of κ.
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T wrapped_cauchy_logpdf(const T& centred, const T& kappa) {
   using std::log;
@@ -31,7 +32,7 @@ template <class T>
 }
 
 /// The angle in [−π, π] that belongs to a uniform angle u. Over T = float, double or Pack; the centred angle is
-/// turned by μ as a point of the circle, so that nothing has to be wrapped.
+/// turned by μ as a point of the circle, so that nothing has to be wrapped. Unchecked: κ in [0, 1).
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T wrapped_cauchy_from_uniform(const T& u, const T& location, const T& kappa) {
   using std::atan2;
@@ -72,6 +73,7 @@ class WrappedCauchy {
 };
 
 /// f(θ) with respect to dθ/2π. \param angle  radians, any finite value
+/// \throws std::invalid_argument  an angle that is not finite
 template <class Scalar>
 [[nodiscard]] Scalar pdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> angle) {
   require(std::isfinite(angle), "pdf: angle", angle, "must be finite");
@@ -81,14 +83,14 @@ template <class Scalar>
   return (1 - kappa) * (1 + kappa) / ((1 - kappa) * (1 - kappa) + 4 * kappa * sine * sine);
 }
 
-/// log f(θ).
+/// log f(θ). \throws std::invalid_argument  an angle that is not finite
 template <class Scalar>
 [[nodiscard]] Scalar logpdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> angle) {
   require(std::isfinite(angle), "logpdf: angle", angle, "must be finite");
   return wrapped_cauchy_logpdf<Scalar>(angle - distribution.location(), distribution.concentration());
 }
 
-/// The sample that belongs to a uniform angle u, in [−π, π].
+/// The sample that belongs to a uniform angle u, in [−π, π]. Takes any u; what is not finite gives NaN.
 template <class Scalar>
 [[nodiscard]] Scalar sample_from_uniform(const WrappedCauchy<Scalar>& distribution,
                                          std::type_identity_t<Scalar> u) {
@@ -139,7 +141,7 @@ struct WrappedCauchyGradient {
   Scalar argument;
 };
 
-/// Derivatives of log f(θ) in μ, κ and θ.
+/// Derivatives of log f(θ) in μ, κ and θ. \throws std::invalid_argument  an angle that is not finite
 template <class Scalar>
 [[nodiscard]] WrappedCauchyGradient<Scalar> logpdf_gradient(const WrappedCauchy<Scalar>& distribution,
                                                             std::type_identity_t<Scalar> angle) {
@@ -156,6 +158,7 @@ template <class Scalar>
 }
 
 /// Derivatives of the sample that belongs to a uniform angle u: dθ/dμ = 1, dθ/dκ = −2 sin(θ − μ)/(1 − κ²).
+/// Takes any u; what is not finite gives NaN.
 template <class Scalar>
 [[nodiscard]] WrappedCauchyGradient<Scalar> sample_gradient(const WrappedCauchy<Scalar>& distribution,
                                                             std::type_identity_t<Scalar> u) {

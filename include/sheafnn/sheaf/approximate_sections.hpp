@@ -32,8 +32,9 @@ struct ApproximateSections {
   int stalk_dimension = 1;                                ///< D
 
   [[nodiscard]] Index count() const noexcept { return sections.cols(); }
-  /// Section j with one row per node: n × D.
+  /// Section j with one row per node: n × D. \throws std::invalid_argument  no such section
   [[nodiscard]] Cochain<Scalar> section(Index j) const {
+    require_between("section", j, 0, count() - 1);
     const Cochain<Scalar> column = sections.col(j);
     return Eigen::Map<const Cochain<Scalar>>(column.data(), column.rows() / stalk_dimension, stalk_dimension);
   }
@@ -56,7 +57,7 @@ template <class Family, class Scalar>
 
 }  // namespace detail
 
-/// The `count` approximate sections of least disagreement. Errors as smallest_eigenpairs.
+/// The `count` approximate sections of least disagreement. \throws as smallest_eigenpairs()
 template <class Family, class Scalar>
 [[nodiscard]] ApproximateSections<Scalar> approximate_sections(const SheafLaplacian<Family, Scalar>& laplacian,
                                                                Index count, const EigenpairOptions& options = {}) {

@@ -25,7 +25,7 @@ template <class Block>
 inline constexpr bool is_dense_block = Block::ColsAtCompileTime > 1;
 
 /// Left block times right block, for the shapes that occur: multiples of I and diagonals act on anything of their
-/// own shape or larger.
+/// own shape or larger. Takes any such blocks.
 template <class T, int R, int C, int R2, int C2>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto block_product(const Eigen::Matrix<T, R, C>& a,
                                                            const Eigen::Matrix<T, R2, C2>& b) {
@@ -45,7 +45,7 @@ template <class T, int R, int C, int R2, int C2>
   }
 }
 
-/// The transposed block (itself unless dense).
+/// The transposed block (itself unless dense). Takes any blocks.
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> block_transpose(const Eigen::Matrix<T, R, C>& a) {
   if constexpr (C == 1) {
@@ -55,14 +55,14 @@ template <class T, int R, int C>
   }
 }
 
-/// Δ_uu = S_u D_u S_u, of the shape of D.
+/// Δ_uu = S_u D_u S_u, of the shape of D. Takes any blocks.
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> diagonal_block(
     const Eigen::Matrix<T, R, C>& scale, const Eigen::Matrix<T, R, C>& degree) {
   return block_product(block_product(scale, degree), scale);
 }
 
-/// Backward of diagonal_block for symmetric B̄: D̄ += S B̄ S, S̄ += B̄ S D + D S B̄ (symmetric).
+/// Backward of diagonal_block for symmetric B̄: D̄ += S B̄ S, S̄ += B̄ S D + D S B̄ (symmetric). Takes any blocks.
 template <class T, int R, int C>
 SHEAFNN_HD SHEAFNN_INLINE void diagonal_block_backward(const Eigen::Matrix<T, R, C>& scale,
                                                        const Eigen::Matrix<T, R, C>& degree,

@@ -62,6 +62,7 @@ class CellularSheaf {
   /// \throws std::invalid_argument  wrong size, or a map or weight that set_map or set_edge_weight refuses
   CellularSheaf(Graph graph, std::span<const Scalar> maps, std::span<const Scalar> edge_weights = {})
       : CellularSheaf(std::make_shared<const Graph>(std::move(graph)), maps, edge_weights) {}
+  /// As above, sharing a graph with others. \throws std::invalid_argument  also a null pointer
   CellularSheaf(std::shared_ptr<const Graph> graph, std::span<const Scalar> maps,
                 std::span<const Scalar> edge_weights = {})
       : CellularSheaf(std::move(graph)) {
@@ -101,13 +102,15 @@ class CellularSheaf {
   }
 
   /// The family's own form of the map, without edge weight: R_a for rotations, the diagonal for diagonal maps.
+  /// Unchecked: the arc; an assertion says so.
   [[nodiscard]] const Map& map(Index arc) const noexcept {
     assert(0 <= arc && arc < graph_->arc_count());
     return maps_[static_cast<std::size_t>(arc)];
   }
+  /// That of an incident pair. \throws std::invalid_argument  as arc_of()
   [[nodiscard]] const Map& map(Index node, Index edge) const { return map(arc_of(node, edge)); }
 
-  /// F_a as a D × D matrix, edge weight included.
+  /// F_a as a D × D matrix, edge weight included. Unchecked: the arc.
   [[nodiscard]] DenseMap restriction_map(Index arc) const {
     const DenseMap dense = Family::dense(map(arc));
     if constexpr (has_edge_weights) {
@@ -136,9 +139,10 @@ class CellularSheaf {
     if constexpr (requires { Family::validate(arc, value); }) Family::validate(arc, value);
     maps_[static_cast<std::size_t>(arc)] = value;
   }
+  /// As above, of an incident pair. \throws std::invalid_argument  also as arc_of()
   void set_map(Index node, Index edge, const Map& value) { set_map(arc_of(node, edge), value); }
 
-  /// w_e; 1 for families without edge weights.
+  /// w_e; 1 for families without edge weights. Unchecked: the edge; an assertion says so.
   [[nodiscard]] Scalar edge_weight(Index edge) const noexcept {
     assert(0 <= edge && edge < graph_->edge_count());
     if constexpr (has_edge_weights) {

@@ -111,13 +111,13 @@ template <class Real>
   return x;
 }
 
-/// Is the residual of the first `count` pairs small enough? \throws std::runtime_error  not after most_iterations
+/// Is the residual of the first `count` pairs small enough? \throws std::runtime_error  not after max_iterations
 template <class Real>
 [[nodiscard]] bool converged(const RitzPairs<Real>& pairs, Index count, double bound, double tolerance,
-                             Index iteration, Index most_iterations) {
+                             Index iteration, Index max_iterations) {
   const double residual = pairs.residual(count) / bound;
   if (residual <= tolerance) return true;
-  if (iteration == most_iterations) {
+  if (iteration == max_iterations) {
     throw std::runtime_error(concat("smallest eigenpairs: a residual of ", residual, " after ", iteration,
                                     " iterations is above the tolerance, ", tolerance,
                                     "; ask for more pairs or a larger tolerance"));
@@ -144,8 +144,8 @@ class ChebyshevSubspace {
   [[nodiscard]] double products() const noexcept { return products_; }
 
   /// \param wanted_pairs   how many are wanted
-  /// \param most_products  about where products() is to stop
-  void iterate(Index wanted_pairs, double most_products = std::numeric_limits<double>::infinity()) {
+  /// \param max_products  about where products() is to stop
+  void iterate(Index wanted_pairs, double max_products = std::numeric_limits<double>::infinity()) {
     // An eigenvalue may have more vectors than the block. Then nothing lies between the wanted pairs and the block's
     // last value, and a cut there would tell nothing apart: it falls slowly (to 0, with a kernel that large), and moves
     // up again when residuals stay.
@@ -154,20 +154,20 @@ class ChebyshevSubspace {
     if (last - wanted < margin_ * bound_ && now > 0.5 * before_) margin_ = std::min(4 * margin_, 5e-5);
     before_ = now;
     cut_ = std::min(std::max({last, wanted + margin_ * bound_, cut_ / 10}), 0.99 * bound_);
-    restart(filtered((most_products - products_) / static_cast<double>(image_.cols())));
+    restart(filtered((max_products - products_) / static_cast<double>(image_.cols())));
   }
 
  private:
   /// p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut and the
   /// bound. Its degree is such that it does not tell the two apart by more than rounding allows.
   ///
-  /// \param most_degree  the degree is no higher
-  [[nodiscard]] VectorBlock<Real> filtered(double most_degree) {
+  /// \param max_degree  the degree is no higher
+  [[nodiscard]] VectorBlock<Real> filtered(double max_degree) {
     const double half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
     const double low = std::min(pairs_.values(0), 0.5 * cut_);
     const double growth = -0.5 * std::log(std::numeric_limits<double>::epsilon()) - 4;
     const double rate = std::acosh((centre - low) / half);
-    const double degree = std::clamp(growth / std::max(rate, 1e-9), 2.0, std::clamp(most_degree, 2.0, 1000.0));
+    const double degree = std::clamp(growth / std::max(rate, 1e-9), 2.0, std::clamp(max_degree, 2.0, 1000.0));
     double sigma = half / (low - centre);
     const double twice = 2 / sigma;
     previous_ = pairs_.vectors;

@@ -61,7 +61,7 @@ template <class Family, class Scalar>
   return y;
 }
 
-/// δᵀy; parameters as for coboundary, with y (mD) × f and the result (nD) × f.
+/// δᵀy; parameters as for coboundary, with y (mD) × f and the result (nD) × f. \throws as there
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> coboundary_transpose(const CellularSheaf<Family, Scalar>& sheaf,
                                                    const std::type_identity_t<CochainRef<Scalar>>& y,

@@ -43,7 +43,7 @@ template <class Family, class Scalar>
   return state;
 }
 
-/// The limit t → ∞ of sheaf diffusion from X(0) = x, (nD) × f: the projection on ker Δ. Errors as harmonic_space.
+/// The limit t → ∞ of sheaf diffusion from X(0) = x, (nD) × f: the projection on ker Δ. \throws as harmonic_space()
 /// For several x, keep the HarmonicSpace and call its project.
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> diffusion_limit(const SheafLaplacian<Family, Scalar>& laplacian,

@@ -42,7 +42,7 @@ struct EigenpairOptions {
   /// ‖Δx − λx‖ of every pair is at most tolerance · spectral_bound(); 0: 4096 ε. Not dense.
   double tolerance = 0;
   Index dense_rows = 400;       ///< most rows that `automatic` decomposes densely
-  Index most_iterations = 500;  ///< iteration: filters of up to 1000 products each; shift_invert: restarts
+  Index max_iterations = 500;  ///< iteration: filters of up to 1000 products each; shift_invert: restarts
   std::uint64_t seed = 0;       ///< of the first block
   Execution execution = {};     ///< of the products; the results do not depend on it
   EigenpairMethod method = EigenpairMethod::automatic;
@@ -110,16 +110,16 @@ template <class Real>
     throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
   }
   const RitzPairs<Real> pairs = shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count,
-                                                         problem.tolerance, options.most_iterations, options.seed);
+                                                         problem.tolerance, options.max_iterations, options.seed);
   return {pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
 }
 
 /// The pairs by Chebyshev iteration, or by the shifted inverse as soon as that is the shorter way.
 ///
-/// \param most_entries  nodes' blocks of the largest factor; 0: iteration only
+/// \param max_entries  nodes' blocks of the largest factor; 0: iteration only
 template <class Real>
 [[nodiscard]] Eigenpairs<Real> iterated_eigenpairs(const EigenpairProblem<Real>& problem, Index block,
-                                                   double most_entries, const EigenpairOptions& options) {
+                                                   double max_entries, const EigenpairOptions& options) {
   const double product =
       problem.block_entries() * static_cast<double>(problem.graph.node_count() + problem.graph.arc_count());
   ChebyshevSubspace<Real> subspace(problem.laplacian, block, options.seed);
@@ -129,12 +129,12 @@ template <class Real>
   for (Index i = 0;; ++i) {
     const bool spent = subspace.products() * product >= patience - product * static_cast<double>(2 * block);
     if (converged(subspace.pairs(), problem.count, problem.laplacian.bound, problem.tolerance, i,
-                  spent ? never : options.most_iterations)) {
+                  spent ? never : options.max_iterations)) {
       return {subspace.pairs().values.head(problem.count), subspace.pairs().vectors.leftCols(problem.count)};
     }
     if (spent) return inverted_eigenpairs(problem, order, options);
-    if (i == 1 && most_entries > 0) {
-      order = elimination_order(problem.graph, most_entries);
+    if (i == 1 && max_entries > 0) {
+      order = elimination_order(problem.graph, max_entries);
       patience = shift_invert_work(problem, order);
     }
     subspace.iterate(problem.count, patience / product);
@@ -171,7 +171,7 @@ template <class Real>
 ///
 /// \param count  1 … nD
 /// \throws std::invalid_argument  a count or an option out of range; shift_invert and a factor of 2³¹ entries or more
-/// \throws std::runtime_error     no convergence within most_iterations: eigenvalues that lie too close together
+/// \throws std::runtime_error     no convergence within max_iterations: eigenvalues that lie too close together
 template <class Family, class Scalar>
 [[nodiscard]] Eigenpairs<Scalar> smallest_eigenpairs(const SheafLaplacian<Family, Scalar>& laplacian, Index count,
                                                      const EigenpairOptions& options = {}) {
@@ -179,7 +179,7 @@ template <class Family, class Scalar>
   require(count >= 1 && count <= rows, "count", count,
           detail::concat("must be between 1 and the number of rows, ", rows));
   require(options.tolerance >= 0 && options.tolerance < 1, "tolerance", options.tolerance, "must be in [0, 1)");
-  require(options.most_iterations >= 1, "most_iterations", options.most_iterations, "must be at least 1");
+  require(options.max_iterations >= 1, "max_iterations", options.max_iterations, "must be at least 1");
   require(options.factor_entries >= 0, "factor_entries", options.factor_entries, "must not be negative");
   const double bound = static_cast<double>(laplacian.spectral_bound());
   if (bound == 0) {

@@ -131,25 +131,25 @@ struct BlockSizes {
   static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;
 };
 
-/// F_aᵀF_a, without edge weight (with a weight w it is w² as large).
+/// F_aᵀF_a, without edge weight (with a weight w it is w² as large). Takes any maps.
 template <class Family, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Gram<Family, T> gram(const typename Family::template Map<T>& map) {
   return Family::gram(map);
 }
-/// Adds the derivative of ⟨gram_bar, F_aᵀF_a⟩ to map_bar.
+/// Adds the derivative of ⟨gram_bar, F_aᵀF_a⟩ to map_bar. Takes any maps.
 template <class Family, class T>
 SHEAFNN_HD SHEAFNN_INLINE void gram_backward(const typename Family::template Map<T>& map,
                                              const Gram<Family, T>& gram_bar,
                                              typename Family::template Map<T>& map_bar) {
   Family::gram_backward(map, gram_bar, map_bar);
 }
-/// F_aᵀF_b.
+/// F_aᵀF_b. Takes any maps.
 template <class Family, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Transport<Family, T> transport(const typename Family::template Map<T>& a,
                                                                        const typename Family::template Map<T>& b) {
   return Family::transport(a, b);
 }
-/// Adds the derivative of ⟨transport_bar, F_aᵀF_b⟩ to a_bar and b_bar.
+/// Adds the derivative of ⟨transport_bar, F_aᵀF_b⟩ to a_bar and b_bar. Takes any maps.
 template <class Family, class T>
 SHEAFNN_HD SHEAFNN_INLINE void transport_backward(const typename Family::template Map<T>& a,
                                                   const typename Family::template Map<T>& b,
@@ -182,21 +182,25 @@ struct DiagonalMaps {
   template <class T>
   using Transport = DiagonalBlock<T, D>;
 
+  /// Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, D, 1>& map) {
     return map.cwiseProduct(map);
   }
+  /// Takes any maps.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, 1>& map,
                                                       const Eigen::Matrix<T, D, 1>& gram_bar,
                                                       Eigen::Matrix<T, D, 1>& map_bar) {
     for (int i = 0; i < D; ++i) map_bar(i) += T(2) * map(i) * gram_bar(i);
   }
+  /// Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Transport<T> transport(const Eigen::Matrix<T, D, 1>& a,
                                                                         const Eigen::Matrix<T, D, 1>& b) {
     return a.cwiseProduct(b);
   }
+  /// Takes any maps.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void transport_backward(const Eigen::Matrix<T, D, 1>& a,
                                                            const Eigen::Matrix<T, D, 1>& b,
@@ -206,7 +210,7 @@ struct DiagonalMaps {
     a_bar += b.cwiseProduct(transport_bar);
     b_bar += a.cwiseProduct(transport_bar);
   }
-  /// F as a D × D matrix.
+  /// F as a D × D matrix. Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SquareMatrix<T, D> dense(const Eigen::Matrix<T, D, 1>& map) {
     SquareMatrix<T, D> r = SquareMatrix<T, D>::Constant(T(0));
@@ -228,23 +232,25 @@ struct DenseMaps {
   template <class T>
   using Transport = DenseBlock<T, D>;
 
+  /// Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, D, D>& map) {
     return multiply_tn(map, map);
   }
-  /// F̄ += F (Ḡ + Ḡᵀ).
+  /// F̄ += F (Ḡ + Ḡᵀ). Takes any maps.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, D>& map,
                                                       const Eigen::Matrix<T, D, D>& gram_bar,
                                                       Eigen::Matrix<T, D, D>& map_bar) {
     map_bar += multiply<T>(map, SquareMatrix<T, D>(gram_bar + gram_bar.transpose()));
   }
+  /// Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Transport<T> transport(const Eigen::Matrix<T, D, D>& a,
                                                                         const Eigen::Matrix<T, D, D>& b) {
     return multiply_tn(a, b);
   }
-  /// F̄_a += F_b Q̄ᵀ, F̄_b += F_a Q̄.
+  /// F̄_a += F_b Q̄ᵀ, F̄_b += F_a Q̄. Takes any maps.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void transport_backward(const Eigen::Matrix<T, D, D>& a,
                                                            const Eigen::Matrix<T, D, D>& b,
@@ -254,7 +260,7 @@ struct DenseMaps {
     a_bar += multiply_nt(b, transport_bar);
     b_bar += multiply(a, transport_bar);
   }
-  /// F as a D × D matrix.
+  /// F as a D × D matrix. Takes any maps.
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SquareMatrix<T, D> dense(const Eigen::Matrix<T, D, D>& map) {
     return map;

@@ -42,9 +42,22 @@ class HarmonicSpace {
     Cochain<Scalar> basis;  ///< (|nodes| D) × k, orthonormal columns
   };
 
+  /// Unchecked: that columns are orthonormal, and no node in two parts.
+  ///
+  /// \throws std::invalid_argument  negative sizes, a node out of range, or a basis with another number of rows
   HarmonicSpace(Index node_count, int stalk_dimension, std::vector<Part> parts)
       : node_count_(node_count), stalk_dimension_(stalk_dimension), parts_(std::move(parts)) {
-    for (const Part& part : parts_) dimension_ += part.basis.cols();
+    require(node_count >= 0, "node_count", node_count, "must not be negative");
+    require(stalk_dimension >= 1, "stalk_dimension", stalk_dimension, "must be at least 1");
+    for (const Part& part : parts_) {
+      for (const std::int32_t u : part.nodes) require_between("node", Index(u), 0, node_count - 1);
+      const Index rows_of_part = static_cast<Index>(part.nodes.size()) * stalk_dimension;
+      if (part.basis.rows() != rows_of_part) {
+        throw_invalid_argument("rows of a basis", part.basis.rows(),
+                               detail::concat("must be ", stalk_dimension, " for each node, ", rows_of_part));
+      }
+      dimension_ += part.basis.cols();
+    }
   }
 
   /// dim ker Δ.

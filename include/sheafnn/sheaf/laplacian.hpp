@@ -59,7 +59,8 @@ SHEAFNN_INLINE void add_block_product(const Eigen::Matrix<T, R, C>& block, const
 }  // namespace detail
 
 /// The Laplacian of a sheaf with a normalisation (normalisation.hpp). A snapshot: later changes of the sheaf's
-/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding.
+/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: numbers of nodes and
+/// arcs.
 template <RestrictionMapFamily Family, class Scalar_ = double>
 class SheafLaplacian {
  public:
@@ -147,7 +148,7 @@ class SheafLaplacian {
       }
     });
   }
-  /// Δx as a new matrix.
+  /// Δx as a new matrix. \throws std::invalid_argument  wrong number of rows
   [[nodiscard]] Cochain<Scalar> apply(const CochainRef<Scalar>& x, Execution execution = {}) const {
     Cochain<Scalar> y(x.rows(), x.cols());
     apply(x, y, execution);

@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// Δ_uv = −S_u Q S_v.
+/// Δ_uv = −S_u Q S_v. Takes any blocks.
 template <class Family, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Transport<Family, T> off_diagonal_block(const Gram<Family, T>& scale_u,
                                                                                 const Transport<Family, T>& q,
@@ -20,7 +20,7 @@ template <class Family, class T>
 }
 
 /// Backward of off_diagonal_block: sets q_bar = −S_u T̄ S_v and the (unsymmetrised) scale derivatives
-/// S̄_u = −T̄ S_v Qᵀ, S̄_v = −Qᵀ S_u T̄, reduced to the shape of S.
+/// S̄_u = −T̄ S_v Qᵀ, S̄_v = −Qᵀ S_u T̄, reduced to the shape of S. Takes any blocks.
 template <class Family, class T>
 SHEAFNN_HD SHEAFNN_INLINE void off_diagonal_block_backward(
     const Gram<Family, T>& scale_u, const Transport<Family, T>& q, const Gram<Family, T>& scale_v,

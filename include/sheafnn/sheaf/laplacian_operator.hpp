@@ -48,26 +48,26 @@ class LaplacianOperator : public Eigen::EigenBase<LaplacianOperator<Family, Scal
       : laplacian_(&laplacian), shift_(shift), execution_(execution) {
     require(std::isfinite(shift), "shift", shift, "must be finite");
   }
-  LaplacianOperator(Laplacian&&, Scalar = 0, int = 1) = delete;  // it would dangle
+  LaplacianOperator(const Laplacian&&, Scalar = 0, Execution = {}) = delete;  // it would dangle
 
   [[nodiscard]] Eigen::Index rows() const noexcept { return laplacian_->rows(); }
   [[nodiscard]] Eigen::Index cols() const noexcept { return laplacian_->rows(); }
 
-  /// Lazy product for Eigen's solvers and expressions.
+  /// Lazy product for Eigen's solvers and expressions. \throws std::invalid_argument  as apply(), when it is evaluated
   template <class Rhs>
   [[nodiscard]] Eigen::Product<LaplacianOperator, Rhs, Eigen::AliasFreeProduct> operator*(
       const Eigen::MatrixBase<Rhs>& x) const {
     return {*this, x.derived()};
   }
 
-  /// y = (Δ + shift·I) x for solvers in Spectra's style; both have rows() entries and do not overlap.
+  /// y = (Δ + shift·I) x for solvers in Spectra's style. Unchecked: that both have rows() entries and do not overlap.
   void perform_op(const Scalar* x, Scalar* y) const {
     const Eigen::Map<const Cochain<Scalar>> input(x, rows(), 1);
     Eigen::Map<Cochain<Scalar>> output(y, rows(), 1);
     apply(input, output);
   }
 
-  /// y = (Δ + shift·I) x, x and y (nD) × f.
+  /// y = (Δ + shift·I) x, x and y (nD) × f. \throws std::invalid_argument  as SheafLaplacian::apply()
   void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y) const {
     laplacian_->apply(x, y, execution_);
     if (shift_ != 0) y += shift_ * x;

@@ -63,6 +63,7 @@ SHEAFNN_HD SHEAFNN_INLINE T guarded_inverse_sqrt(const T& value, const T& least)
 }  // namespace detail
 
 /// S_u from D_u = Σ F_aᵀF_a (weights included) and the node's number of neighbours.
+/// Unchecked: that D_u is positive semidefinite and the number not negative; NaN gives NaN.
 template <class Family, class T>
 [[nodiscard]] SHEAFNN_HD inline NodeScaling<Family, T> node_scaling(Normalisation normalisation,
                                                                     const Gram<Family, T>& degree_block,
@@ -85,14 +86,19 @@ template <class Family, class T>
   }
   const bool augmented = normalisation == Normalisation::augmented;
   if constexpr (dense) {
-    Gram<Family, T> shifted = degree_block;
-    if (augmented) shifted += one;
-    const SymmetricEigen<T, dimension> eigen = symmetric_eigen(shifted);
+    const SymmetricEigen<T, dimension> eigen = symmetric_eigen(degree_block);
     T trace = eigen.values(0);
     for (int i = 1; i < dimension; ++i) trace += eigen.values(i);
     const T least = trace * T(Scalar(8 * dimension) * std::numeric_limits<Scalar>::epsilon());
     r.vectors = eigen.vectors;
-    for (int i = 0; i < dimension; ++i) r.root(i) = detail::guarded_inverse_sqrt(eigen.values(i), least);
+    for (int i = 0; i < dimension; ++i) {
+      using std::sqrt;
+      const T& value = eigen.values(i);
+      // Eigenvalues of D are not negative but for rounding, and 1 is added to them, not to D: beside large ones, S
+      // would lose the directions in which D is small, where it is nearly 1.
+      r.root(i) = augmented ? T(1) / sqrt(T(1) + select(value > T(0), value, T(0)))
+                            : detail::guarded_inverse_sqrt(value, least);
+    }
     for (int j = 0; j < dimension; ++j) {
       for (int i = 0; i <= j; ++i) {
         T sum = r.vectors(i, 0) * r.root(0) * r.vectors(j, 0);
@@ -114,6 +120,7 @@ template <class Family, class T>
 ///
 /// For a diagonal S, ∂D^{-1/2} = −½ S³; for a dense one D̄ = Q [(Qᵀ S̄ Q) ∘ K] Qᵀ with
 /// K_ij = −s_i² s_j² / (s_i + s_j), finite at repeated eigenvalues. scale_bar need not be symmetric.
+/// Unchecked: that it is the scaling of D_u.
 template <class Family, class T>
 SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const NodeScaling<Family, T>& scaling,
                                              const Gram<Family, T>& scale_bar, Gram<Family, T>& degree_bar) {

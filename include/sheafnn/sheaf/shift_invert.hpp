@@ -34,7 +34,7 @@ struct KrylovSizes {
 /// \param bound  no eigenvalue of the matrix is above; positive
 template <class Real>
 [[nodiscard]] RitzPairs<Real> shift_invert_pairs(const SparseFactor& inverse, Index rows, double bound,
-                                                 Index count, double tolerance, Index most_iterations,
+                                                 Index count, double tolerance, Index max_iterations,
                                                  std::uint64_t seed) {
   const KrylovSizes sizes(count);
   VectorBlock<Real> basis(rows, sizes.columns), images(rows, sizes.columns);  // the first `known` columns are set
@@ -58,7 +58,7 @@ template <class Real>
       append();
     }
     RitzPairs<Real> pairs = rayleigh_ritz<Real>(basis.leftCols(known), images.leftCols(known), sizes.kept);
-    if (converged(pairs, count, bound, tolerance, i, most_iterations)) {
+    if (converged(pairs, count, bound, tolerance, i, max_iterations)) {
       pairs.vectors = inverse.in_order(pairs.vectors);
       return pairs;
     }

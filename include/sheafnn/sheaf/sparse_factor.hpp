@@ -37,8 +37,8 @@ struct EliminationOrder {
   double products = 0;                 ///< Σ over its columns of (entries)²
 };
 
-/// The approximate minimum degree order. \param most_entries  counting stops above
-[[nodiscard]] inline EliminationOrder elimination_order(const Graph& graph, double most_entries) {
+/// The approximate minimum degree order. \param max_entries  counting stops above
+[[nodiscard]] inline EliminationOrder elimination_order(const Graph& graph, double max_entries) {
   const int n = static_cast<int>(graph.node_count());
   Eigen::SparseMatrix<double> pattern(n, n);
   pattern.reserve(Eigen::VectorXi::NullaryExpr(n, [&](Index u) { return static_cast<int>(graph.degree(u)) + 1; }));
@@ -55,7 +55,7 @@ struct EliminationOrder {
   // Row k of the factor: the paths in the elimination tree from the neighbours before k up to k.
   std::vector<int> parent(r.position.size(), -1), seen(r.position.size(), -1);
   std::vector<double> column(r.position.size(), 0.0);
-  for (int k = 0; k < n && r.entries <= most_entries; ++k) {
+  for (int k = 0; k < n && r.entries <= max_entries; ++k) {
     seen[static_cast<std::size_t>(k)] = k;
     const Index u = order.indices()(k);
     for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
@@ -68,7 +68,7 @@ struct EliminationOrder {
       }
     }
   }
-  if (r.entries > most_entries) r.entries = std::numeric_limits<double>::infinity();
+  if (r.entries > max_entries) r.entries = std::numeric_limits<double>::infinity();
   for (const double c : column) r.products += c * c;
   return r;
 }

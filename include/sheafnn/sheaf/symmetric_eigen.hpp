@@ -68,7 +68,7 @@ SHEAFNN_HD SHEAFNN_INLINE void jacobi_rotation(SquareMatrix<T, N>& a, SquareMatr
 }  // namespace detail
 
 /// Decomposes a symmetric matrix; only finite input gives finite output. Error: a few units in the last place of
-/// ‖P‖.
+/// ‖P‖. Unchecked: that it is symmetric.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SymmetricEigen<T, N> symmetric_eigen(const SquareMatrix<T, N>& p) {
   using std::abs;

@@ -188,6 +188,7 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 /// Mean over the classes c of the calibration error of the forecasts "the label is c", one for every node.
 ///
 /// \returns  deviation is NaN: what the classes of a node score is not independent
+/// \throws std::invalid_argument  as accuracy(), or bins out of range
 [[nodiscard]] inline CalibrationError class_wise_calibration_error(
     std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
     std::span<const std::int32_t> nodes, Index bins = default_bins, Binning binning = Binning::equal_width) {
@@ -213,6 +214,8 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 /// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as the
 /// others, and [lower, upper] are the least and the largest confidence in it. There may be fewer bins than asked for, and
 /// none is empty.
+///
+/// \throws std::invalid_argument  as accuracy(), or bins out of range
 [[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(
     std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
     std::span<const std::int32_t> nodes, Index bins = default_bins) {

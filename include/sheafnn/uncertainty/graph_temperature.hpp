@@ -33,7 +33,7 @@ struct GraphTemperature {
   double disagreeing = 1;  ///< 1/β₀, of nodes with agreement 0
   double agreeing = 1;     ///< 1/β₁, of nodes with agreement 1
 
-  /// That of a node, T_u = 1 / ((1 − g) β₀ + g β₁).
+  /// That of a node, T_u = 1 / ((1 − g) β₀ + g β₁). Unchecked: g is in [0, 1] and both temperatures are positive.
   [[nodiscard]] double of(double agreement) const noexcept {
     return 1 / ((1 - agreement) / disagreeing + agreement / agreeing);
   }

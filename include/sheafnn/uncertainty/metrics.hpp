@@ -77,6 +77,8 @@ inline void check_predictions(std::span<const double> values, Index class_count,
 }
 
 /// How many of the nodes have label a and most probable class b: C × C, row-major (a, b).
+///
+/// \throws std::invalid_argument  as accuracy()
 [[nodiscard]] inline std::vector<Index> confusion_matrix(std::span<const double> probabilities, Index class_count,
                                                          std::span<const std::int32_t> labels,
                                                          std::span<const std::int32_t> nodes) {
@@ -113,6 +115,8 @@ inline void check_predictions(std::span<const double> values, Index class_count,
 
 /// Mean of −log p(label) over the nodes, in nats. Probabilities that underflowed to 0 count as the smallest normal
 /// double, so that the result stays finite (708 per node at most).
+///
+/// \throws std::invalid_argument  as accuracy()
 [[nodiscard]] inline double negative_log_likelihood(std::span<const double> probabilities, Index class_count,
                                                     std::span<const std::int32_t> labels,
                                                     std::span<const std::int32_t> nodes) {
@@ -138,6 +142,7 @@ struct ReliabilityBin {
 /// Sorts the nodes by their largest probability into equal bins (lower, upper] of [0, 1].
 ///
 /// \param bins  number of bins, 1 … 10⁶
+/// \throws std::invalid_argument  as accuracy(), or bins out of range
 [[nodiscard]] inline std::vector<ReliabilityBin> reliability_diagram(std::span<const double> probabilities,
                                                                      Index class_count,
                                                                      std::span<const std::int32_t> labels,
@@ -172,6 +177,8 @@ struct ReliabilityBin {
 }
 
 /// Expected calibration error: mean over the nodes of |accuracy − confidence| of their bins, in [0, 1].
+///
+/// \throws std::invalid_argument  a diagram without nodes
 [[nodiscard]] inline double expected_calibration_error(std::span<const ReliabilityBin> diagram) {
   double error = 0;
   Index total = 0;
@@ -182,6 +189,7 @@ struct ReliabilityBin {
   require(total > 0, "diagram nodes", total, "at least one node is needed");
   return error / static_cast<double>(total);
 }
+/// That of reliability_diagram(), with its arguments. \throws std::invalid_argument  as there
 [[nodiscard]] inline double expected_calibration_error(std::span<const double> probabilities, Index class_count,
                                                        std::span<const std::int32_t> labels,
                                                        std::span<const std::int32_t> nodes,

@@ -159,6 +159,7 @@ template <class Measure>
 /// Precision averaged over the steps of recall, without interpolation; see the file comment.
 ///
 /// \returns a number in (0, 1], or NaN where all nodes are of one class
+/// \throws std::invalid_argument  as roc_auc()
 [[nodiscard]] inline double average_precision(std::span<const double> probabilities, Index class_count,
                                               std::span<const std::int32_t> labels,
                                               std::span<const std::int32_t> nodes) {
@@ -170,6 +171,7 @@ template <class Measure>
 /// Mean F1 of the classes that labels or predictions have: of each 2 TP / (2 TP + FP + FN).
 ///
 /// \returns a number in [0, 1]
+/// \throws std::invalid_argument  as roc_auc()
 [[nodiscard]] inline double macro_f1(std::span<const double> probabilities, Index class_count,
                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
   detail::check_predictions(probabilities, class_count, labels, nodes, true);
@@ -178,6 +180,8 @@ template <class Measure>
 }
 
 /// Mean over the nodes of Σ_c (p(c | u) − [label = c])², in [0, 2]: for two classes twice the squared error of p(1).
+///
+/// \throws std::invalid_argument  as roc_auc()
 [[nodiscard]] inline double brier_score(std::span<const double> probabilities, Index class_count,
                                         std::span<const std::int32_t> labels,
                                         std::span<const std::int32_t> nodes) {

@@ -63,7 +63,8 @@ struct RejectionCurve {
   for (const detail::RankedNode& node : ranking) right += node.positive ? 1 : 0;
   detail::for_ties(ranking, [&](double correct, double wrong) {
     const double group = correct + wrong;
-    for (double rejected = 0; rejected < group; ++rejected) {
+    for (Index k = 0; k < static_cast<Index>(group); ++k) {
+      const double rejected = static_cast<double>(k);
       r.accuracy.push_back((right - correct * (rejected / group)) / (left - rejected));
     }
     right -= correct;

@@ -17,7 +17,8 @@
 
 namespace sheafnn {
 
-/// Entropy −Σ p log p of a distribution in nats; terms with p = 0 are 0.
+/// Entropy −Σ p log p of a distribution in nats; terms with p = 0 are 0. Takes any numbers; what is not positive counts
+/// as 0.
 [[nodiscard]] inline double predictive_entropy(std::span<const double> p) {
   double entropy = 0;
   for (const double x : p) {
@@ -46,21 +47,28 @@ class SampledPredictionBuilder {
     entropy_.assign(static_cast<std::size_t>(nodes_), 0.0);
   }
 
-  /// Adds one sample: n × C probabilities, row-major, with `stride` ≥ C numbers from row to row.
+  /// Adds one sample: n × C probabilities, row-major, with `stride` numbers from row to row. Unchecked: that they are
+  /// there.
   ///
-  /// \throws std::invalid_argument  a probability outside [0, 1] or NaN
+  /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, or a stride below C; nothing is added then
   template <class S>
   void add(const S* probabilities, Index stride) {
-    ++samples_;
-    const double share = 1.0 / static_cast<double>(samples_);
+    require(stride >= classes_, "stride", stride, "must be at least the number of classes");
     for (Index u = 0; u < nodes_; ++u) {
-      double entropy = 0;
       for (Index c = 0; c < classes_; ++c) {
         const double p = static_cast<double>(probabilities[u * stride + c]);
         // A softmax in single precision may exceed 1 by rounding.
         if (!(p >= 0 && p <= 1 + 1e-5)) {
           throw_invalid_argument(detail::concat("probabilities[", u, ", ", c, "]"), p, "must be between 0 and 1");
         }
+      }
+    }
+    ++samples_;
+    const double share = 1.0 / static_cast<double>(samples_);
+    for (Index u = 0; u < nodes_; ++u) {
+      double entropy = 0;
+      for (Index c = 0; c < classes_; ++c) {
+        const double p = static_cast<double>(probabilities[u * stride + c]);
         if (p > 0) entropy -= p * std::log(p);
         // Welford's update keeps the digits of small variances.
         const std::size_t i = static_cast<std::size_t>(u * classes_ + c);
@@ -71,6 +79,7 @@ class SampledPredictionBuilder {
       entropy_[static_cast<std::size_t>(u)] += entropy;
     }
   }
+  /// As above, one row after the other.
   template <class S>
   void add(const S* probabilities) {
     add(probabilities, classes_);

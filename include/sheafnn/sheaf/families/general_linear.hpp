@@ -14,16 +14,17 @@ struct GeneralLinear : DenseMaps<D> {
   static constexpr int coordinate_count = D * D;
   static constexpr bool attention = true;
 
+  /// Unchecked: that z has coordinate_count numbers.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map) {
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) map(k / D, k % D) = z[k];
   }
-  /// The inverse of the chart.
+  /// The inverse of the chart. Unchecked: the sizes of arrays.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void to_coordinates(const Eigen::Matrix<T, D, D>& map, T* z) {
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) z[k] = map(k / D, k % D);
   }
-  /// Sets z̄.
+  /// Sets z̄. Unchecked: the sizes of arrays.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates_backward(const T*, const Eigen::Matrix<T, D, D>& map_bar,
                                                                   T* z_bar) {

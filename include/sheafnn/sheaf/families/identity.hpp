@@ -44,6 +44,7 @@ struct Identity {
   [[nodiscard]] SHEAFNN_HD static SquareMatrix<T, D> dense(const Eigen::Matrix<T, 1, 1>&) {
     return identity_matrix<T, D>();
   }
+  /// Unchecked: that z has coordinate_count numbers.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T*, Eigen::Matrix<T, 1, 1>& map) {
     map(0) = T(1);
@@ -51,6 +52,7 @@ struct Identity {
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates_backward(const T*, const Eigen::Matrix<T, 1, 1>&, T*) {}
 
+  /// \throws std::invalid_argument  a map that is not the number 1
   template <class Scalar>
   static void validate(Index index, const Eigen::Matrix<Scalar, 1, 1>& map) {
     if (map(0) != Scalar(1)) {

@@ -53,12 +53,13 @@ struct SpecialOrthogonal : DenseMaps<D> {
   [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int) {
     return parametrisation == RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
   }
+  /// Unchecked: that z has coordinate_count numbers.
   template <class T>
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
                                           RotationParametrisation parametrisation = {}) {
     map = rotation_from_parameters<T, D>(parametrisation, parameters(z));
   }
-  /// Sets z̄.
+  /// Sets z̄. Unchecked: the sizes of arrays.
   template <class T>
   SHEAFNN_HD static void from_coordinates_backward(const T* z, const Eigen::Matrix<T, D, D>& map_bar, T* z_bar,
                                                    RotationParametrisation parametrisation = {}) {
@@ -83,6 +84,7 @@ struct SpecialOrthogonal : DenseMaps<D> {
   }
 
   /// The rotation next to one within orthogonality_tolerance of float: two Newton–Schulz steps.
+  /// Unchecked: that it is.
   template <class Scalar>
   [[nodiscard]] static SquareMatrix<Scalar, D> nearest(const Eigen::Matrix<Scalar, D, D>& map) {
     return orthonormalisation_step<Scalar, D>(orthonormalisation_step<Scalar, D>(map));

@@ -1,0 +1,59 @@
+/// \file
+/// Versions of the files that the library writes. The number of a format grows when a program that knows only earlier
+/// ones could not read a file, or would misread it; new entries with a default do not change it. What was written once
+/// is read for ever; what a later version has written is refused, with both versions named.
+///
+/// Files from before versions were counted name none; they are of version 1.
+#pragma once
+
+#include <charconv>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/version.hpp"
+
+namespace sheafnn::io {
+
+inline constexpr Index checkpoint_version = 1;      ///< of save_checkpoint()
+inline constexpr Index training_state_version = 1;  ///< of write_training_state()
+inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()
+
+/// Refuses a file of a later version.
+///
+/// \param file     its name, for messages
+/// \param version  that the file names
+/// \param known    the latest that this program reads
+/// \param writer   version of the library that wrote it, if the file tells
+/// \throws std::runtime_error  naming both versions
+inline void require_known_version(std::string_view file, Index version, Index known, std::string_view writer = {}) {
+  if (version >= 1 && version <= known) return;
+  if (version < 1) detail::fail(file, "format_version is ", version, "; it must be at least 1");
+  detail::fail(file, "has format version ", version,
+               writer.empty() ? std::string() : " of sheafnn " + detail::printable(writer), "; this is sheafnn ",
+               SHEAFNN_VERSION_STRING, ", which reads versions up to ", known);
+}
+
+namespace detail {
+
+/// require_known_version() for the entries "format_version" and "sheafnn_version" of a metadata map.
+inline void require_known_version(const std::string& file, const std::map<std::string, std::string>& metadata,
+                                  Index known) {
+  const auto found = metadata.find("format_version");
+  if (found == metadata.end()) return;
+  const std::string& text = found->second;
+  Index version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail(file, "metadata: format_version is '", printable(text), "'; it must be a whole number");
+  }
+  const auto writer = metadata.find("sheafnn_version");
+  io::require_known_version(file, version, known, writer == metadata.end() ? std::string() : writer->second);
+}
+
+}  // namespace detail
+
+}  // namespace sheafnn::io
