@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# clang-tidy and cppcheck over the library's headers; a finding that is not among the exceptions ends it with status 1.
+# usage: check_sources.sh
+# clang-tidy sees the headers through tests/checkers/*.cpp, with the checks of .clang-tidy; cppcheck sees each header
+# alone, with the exceptions of tests/checkers/cppcheck.txt. CPPFLAGS says where Eigen is.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
+tidy=$(compgen -c clang-tidy- | grep -E '^clang-tidy-[0-9]+$' | sort -V | head -n 1 || true)
+: "${tidy:=clang-tidy}"
+for tool in "$tidy" cppcheck; do
+  command -v "$tool" > /dev/null || { echo "$tool is missing (Debian: apt-get install clang-tidy cppcheck)" >&2; exit 1; }
+done
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+for file in tests/checkers/*.cpp; do
+  if "$tidy" --quiet --config-file=.clang-tidy "$file" -- -std=c++20 -Iinclude "${include_flags[@]}" > "$log" 2>&1; then
+    echo "$tidy: $(basename "$file"): no finding"
+  else
+    grep -E 'error:|warning:' "$log" | sort -u
+    status=1
+  fi
+done
+mapfile -t headers < <(cd include && find sheafnn -name '*.hpp' | sort)
+if (cd include && cppcheck --std=c++20 --language=c++ --enable=warning,performance,portability --quiet --error-exitcode=1 \
+  -D__GNUC__=12 -D__x86_64__ -U__CUDACC__ -I . --suppressions-list="$root/tests/checkers/cppcheck.txt" \
+  "${headers[@]}") > "$log" 2>&1; then
+  echo "cppcheck: ${#headers[@]} headers: no finding"
+else
+  cat "$log"
+  status=1
+fi
+exit $status
