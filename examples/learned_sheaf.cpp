@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <exception>
 #include <sheafnn/bsnn.hpp>
-#include <sheafnn/io.hpp>
-#include <sheafnn/rotation.hpp>
+#include <sheafnn/io/sheaf_file.hpp>
+#include <sheafnn/rotation/rotation_angle.hpp>
 #include <sheafnn/sheaf.hpp>
 using Rotations = sheafnn::SpecialOrthogonal<3>;
 
