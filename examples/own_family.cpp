@@ -29,7 +29,7 @@ void compare(const char* what, const sheafnn::Dataset& data) {
   double accuracy = 0;
   for (const sheafnn::Split& split : data.splits) {
     Model model({.features = data.feature_count(), .channels = 8, .layers = 2, .classes = data.class_count});
-    accuracy += train(model, data, split, {.epochs = 500, .kl_maximum = 0.01, .samples = 10}).test_accuracy;
+    accuracy += train(model, data, split, {.epochs = 200, .kl_maximum = 0.01, .samples = 10}).test_accuracy;
   }
   std::printf("%-40s test accuracy %.0f%%\n", what, 100 * accuracy / static_cast<double>(data.splits.size()));
 }
