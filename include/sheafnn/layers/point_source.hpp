@@ -106,10 +106,10 @@ void PointSource<Family, S>::backward(Execution execution, const SheafSourceWeig
     SheafLearner<S>& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
     stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
-                                 [&](Index block, int side, const Map&, const Map& map_bar) {
+                                 [&](Index block, int side, const Map& map, const Map& map_bar) {
                                    P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
                                    detail::load_lanes<size>(learner.raw(block, side), raw);
-                                   point_.backward(raw, map_bar, raw_bar);
+                                   point_.backward(raw, map, map_bar, raw_bar);
                                    detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
                                  });
     learner.set_edge_weights_bar(gradient().weight_bar);

@@ -170,6 +170,9 @@ class SheafLearner {
           first_bar = backward_hidden(weights, block, side, partial, scratch, scratch + room);
           first = shape_.width;
         }
+        if (input_.has_edge_features()) {
+          for (Index at = 0; at < first; ++at) input_.add_edge_bar(chunk, at, block, side, P::load(first_bar + at * W));
+        }
         const std::int32_t* arcs = blocks_->arcs(block, side);
         for (Index column = 0; column < columns_; column += 4) {
           P bar[4];
@@ -178,7 +181,6 @@ class SheafLearner {
             bar[k] = P(S(0));
             if (at < first) {
               bar[k] = P::load(first_bar + at * W);
-              if (input_.has_edge_features()) input_.add_edge_bar(chunk, at, block, side, bar[k]);
             } else if (at < columns_) {
               bar[k] = edge_factor_logit_bar(block, side);
             }

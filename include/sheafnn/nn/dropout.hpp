@@ -48,14 +48,15 @@ struct Dropout {
   /// The same for blocks [begin, end) of elements.
   SHEAFNN_NOINLINE void fill_blocks(Index begin, Index end, std::uint8_t* mask) const {
     using Word = Pack<std::uint32_t, 16>;
+    const Stream own = stream;  // which no store of bytes can change
     const Word limit = Word(threshold());
     std::uint32_t lane[16];
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
     for (Index b = begin; b < end; ++b) {
       const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
-      const PhiloxBlock<Word> words = stream.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
-                                                   static_cast<std::uint32_t>(first >> 32));
+      const PhiloxBlock<Word> words = own.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
+                                                static_cast<std::uint32_t>(first >> 32));
       std::uint8_t* out = mask + b * (block / 8);
       SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
         const std::uint32_t low = detail::mask_bits((words.word[w] & Word(0xffffU)) < limit);

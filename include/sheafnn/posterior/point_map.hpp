@@ -50,8 +50,29 @@ struct PointMap {
   /// From the derivative of the map to that of the raw outputs (overwritten).
   template <class T>
   SHEAFNN_HD void backward(const T* raw, const Map<T>& map_bar, T* raw_bar) const {
-    T z[detail::array_size(size)], z_bar[detail::array_size(size)];
+    T z[detail::array_size(size)];
     squash(raw, z);
+    pull_back(z, map_bar, raw_bar);
+  }
+  /// The same where the map is at hand: of families whose coordinates are its entries, nothing is computed again.
+  template <class T>
+  SHEAFNN_HD void backward(const T* raw, [[maybe_unused]] const Map<T>& map, const Map<T>& map_bar, T* raw_bar) const {
+    if constexpr (coordinates_are_entries<Family>) {
+      T z[detail::array_size(size)];
+      Family::to_coordinates(map, z);
+      pull_back(z, map_bar, raw_bar);
+    } else {
+      backward(raw, map_bar, raw_bar);
+    }
+  }
+
+  friend bool operator==(const PointMap&, const PointMap&) = default;
+
+ private:
+  /// \param z  the coordinates: range · act(raw)
+  template <class T>
+  SHEAFNN_HD SHEAFNN_INLINE void pull_back(const T* z, const Map<T>& map_bar, T* raw_bar) const {
+    T z_bar[detail::array_size(size)];
     if constexpr (requires { Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation); }) {
       Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation);
     } else {
@@ -70,9 +91,6 @@ struct PointMap {
     }
   }
 
-  friend bool operator==(const PointMap&, const PointMap&) = default;
-
- private:
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double range([[maybe_unused]] int k) const {
     if constexpr (requires { Family::coordinate_range(parametrisation, k); }) {
       return Family::coordinate_range(parametrisation, k);

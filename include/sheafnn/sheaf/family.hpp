@@ -95,6 +95,15 @@ inline constexpr bool is_orthogonal = [] {
 /// Does a family have parameters that can be learned?
 template <class F>
 inline constexpr bool is_learned = F::map_size > 0;
+/// Are the coordinates of the chart the map's entries, which to_coordinates() reads back?
+template <class F>
+inline constexpr bool coordinates_are_entries = [] {
+  if constexpr (requires { F::coordinates_are_entries; }) {
+    return F::coordinates_are_entries;
+  } else {
+    return false;
+  }
+}();
 /// May the maps be I − rowwise softmax of the coordinates?
 template <class F>
 inline constexpr bool may_attend = [] {

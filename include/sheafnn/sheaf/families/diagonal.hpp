@@ -12,6 +12,7 @@ template <int D>
 struct Diagonal : DiagonalMaps<D> {
   static constexpr std::string_view name = "diagonal";
   static constexpr int coordinate_count = D;
+  static constexpr bool coordinates_are_entries = true;
 
   /// Unchecked: that z has coordinate_count numbers.
   template <class T>

@@ -13,6 +13,7 @@ struct GeneralLinear : DenseMaps<D> {
   static constexpr std::string_view name = "general-linear";
   static constexpr int coordinate_count = D * D;
   static constexpr bool attention = true;
+  static constexpr bool coordinates_are_entries = true;
 
   /// Unchecked: that z has coordinate_count numbers.
   template <class T>
