@@ -2,7 +2,11 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sheafnn)
-install(DIRECTORY include/sheafnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+set(without_cuda "")
+if(NOT SHEAFNN_CUDA)
+  set(without_cuda REGEX "/(cuda|device_error|device_executor)\\.hpp$" EXCLUDE)
+endif()
+install(DIRECTORY include/sheafnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" ${without_cuda})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/sheafnn)
 
 # One export per target: without zlib the consumer of the core must not stumble over sheafnn::io.
@@ -23,3 +27,17 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmak
                                  ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake ${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# pkg-config.
+configure_file(cmake/sheafnn.pc.in ${PROJECT_BINARY_DIR}/sheafnn.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/sheafnn.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+if(TARGET sheafnn_io)
+  configure_file(cmake/sheafnn-io.pc.in ${PROJECT_BINARY_DIR}/sheafnn-io.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/sheafnn-io.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+  configure_file(cmake/uninstall.cmake.in ${PROJECT_BINARY_DIR}/uninstall.cmake @ONLY)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_BINARY_DIR}/uninstall.cmake)
+  include(cmake/sheafnnPackage.cmake)
+endif()

@@ -97,6 +97,16 @@ function(sheafnn_model_library target)
   target_link_libraries(${target} PUBLIC sheafnn::sheafnn sheafnn::io)
 endfunction()
 
+# usage: sheafnn_model_registry(TARGET MODEL...): compiles find_model() of models/registry.hpp into it, for these models
+function(sheafnn_model_registry target)
+  list(JOIN ARGN ", " model_list)
+  list(TRANSFORM ARGN PREPEND "&" OUTPUT_VARIABLE model_addresses)
+  list(JOIN model_addresses ", " model_addresses)
+  set(file ${PROJECT_BINARY_DIR}/models/${target}_registry.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/examples/models/registry.cpp.in ${file} @ONLY)
+  target_sources(${target} PRIVATE ${file})
+endfunction()
+
 # usage: sheafnn_build_commit(TARGET): compiles build_commit() of models/machine.hpp into it
 function(sheafnn_build_commit target)
   set(commit unknown)

@@ -84,7 +84,7 @@ void run(const Settings& s) {
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   // On the CPU whatever the device: rounding apart, it is the same.
   if (!s.sheaf.empty()) {
-    entry.write_learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer, s.sheaf);
+    entry.learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer).write(s.sheaf);
   }
   if (!s.output.empty()) {
     sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names));

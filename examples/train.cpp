@@ -219,8 +219,8 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
                                         .seed = task.runs[i].seed,
                                         .epoch = static_cast<std::uint32_t>(training.result.best_epoch),
                                         .threads = s.train.threads};
-  task.entry.write_learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data, options, 0,
-                           task.file_of(s.sheaf, i));
+  task.entry.learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data, options, 0)
+      .write(task.file_of(s.sheaf, i));
 }
 
 void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optional<sheafnn::Preset> preset) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs with apt what building sheafnn, its examples and its tests needs and this machine lacks (Debian, Ubuntu).
 # Does nothing when everything is there, however it was installed.
-# usage: install_dependencies.sh [PACKAGE=COMMAND]...   further packages, each with a command that it provides
+# usage: install_dependencies.sh [--python] [PACKAGE=COMMAND]...   with what building the Python package needs; further
+# packages, each with a command that it provides
 set -euo pipefail
 
 have_command() { command -v "$1" > /dev/null; }
@@ -30,6 +31,12 @@ need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
+have_python_part() { have_command python3 && python3 -c "$1" > /dev/null 2>&1; }
+if [ "${1:-}" = --python ]; then
+  shift
+  need python3-venv have_python_part "import ensurepip, venv"
+  need python3-dev have_python_part "import os, sysconfig; os.stat(sysconfig.get_paths()['include'] + '/Python.h')"
+fi
 for further in "$@"; do
   need "${further%%=*}" have_command "${further#*=}"
 done

@@ -7,6 +7,7 @@
 #include <sheafnn/bsnn/flow_model_options.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/npz_writer.hpp>
 #include <sheafnn/io/tensor_file.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sheafnn/uncertainty/sampling.hpp>
@@ -81,10 +82,10 @@ struct ModelEntry {
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data,
                                  const sheafnn::PredictOptions& options);
-  /// Writes what the model of a checkpoint has learned and predicts to `file` (io::write_learned).
-  void (*write_learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
-                        bool bayesian, const sheafnn::Dataset& data, const sheafnn::PredictOptions& options,
-                        sheafnn::Index layer, const std::filesystem::path& file);
+  /// What the model of a checkpoint has learned and predicts (io::learned_arrays).
+  sheafnn::io::NpzWriter (*learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
+                                    bool bayesian, const sheafnn::Dataset& data,
+                                    const sheafnn::PredictOptions& options, sheafnn::Index layer);
 };
 
 /// \param model  as --model and checkpoints name it

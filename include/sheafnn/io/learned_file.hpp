@@ -88,15 +88,14 @@ void add_maps(NpzWriter& writer, const CooperativeModel<D, Bayesian, S>& model, 
 
 }  // namespace detail
 
-/// Writes everything above of a model on a dataset: to a temporary file first, which then takes the place of `path`.
+/// Everything above of a model on a dataset.
 ///
 /// \param options  samples of prediction and features
 /// \param layer    of the maps, of deterministic models (LearnedSheafOptions)
 /// \throws std::invalid_argument  what learned_sheaf() and predict() throw; more than 4 GiB in all
-/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 template <class Model>
-void write_learned(const std::filesystem::path& path, const Model& model, const Dataset& data,
-                   const PredictOptions& options = {}, Index layer = 0) {
+[[nodiscard]] NpzWriter learned_arrays(const Model& model, const Dataset& data, const PredictOptions& options = {},
+                                       Index layer = 0) {
   NpzWriter writer;
   detail::add_maps(writer, model, data, {.layer = layer, .threads = options.threads});
   writer.add("model", Model::kind);
@@ -110,7 +109,17 @@ void write_learned(const std::filesystem::path& path, const Model& model, const 
                                              .threads = options.threads}));
   add_prediction(writer, predict(model, data, options));
   add_labels(writer, data);
-  writer.write(path);
+  return writer;
+}
+
+/// Writes them: to a temporary file first, which then takes the place of `path`.
+///
+/// \throws std::invalid_argument  as above
+/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
+template <class Model>
+void write_learned(const std::filesystem::path& path, const Model& model, const Dataset& data,
+                   const PredictOptions& options = {}, Index layer = 0) {
+  learned_arrays(model, data, options, layer).write(path);
 }
 
 }  // namespace sheafnn::io

@@ -48,32 +48,15 @@ class NpzWriter {
   ///
   /// \throws std::runtime_error  the file cannot be written; an old one is left as it was
   void write(const std::filesystem::path& path) const {
-    Bytes directory;
-    std::vector<std::span<const unsigned char>> parts;
-    std::uint32_t offset = 0;
-    for (const Entry& entry : entries_) {
-      parts.push_back(entry.header);
-      parts.push_back(entry.content);
-      detail::append_little(directory, std::uint32_t{0x02014b50});
-      detail::append_little(directory, std::uint16_t{20});  // made by version 2.0
-      append_fields(directory, entry);
-      for (int i = 0; i < 3; ++i) detail::append_little(directory, std::uint16_t{0});  // comment, disk, attributes
-      detail::append_little(directory, std::uint32_t{0});
-      detail::append_little(directory, offset);
-      directory.insert(directory.end(), entry.name.begin(), entry.name.end());
-      offset += static_cast<std::uint32_t>(entry.header.size() + entry.content.size());
-    }
-    const std::uint32_t directory_size = static_cast<std::uint32_t>(directory.size());
-    const std::uint16_t count = static_cast<std::uint16_t>(entries_.size());
-    detail::append_little(directory, std::uint32_t{0x06054b50});
-    detail::append_little(directory, std::uint32_t{0});  // disks
-    detail::append_little(directory, count);
-    detail::append_little(directory, count);
-    detail::append_little(directory, directory_size);
-    detail::append_little(directory, offset);
-    detail::append_little(directory, std::uint16_t{0});  // comment
-    parts.push_back(directory);
-    write_file(path, parts);
+    const Bytes directory = central_directory();
+    write_file(path, parts(directory));
+  }
+  /// The content of that file.
+  [[nodiscard]] Bytes bytes() const {
+    const Bytes directory = central_directory();
+    Bytes r;
+    for (const std::span<const unsigned char> part : parts(directory)) r.insert(r.end(), part.begin(), part.end());
+    return r;
   }
 
  private:
@@ -102,6 +85,40 @@ class NpzWriter {
     entry.header.insert(entry.header.end(), entry.name.begin(), entry.name.end());
     size_ += entry.content.size() + 600;
     entries_.push_back(std::move(entry));
+  }
+  /// The headers of all entries, and what ends the archive.
+  [[nodiscard]] Bytes central_directory() const {
+    Bytes directory;
+    std::uint32_t offset = 0;
+    for (const Entry& entry : entries_) {
+      detail::append_little(directory, std::uint32_t{0x02014b50});
+      detail::append_little(directory, std::uint16_t{20});  // made by version 2.0
+      append_fields(directory, entry);
+      for (int i = 0; i < 3; ++i) detail::append_little(directory, std::uint16_t{0});  // comment, disk, attributes
+      detail::append_little(directory, std::uint32_t{0});
+      detail::append_little(directory, offset);
+      directory.insert(directory.end(), entry.name.begin(), entry.name.end());
+      offset += static_cast<std::uint32_t>(entry.header.size() + entry.content.size());
+    }
+    const std::uint32_t directory_size = static_cast<std::uint32_t>(directory.size());
+    const std::uint16_t count = static_cast<std::uint16_t>(entries_.size());
+    detail::append_little(directory, std::uint32_t{0x06054b50});
+    detail::append_little(directory, std::uint32_t{0});  // disks
+    detail::append_little(directory, count);
+    detail::append_little(directory, count);
+    detail::append_little(directory, directory_size);
+    detail::append_little(directory, offset);
+    detail::append_little(directory, std::uint16_t{0});  // comment
+    return directory;
+  }
+  [[nodiscard]] std::vector<std::span<const unsigned char>> parts(const Bytes& directory) const {
+    std::vector<std::span<const unsigned char>> r;
+    for (const Entry& entry : entries_) {
+      r.push_back(entry.header);
+      r.push_back(entry.content);
+    }
+    r.push_back(directory);
+    return r;
   }
   /// What local and central headers have in common.
   static void append_fields(Bytes& to, const Entry& entry) {

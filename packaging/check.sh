@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Tries every package that needs no registry; README.md says which. usage: check.sh
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# usage: quietly COMMAND...; its output is shown only when it fails.
+quietly() {
+  if ! "$@" > "$work/log" 2>&1; then
+    printf 'failed: %s\n' "$*"
+    tail -n 30 "$work/log"
+    exit 1
+  fi
+}
+fail() {
+  echo "$1"
+  exit 1
+}
+# usage: compile NAME FLAG...: the small program, with these flags; runs it
+compile() {
+  local name=$1
+  shift
+  quietly "${CXX:-g++}" -std=c++20 -O1 "$root/packaging/minimal.cpp" -o "$name" "$@"
+  quietly "./$name"
+  grep -q "the Laplacian of constants" log || fail "$name: the program printed nothing"
+}
+
+version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/version.hpp")
+grep -q "\"version\": \"$version\"" "$root/packaging/vcpkg/sheafnn/vcpkg.json" || fail "vcpkg.json: not version $version"
+grep -q "^version: $version\$" "$root/CITATION.cff" || fail "CITATION.cff: not version $version"
+grep -q "^## \[$version\]" "$root/CHANGELOG.md" || fail "CHANGELOG.md: no section [$version]"
+
+quietly cmake -S "$root" -B build -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_EXAMPLES=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF \
+  -DCMAKE_INSTALL_PREFIX="$work/prefix"
+quietly cmake --build build
+quietly cmake --install build
+for header in cuda.hpp batch/device_error.hpp batch/device_executor.hpp; do
+  [ ! -e "prefix/include/sheafnn/$header" ] || fail "$header is installed without CUDA"
+done
+
+if command -v pkg-config > /dev/null; then
+  export PKG_CONFIG_PATH=$work/prefix/share/pkgconfig
+  [ "$(pkg-config --modversion sheafnn)" = "$version" ] || fail "pkg-config: $(pkg-config --modversion sheafnn)"
+  read -r -a flags <<< "$(pkg-config --cflags --libs sheafnn)"
+  compile with_pkg_config "${flags[@]}"
+  pkg-config --libs sheafnn-io | grep -q -- -lz || fail "pkg-config: sheafnn-io does not link zlib"
+  echo "pkg-config: a program compiles and runs"
+fi
+
+# A component that is missing says why.
+mkdir ask
+cat > ask/CMakeLists.txt << 'END'
+cmake_minimum_required(VERSION 3.21)
+project(ask LANGUAGES CXX)
+find_package(sheafnn REQUIRED COMPONENTS cuda)
+END
+if cmake -S ask -B ask/build "-DCMAKE_PREFIX_PATH=$work/prefix" > log 2>&1; then fail "component cuda was found"; fi
+tr -s ' \n' ' ' < log | grep -q "component cuda: this copy was installed without it" ||
+  fail "find_package(sheafnn COMPONENTS cuda) does not say why: $(tail -n 12 log)"
+echo "find_package: a missing component says why"
+
+quietly cmake --build build --target uninstall
+left=$(find prefix -type f -o -name '*sheafnn*')
+[ -z "$left" ] || fail "uninstall leaves $left"
+echo "uninstall: nothing is left"
+
+(cd build && quietly cpack)
+archive=build/sheafnn-$version.tar.gz
+deb=build/libsheafnn-dev_${version}_all.deb
+[ -f "$archive" ] || fail "cpack: no $archive"
+mkdir unpacked
+tar -xzf "$archive" -C unpacked --strip-components=1
+include=$(dirname "$(find unpacked -type d -path '*include/sheafnn')")
+eigen=$(sed -n 's/^Eigen3_DIR:PATH=//p' build/CMakeCache.txt)
+flags=(-isystem /usr/include/eigen3)
+[ -d /usr/include/eigen3 ] || flags=(-isystem "$eigen/../../../include/eigen3")
+compile from_archive -I "$include" "${flags[@]}" -pthread
+echo "cpack: $(basename "$archive") compiles and runs"
+if command -v dpkg-deb > /dev/null; then
+  [ -f "$deb" ] || fail "cpack: no $deb"
+  dpkg-deb -x "$deb" debian
+  compile from_deb -I debian/usr/include "${flags[@]}" -pthread
+  dpkg-deb -f "$deb" Depends | grep -q libeigen3-dev || fail "$deb does not depend on Eigen"
+  echo "cpack: $(basename "$deb") compiles and runs"
+fi
+
+if command -v conan > /dev/null; then
+  export CONAN_HOME=$work/conan
+  quietly conan profile detect
+  mkdir -p packaging/conan  # where the test program is built
+  cp "$root/packaging/minimal.cpp" packaging
+  cp -r "$root/packaging/conan/test_package" packaging/conan
+  quietly conan create "$root/packaging/conan" --test-folder "$work/packaging/conan/test_package" \
+    -o "&:system=True" -s compiler.cppstd=20
+  grep -q "the Laplacian of constants" log || fail "conan: the test package did not run"
+  echo "conan: the package is made and its test program runs"
+else
+  echo "conan: not at hand, not tried"
+fi
+echo "all packages work"

@@ -1,0 +1,30 @@
+"""Sheaf neural networks, deterministic and Bayesian, for node classification on graphs; and distributions of rotations.
+
+>>> import sheafnn
+>>> data = sheafnn.karate_club()
+>>> model = sheafnn.SheafClassifier(maps="special-orthogonal", stalk_dim=3).fit(data, split=0)
+>>> float(model.score(data, nodes=data.splits[0].test)) > 0.8
+True
+"""
+
+from . import rotations
+from ._core import __version__
+from .classifier import Interrupted, SheafClassifier, Uncertainty
+from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
+from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian
+
+__all__ = [
+    "Dataset",
+    "Interrupted",
+    "LearnedSheaf",
+    "NodeMaps",
+    "SheafClassifier",
+    "Split",
+    "Uncertainty",
+    "__version__",
+    "karate_club",
+    "load_dataset",
+    "rotations",
+    "sheaf_laplacian",
+    "synthetic",
+]

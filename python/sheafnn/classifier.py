@@ -1,0 +1,408 @@
+"""SheafClassifier: every network of the library with scikit-learn's methods."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from numbers import Integral, Real
+from typing import Any, Callable, Mapping
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core
+from .dataset import Dataset, _encode, _node_numbers
+from .sheaf import LearnedSheaf, NodeMaps, read_learned
+
+
+class Interrupted(UserWarning):
+    """A training that Ctrl-C ended; the model has the parameters of the best epoch so far."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncertainty:
+    """What the posterior samples say about every node; entropies are in nats."""
+
+    probabilities: np.ndarray  #: n x C, mean over the samples
+    entropy: np.ndarray  #: n, of the mean distribution, at most log C
+    mutual_information: np.ndarray  #: n, the epistemic part of the entropy; 0 of deterministic networks
+    epistemic_variance: np.ndarray  #: n, variance over the samples, mean over the classes
+
+
+def _text(name: str, value: Any) -> str:
+    """An option as the library reads it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}: {value!r}: expected a number, a boolean or a text")
+
+
+class SheafClassifier(ClassifierMixin, BaseEstimator):
+    """Classifies the nodes of a graph with a sheaf neural network.
+
+    ``fit`` takes a :class:`~sheafnn.Dataset` and the number of a split, or, as in scikit-learn, features and labels, with
+    the graph as ``edges``. ``predict`` takes any graph whose nodes have the same features. All options that are None have
+    the value of the preset for the graph's size and homophily.
+
+    :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
+        ``"bflow"`` or ``"flow"``: continuous time
+    :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
+        cooperative networks
+    :param stalk_dim: stalk dimension, 1 to 5
+    :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"`` or ``"none"``
+    :param channels: feature channels per stalk coordinate, 1 to 1024
+    :param layers: diffusion layers, 1 to 64; flows have none
+    :param epochs: at most so many
+    :param patience: stop after so many epochs without a better one
+    :param learning_rate: Adam's, above 0
+    :param weight_decay: L2, at least 0
+    :param dropout: of hidden features, in [0, 1)
+    :param input_dropout: of features, in [0, 1)
+    :param kl_weight: largest weight of the KL term, at least 0
+    :param samples: posterior samples averaged at evaluation
+    :param predict_samples: posterior samples averaged by ``predict`` and the like
+    :param validation_fraction: share of the labelled nodes that selects the best epoch where ``fit`` is not told which;
+        0: none, the last epoch is the best
+    :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
+    :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
+    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
+    :param threads: 0: as many as the graph is worth
+    :param progress: show a progress bar
+    :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
+
+    After ``fit``: ``classes_``, ``n_features_in_``, ``result_`` (figures of the best epoch), ``history_`` (an array per
+    quantity), ``n_iter_`` (epochs), ``transduction_`` (classes of all nodes of the graph) and ``uncertainty_`` (theirs).
+
+    >>> import sheafnn
+    >>> data = sheafnn.karate_club()
+    >>> model = SheafClassifier(stalk_dim=2, epochs=50).fit(data, split=0)
+    >>> model.predict_proba(data).shape
+    (34, 2)
+    """
+
+    def __init__(
+        self,
+        model: str = "bsnn",
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        preset: str = "auto",
+        channels: int | None = None,
+        layers: int | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        dropout: float | None = None,
+        input_dropout: float | None = None,
+        kl_weight: float | None = None,
+        samples: int = 3,
+        predict_samples: int = 20,
+        validation_fraction: float = 0.2,
+        network: Mapping[str, Any] | None = None,
+        training: Mapping[str, Any] | None = None,
+        random_state: Any = 0,
+        threads: int = 0,
+        progress: bool = False,
+        callback: Callable[[Any], Any] | None = None,
+    ):
+        self.model = model
+        self.maps = maps
+        self.stalk_dim = stalk_dim
+        self.preset = preset
+        self.channels = channels
+        self.layers = layers
+        self.epochs = epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.kl_weight = kl_weight
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.validation_fraction = validation_fraction
+        self.network = network
+        self.training = training
+        self.random_state = random_state
+        self.threads = threads
+        self.progress = progress
+        self.callback = callback
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        edges: Any = None,
+        train: Any = None,
+        validation: Any = None,
+        split: int = 0,
+    ) -> "SheafClassifier":
+        """Trains the network. Ctrl-C ends the training and keeps the best parameters so far, with a warning.
+
+        :param X: a Dataset; or n x p features, dense or sparse
+        :param y: with features: n labels; None or NaN where unknown
+        :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix; None: no edges
+        :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all with a label
+        :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on;
+            None: a stratified share of ``train``, see validation_fraction
+        :param split: with a Dataset: which of its splits
+        :raises ValueError: names the argument, its value and the limit
+        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        """
+        networks = ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow")
+        if self.model not in networks:
+            raise ValueError(f"model: {self.model!r} is not allowed; choose {', '.join(networks)}")
+        data = self._checked_data(X, y, edges, train, validation, split)
+        number = int(split) if isinstance(X, Dataset) else 0
+        chosen = self._options(
+            channels=self.channels, layers=self.layers, **({} if self.network is None else self.network)
+        )
+        training = self._options(
+            epochs=self.epochs,
+            patience=self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            kl_maximum=self.kl_weight,
+            samples=self.samples,
+            threads=self.threads,
+            **({} if self.training is None else self.training),
+        )
+        total = 0
+        if self.progress:
+            total = _core.training_epochs(data._core, number, self.model, self.preset, chosen, training)
+        with _Progress(self.progress, self.callback, total) as report:
+            model, result, history, prediction = _core.train(
+                data._core, number, self.model, self.maps, int(self.stalk_dim), self.preset, chosen, training,
+                self._seed(), report,
+            )
+        self.classes_ = data.classes
+        self.n_features_in_ = data.feature_count
+        self.model_ = model
+        self.result_ = result
+        self.history_ = history
+        self.n_iter_ = result["epochs"]
+        self.uncertainty_ = Uncertainty(**prediction)
+        self.transduction_ = self.classes_[self.uncertainty_.probabilities.argmax(axis=1)]
+        if result["stop_reason"] == "interrupted":
+            warnings.warn(
+                f"interrupted after {self.n_iter_} epochs; the model is that of epoch {result['best_epoch']}",
+                Interrupted,
+                stacklevel=2,
+            )
+        return self
+
+    def predict_proba(self, X: Any, edges: Any = None) -> np.ndarray:
+        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``."""
+        return self.uncertainty(X, edges).probabilities
+
+    def predict(self, X: Any, edges: Any = None) -> np.ndarray:
+        """The most probable class of every node of a graph."""
+        probabilities = self.predict_proba(X, edges)  # fails first where nothing was fitted
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def uncertainty(self, X: Any, edges: Any = None) -> Uncertainty:
+        """Probabilities, entropy, mutual information and epistemic variance of every node of a graph.
+
+        :param X: a Dataset; or n x p features, dense or sparse
+        :param edges: as for ``fit``
+        """
+        check_is_fitted(self)
+        data = self._graph_data(X, edges)
+        return Uncertainty(
+            **self.model_.predict(data._core, int(self.predict_samples), self._seed(), 0, int(self.threads))
+        )
+
+    def score(self, X: Any, y: Any = None, edges: Any = None, nodes: Any = None) -> float:
+        """Share of the nodes whose class is predicted.
+
+        :param nodes: mask or numbers of the nodes to look at; None: all with a known label
+        """
+        if isinstance(X, Dataset):
+            labels, known = X.labels, X.codes >= 0
+        else:
+            codes, _ = _encode(y, np.shape(y)[0])
+            labels, known = np.asarray(y), codes >= 0
+        predicted = self.predict(X, edges)
+        chosen = np.flatnonzero(known) if nodes is None else _node_numbers(nodes, len(predicted), "nodes")
+        chosen = chosen[known[chosen]]
+        if len(chosen) == 0:
+            raise ValueError("nodes: none of them has a known label")
+        return float(np.mean(predicted[chosen] == labels[chosen]))
+
+    def learned_sheaf(self, X: Any, edges: Any = None, layer: int = 0) -> LearnedSheaf | NodeMaps:
+        """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
+
+        :param layer: of deterministic networks, whose layers have sheaves of their own
+        :return: maps per incident pair, or of cooperative networks maps per node
+        """
+        check_is_fitted(self)
+        data = self._graph_data(X, edges)
+        content = self.model_.learned(
+            data._core, int(self.predict_samples), self._seed(), 0, int(self.threads), int(layer)
+        )
+        return read_learned(content, data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trained network to a safetensors file, which the programs read as well."""
+        check_is_fitted(self)
+        self.model_.save(os.fspath(path), {"class_kind": self.classes_.dtype.kind})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafClassifier":
+        """A classifier with the network of a file that ``save`` or the program train wrote.
+
+        :param parameters: those of the constructor that predictions depend on: predict_samples, random_state, threads
+        :raises RuntimeError: names the file and what is wrong with it
+        """
+        model = _core.Model.load(os.fspath(path))
+        self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
+        names = model.class_names
+        kind = model.metadata.get("class_kind", "U")
+        if not names:
+            self.classes_ = np.arange(int(model.metadata["classes"]))
+        elif kind in "iu":
+            self.classes_ = np.array([int(name) for name in names])
+        elif kind == "f":
+            self.classes_ = np.array([float(name) for name in names])
+        elif kind == "b":
+            self.classes_ = np.array([name == "True" for name in names])
+        else:
+            self.classes_ = np.array(names)
+        self.n_features_in_ = int(model.metadata["features"])
+        self.model_ = model
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _options(self, **options: Any) -> dict[str, str]:
+        return {name: _text(name, value) for name, value in options.items() if value is not None}
+
+    def _checked_data(self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int) -> Dataset:
+        """A Dataset with one split, from what fit() was given."""
+        if isinstance(X, Dataset):
+            for name, value in (("y", y), ("edges", edges), ("train", train), ("validation", validation)):
+                if value is not None:
+                    raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
+            if not 0 <= split < len(X.splits):
+                raise ValueError(f"split: {split}: the dataset has {len(X.splits)} splits")
+            return X
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        features, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=False, ensure_all_finite=True
+        ) if not _has_unknown(y) else (
+            validate_data(self, X, accept_sparse="csr", dtype=np.float64), np.asarray(y, object)
+        )
+        if labels.dtype != object:
+            check_classification_targets(labels)
+        codes, classes = _encode_all(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y: {len(classes)} class: a classifier needs at least two classes")
+        count = features.shape[0]
+        seen = np.flatnonzero(codes >= 0) if train is None else _node_numbers(train, count, "train")
+        if validation is not None:
+            held = _node_numbers(validation, count, "validation")
+            seen = seen if train is not None else np.setdiff1d(seen, held)
+        else:
+            seen, held = self._hold_out(seen, codes)
+        data = Dataset.from_numpy(edges, features, np.where(codes >= 0, codes, -1), name="training data")
+        data = Dataset(_core.named_classes(data._core, _names(classes), len(classes)), classes)
+        return data.with_splits([(seen, held, [])])
+
+    def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cuts off a share of the nodes of each class, at least one of a class with five."""
+        fraction = float(self.validation_fraction)
+        if not 0 <= fraction < 1:
+            raise ValueError(f"validation_fraction: {fraction}: must be in [0, 1)")
+        random = np.random.default_rng(self._seed())
+        held = [
+            random.permutation(own)[: int(round(fraction * len(own)))]
+            for own in (nodes[codes[nodes] == c] for c in np.unique(codes[nodes]))
+        ]
+        chosen = np.sort(np.concatenate(held)) if held else np.empty(0, int)
+        return np.setdiff1d(nodes, chosen), chosen
+
+    def _graph_data(self, X: Any, edges: Any) -> Dataset:
+        """A Dataset without labels, from what predict() and the like were given."""
+        if isinstance(X, Dataset):
+            if edges is not None:
+                raise ValueError("edges: a Dataset has its own")
+            if X.feature_count != self.n_features_in_:
+                raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
+            return X
+        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return Dataset.from_numpy(edges, features)
+
+
+def _names(classes: np.ndarray) -> list[str]:
+    """Names of classes for files; none where they are 0, 1, …"""
+    if np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes))):
+        return []
+    return [str(c) for c in classes]
+
+
+def _has_unknown(y: Any) -> bool:
+    array = np.asarray(y)
+    if array.ndim != 1:
+        return False
+    if np.issubdtype(array.dtype, np.floating):
+        return bool(np.isnan(array).any()) and not bool(np.isnan(array).all())
+    return array.dtype == object and any(label is None or label != label for label in array)
+
+
+def _encode_all(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As _encode, but -1 is a label like any other."""
+    if labels.dtype != object:
+        classes, codes = np.unique(labels, return_inverse=True)
+        return codes.astype(np.int32), classes
+    codes, classes = _encode(labels, len(labels))
+    return codes, np.array(classes.tolist())
+
+
+class _Progress:
+    """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call."""
+
+    def __init__(self, shown: bool, callback: Callable[[Any], Any] | None, epochs: int):
+        self.shown, self.callback, self.epochs = shown, callback, epochs
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[Any], Any] | None:
+        if self.shown:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=self.epochs, unit=" epochs", desc="training")
+        return self if self.shown or self.callback is not None else None
+
+    def __exit__(self, *_: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def __call__(self, epoch: Any) -> Any:
+        if self.bar is not None:
+            self.bar.update()
+            if epoch.epoch % 10 == 0:
+                self.bar.set_postfix(loss=f"{epoch.loss:.3f}", validation=f"{epoch.validation_accuracy:.3f}", refresh=False)
+        return None if self.callback is None else self.callback(epoch)

@@ -1,0 +1,223 @@
+"""Distributions of rotations of R² to R⁵, and functions of rotations, on arrays of matrices.
+
+Densities are with respect to the uniform (Haar) distribution, which has mass 1. Arrays hold matrices in their last two axes.
+
+>>> import numpy, sheafnn
+>>> truth = sheafnn.rotations.Cayley(numpy.eye(3), 0.7)
+>>> samples = truth.sample(1000, seed=1)
+>>> fit = sheafnn.rotations.Cayley.fit(samples)
+>>> bool(abs(fit.distribution.concentration - 0.7) < 4 * fit.concentration_error)
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from . import _core
+
+__all__ = [
+    "Cayley",
+    "Fit",
+    "Haar",
+    "LeonCayley",
+    "MatrixFisher",
+    "cayley_transform",
+    "haar",
+    "nearest_rotation",
+    "rotation_exp",
+    "rotation_log",
+]
+
+D = TypeVar("D", bound="_Distribution")
+
+
+def _matrices(name: str, value: Any) -> np.ndarray:
+    array = np.ascontiguousarray(value, np.float64)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"{name}: shape {array.shape}: the last two axes must have the same length")
+    return array
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit(Generic[D]):
+    """A distribution fitted to samples, with large-sample standard errors where there are some."""
+
+    distribution: D
+    log_likelihood: float  #: mean over the samples, weighted
+    effective_samples: float  #: (sum of weights)² / sum of squared weights
+    iterations: int  #: 0 for estimates in closed form
+    location_error: float | None = None  #: of each coordinate of the location's tangent space, radians
+    concentration_error: float | None = None
+
+
+class _Distribution:
+    _core: _core.RotationDistribution
+
+    @property
+    def dimension(self) -> int:
+        """n, of rotations of Rⁿ."""
+        return self._core.dimension
+
+    def logpdf(self, rotations: Any) -> np.ndarray:
+        """Logarithm of the density.
+
+        :param rotations: ... x n x n
+        :return: ...
+        :raises ValueError: a matrix of another size, or one that is no rotation
+        """
+        array = _matrices("rotations", rotations)
+        return self._core.log_density(array).reshape(array.shape[:-2])
+
+    def pdf(self, rotations: Any) -> np.ndarray:
+        """Density with respect to the uniform distribution."""
+        return np.exp(self.logpdf(rotations))
+
+    def sample(self, size: int | tuple[int, ...] = 1, *, seed: int = 0) -> np.ndarray:
+        """Independent samples, size x n x n; the same seed gives the same ones."""
+        shape = (size,) if np.isscalar(size) else tuple(size)
+        return self._core.draw(int(np.prod(shape)), int(seed)).reshape(*shape, self.dimension, self.dimension)
+
+    @property
+    def location(self) -> np.ndarray:
+        """n x n."""
+        return self._core.location()
+
+    def mean(self) -> np.ndarray:
+        """Mean of the matrices, n x n; no rotation in general."""
+        return self._core.mean()
+
+    def mean_resultant(self) -> float:
+        """Length of the mean: 0 uniform, 1 a point mass."""
+        return self._core.mean_resultant()
+
+    def entropy(self) -> float:
+        """In nats, with respect to the uniform distribution: at most 0."""
+        return self._core.entropy()
+
+    def kl_to_uniform(self) -> float:
+        """Kullback-Leibler divergence from the uniform distribution, in nats."""
+        return self._core.kl_to_uniform()
+
+
+class Haar(_Distribution):
+    """The uniform distribution on SO(n).
+
+    >>> Haar(3).sample(5).shape
+    (5, 3, 3)
+    """
+
+    def __init__(self, dimension: int):
+        self._core = _core.haar(int(dimension))
+
+    def __repr__(self) -> str:
+        return f"Haar({self.dimension})"
+
+
+class _Located(_Distribution):
+    _make: Any
+    _fit: Any
+
+    def __init__(self, location: Any, concentration: float):
+        matrix = _matrices("location", location)
+        if matrix.ndim != 2:
+            raise ValueError(f"location: shape {matrix.shape}: expected one matrix")
+        self._core = type(self)._make(matrix, float(concentration))
+        self.concentration = float(concentration)
+
+    @classmethod
+    def fit(cls: type[D], samples: Any, weights: Any = None, *, moments: bool = False) -> "Fit[D]":
+        """The distribution of largest likelihood.
+
+        :param samples: ... x n x n rotations
+        :param weights: importances, one for each sample, of any scale; None: all the same
+        :param moments: match the mean of the samples instead
+        :raises ValueError: too few samples, one that is no rotation, or samples without a maximum (all of them equal)
+        """
+        array = _matrices("samples", samples)
+        w = np.ascontiguousarray([] if weights is None else np.ravel(weights), np.float64)
+        r = cls._fit(array, w, bool(moments))  # type: ignore[attr-defined]
+        return Fit(cls(r.pop("location"), r.pop("concentration")), **r)  # type: ignore[call-arg]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location.tolist()}, {self.concentration})"
+
+
+class Cayley(_Located):
+    """The Cayley distribution C(M, κ) of the paper: location M, concentration κ in [0, 1); 0 is uniform.
+
+    >>> Cayley([[1, 0], [0, 1]], 0.0).kl_to_uniform()
+    0.0
+    """
+
+    _make = staticmethod(_core.cayley)
+    _fit = staticmethod(_core.fit_cayley)
+
+
+class LeonCayley(_Located):
+    """León's Cayley distribution: density proportional to det(I + MᵀR)^κ, κ ≥ 0; 0 is uniform."""
+
+    _make = staticmethod(_core.leon_cayley)
+    _fit = staticmethod(_core.fit_leon_cayley)
+
+
+class MatrixFisher(_Distribution):
+    """The matrix Fisher (matrix Langevin) distribution on SO(2) or SO(3): density proportional to exp(tr(FᵀR)).
+
+    >>> import numpy
+    >>> MatrixFisher(5 * numpy.eye(3)).location.round(12).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, parameter: Any):
+        self.parameter = _matrices("parameter", parameter)
+        if self.parameter.ndim != 2:
+            raise ValueError(f"parameter: shape {self.parameter.shape}: expected one matrix")
+        self._core = _core.matrix_fisher(self.parameter)
+
+    @classmethod
+    def fit(cls, samples: Any, weights: Any = None) -> "Fit[MatrixFisher]":
+        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        w = np.ascontiguousarray([] if weights is None else np.ravel(weights), np.float64)
+        r = _core.fit_matrix_fisher(_matrices("samples", samples), w)
+        return Fit(cls(r.pop("parameter")), **r)
+
+    def __repr__(self) -> str:
+        return f"MatrixFisher({self.parameter.tolist()})"
+
+
+def haar(size: int | tuple[int, ...], dimension: int = 3, *, seed: int = 0) -> np.ndarray:
+    """Uniform rotations, size x n x n."""
+    return Haar(dimension).sample(size, seed=seed)
+
+
+def _each(function: Any, name: str, value: Any) -> np.ndarray:
+    array = _matrices(name, value)
+    return function(array).reshape(array.shape)
+
+
+def cayley_transform(skew: Any) -> np.ndarray:
+    """(I + A)(I − A)⁻¹ of skew-symmetric matrices.
+
+    >>> cayley_transform([[0.0, -1.0], [1.0, 0.0]]).round(12).tolist()
+    [[0.0, -1.0], [1.0, 0.0]]
+    """
+    return _each(_core.cayley_transform, "skew", skew)
+
+
+def rotation_exp(skew: Any) -> np.ndarray:
+    """Matrix exponentials of skew-symmetric matrices."""
+    return _each(_core.rotation_exp, "skew", skew)
+
+
+def rotation_log(rotations: Any) -> np.ndarray:
+    """Principal logarithms of rotations: skew-symmetric matrices with angles in [−π, π]."""
+    return _each(_core.rotation_log, "rotations", rotations)
+
+
+def nearest_rotation(matrices: Any) -> np.ndarray:
+    """The rotations nearest to matrices in the Frobenius norm."""
+    return _each(_core.nearest_rotation, "matrices", matrices)

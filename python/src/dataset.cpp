@@ -1,0 +1,170 @@
+/// \file
+/// Datasets: from arrays, from files, and those that the library makes.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <sheafnn/bsnn/presets.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/karate.hpp>
+#include <sheafnn/graph/splits.hpp>
+#include <sheafnn/graph/statistics.hpp>
+#include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/datasets.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "module.hpp"
+
+namespace python {
+
+namespace {
+
+using sheafnn::Dataset;
+using sheafnn::Index;
+
+/// \param pairs  m × 2
+sheafnn::Graph make_graph(Index nodes, const Input<std::int64_t>& pairs) {
+  const std::span<const std::int64_t> numbers = span_of(pairs);
+  sheafnn::require(numbers.size() % 2 == 0, "edges", numbers.size(), "must be pairs of node numbers");
+  std::vector<sheafnn::Edge> edges(numbers.size() / 2);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < 0 || numbers[i] >= nodes) {
+      sheafnn::throw_invalid_argument(sheafnn::detail::concat("edges[", i / 2, ", ", i % 2, "]"), numbers[i],
+                                      sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
+    }
+    (i % 2 == 0 ? edges[i / 2].u : edges[i / 2].v) = static_cast<std::int32_t>(numbers[i]);
+  }
+  return sheafnn::Graph(nodes, edges);
+}
+
+/// A split of masks or node numbers, which Python has made numbers.
+using SplitArrays = std::tuple<Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>>;
+
+Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& edges,
+                     const Input<std::int64_t>& offsets, const Input<std::int32_t>& columns,
+                     const Input<double>& values, Index feature_count, const Input<std::int32_t>& labels,
+                     Index class_count, std::vector<std::string> node_names,
+                     std::vector<std::string> class_names) {
+  sheafnn::require(nodes >= 0 && nodes <= 2147483647, "nodes", nodes, "must be between 0 and 2147483647");
+  Dataset data;
+  data.name = std::move(name);
+  data.graph = make_graph(nodes, edges);
+  data.features = sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()},
+                                                  vector_of(columns), vector_of(values), feature_count);
+  sheafnn::require(data.features.rows() == nodes, "features", data.features.rows(),
+                   sheafnn::detail::concat("must have one row for each of ", nodes, " nodes"));
+  data.labels = vector_of(labels);
+  sheafnn::require(data.labels.empty() || static_cast<Index>(data.labels.size()) == nodes, "labels",
+                   data.labels.size(), sheafnn::detail::concat("must be one for each of ", nodes, " nodes"));
+  data.class_count = class_count;
+  data.node_names = std::move(node_names);
+  data.class_names = std::move(class_names);
+  return data;
+}
+
+std::vector<std::int32_t> sorted(const Input<std::int32_t>& nodes) {
+  std::vector<std::int32_t> r = vector_of(nodes);
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+void set_splits(Dataset& data, const std::vector<SplitArrays>& splits) {
+  std::vector<sheafnn::Split> r;
+  for (const auto& [train, validation, test] : splits) {
+    r.push_back({sorted(train), sorted(validation), sorted(test)});
+    validate(r.back(), data.node_count(), sheafnn::detail::concat("splits[", r.size() - 1, "]"));
+  }
+  data.splits = std::move(r);
+}
+
+nb::list get_splits(const Dataset& data) {
+  nb::list r;
+  const auto part = [](const std::vector<std::int32_t>& nodes) { return to_numpy(nodes, {nodes.size()}); };
+  for (const sheafnn::Split& split : data.splits) {
+    r.append(nb::make_tuple(part(split.train), part(split.validation), part(split.test)));
+  }
+  return r;
+}
+
+Output<std::int32_t> edge_array(const Dataset& data) {
+  std::vector<std::int32_t> r;
+  for (const sheafnn::Edge& e : data.graph.edges()) r.insert(r.end(), {e.u, e.v});
+  return to_numpy(std::move(r), {static_cast<std::size_t>(data.graph.edge_count()), 2});
+}
+
+/// offsets, columns and values of a CSR matrix
+auto feature_arrays(const Dataset& data) {
+  const sheafnn::NodeFeatures& x = data.features;
+  const std::size_t count = static_cast<std::size_t>(x.entries());
+  const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
+  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(x.column_of(), {count}),
+                        to_numpy(x.values(), {count}));
+}
+
+}  // namespace
+
+void bind_dataset(nb::module_& module) {
+  nb::class_<Dataset>(module, "Dataset")
+      .def_ro("name", &Dataset::name)
+      .def_prop_ro("node_count", &Dataset::node_count)
+      .def_prop_ro("edge_count", [](const Dataset& data) { return data.graph.edge_count(); })
+      .def_prop_ro("feature_count", &Dataset::feature_count)
+      .def_ro("class_count", &Dataset::class_count)
+      .def_ro("node_names", &Dataset::node_names)
+      .def_ro("class_names", &Dataset::class_names)
+      .def_prop_ro("dropped_self_loops", [](const Dataset& data) { return data.graph.dropped_self_loops(); })
+      .def_prop_ro(
+          "labels", [](const Dataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
+          nb::rv_policy::move)
+      .def_prop_ro("edges", &edge_array, nb::rv_policy::move)
+      .def("feature_arrays", &feature_arrays)
+      .def("set_splits", &set_splits)
+      .def("splits", &get_splits);
+  module.def("make_dataset", &make_dataset);
+  module.def("copy_dataset", [](const Dataset& data) { return data; });
+  module.def("named_classes", [](Dataset data, std::vector<std::string> names, Index class_count) {
+    data.class_names = std::move(names);
+    data.class_count = class_count;
+    return data;
+  });
+  module.def("karate_club", &sheafnn::karate_club);
+  module.def("synthetic",
+             [](Index nodes, Index classes, Index features, Index words, double degree, double homophily,
+                double class_cycle, double feature_noise, double degree_noise, Index splits, std::uint64_t seed) {
+               const nb::gil_scoped_release release;
+               return sheafnn::synthetic({nodes, classes, features, words, degree, homophily, class_cycle,
+                                          feature_noise, degree_noise, splits, seed});
+             });
+  module.def("random_splits", [](const Dataset& data, Index count, double train, double validation, double test,
+                                 bool stratified, std::uint64_t seed) {
+    Dataset copy = data;
+    copy.splits = sheafnn::random_splits(data.labels, data.class_count,
+                                         {.train = train,
+                                          .validation = validation,
+                                          .test = test,
+                                          .count = count,
+                                          .stratified = stratified,
+                                          .seed = seed});
+    return copy;
+  });
+  module.def("load_dataset", [](const std::string& path, bool own_splits, bool prediction) {
+    const nb::gil_scoped_release release;
+    return sheafnn::io::load_dataset(path, {},
+                                     prediction   ? sheafnn::DatasetUse::prediction
+                                     : own_splits ? sheafnn::DatasetUse::own_splits
+                                                  : sheafnn::DatasetUse::training);
+  });
+  module.def("edge_homophily",
+             [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
+}
+
+}  // namespace python

@@ -1,0 +1,354 @@
+/// \file
+/// Training, trained models and what they predict. A trained model is the content of its checkpoint: the numbers are
+/// those that the programs train and predict save.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <sheafnn/bsnn/epoch_report.hpp>
+#include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/presets.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/io/checkpoint.hpp>
+#include <sheafnn/io/npz_writer.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "models/class_names.hpp"
+#include "models/registry.hpp"
+#include "module.hpp"
+#include "options.hpp"
+
+namespace python {
+
+namespace {
+
+using sheafnn::Dataset;
+using sheafnn::Index;
+
+std::string_view maps_of(std::string_view model, std::string_view maps) {
+  return programs::is_cooperative(model) ? programs::cooperative_maps : maps;
+}
+
+/// A trained model: a checkpoint, and the functions that know its type.
+class Model {
+ public:
+  /// \param path  where the file comes from, for messages
+  /// \throws std::runtime_error      it is no checkpoint
+  /// \throws std::invalid_argument   a model that this build does not contain
+  Model(std::filesystem::path path, sheafnn::io::TensorFile file)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        info_(sheafnn::io::checkpoint_info(path_, file_)),
+        entry_(&programs::find_model(info_.model, maps_of(info_.model, info_.maps), info_.stalk_dimension)) {}
+
+  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
+  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
+  [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
+  [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
+
+  [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
+    return entry_->predict(path_, file_, bayesian(), data, options);
+  }
+  [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
+                                               Index layer) const {
+    return entry_->learned(path_, file_, bayesian(), data, options, layer);
+  }
+
+ private:
+  std::filesystem::path path_;
+  sheafnn::io::TensorFile file_;
+  sheafnn::io::CheckpointInfo info_;
+  const programs::ModelEntry* entry_;
+};
+
+/// Calls Python between epochs: `report` after every epoch, and the signal handlers twenty times a second. After Ctrl-C
+/// the training ends with the best parameters so far.
+class Supervisor {
+ public:
+  explicit Supervisor(nb::object report) : report_(std::move(report)) {}
+
+  sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool look = now - looked_ > std::chrono::milliseconds(50);
+    if (!look && report_.is_none()) return sheafnn::EpochAction::go_on;
+    const nb::gil_scoped_acquire acquire;
+    if (look) {
+      looked_ = now;
+      if (PyErr_CheckSignals() != 0) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
+        PyErr_Clear();
+        interrupted_ = true;
+        return sheafnn::EpochAction::stop;
+      }
+    }
+    if (report_.is_none()) return sheafnn::EpochAction::go_on;
+    const nb::object answer = report_(epoch);
+    return nb::isinstance<nb::bool_>(answer) && !nb::cast<bool>(answer) ? sheafnn::EpochAction::stop
+                                                                        : sheafnn::EpochAction::go_on;
+  }
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+
+ private:
+  nb::object report_;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  bool interrupted_ = false;
+};
+
+/// The options of a network and of its training: a preset's, and over these the ones that are said.
+struct Settings {
+  programs::NetworkOptions network;
+  sheafnn::TrainOptions training;
+  std::string preset;
+};
+
+/// Sets what `said` has of the options of one kind of network.
+template <class Options>
+void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model) {
+  const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
+  for (const char* fixed : {"features", "classes"}) {
+    sheafnn::require(!said.contains(fixed), "option", fixed, "is that of the data");
+  }
+  take_options(said, options, walk);
+  require_empty(said, options, walk, model);
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+}
+
+/// \param preset  a name, "none", or "auto": the one for data and split
+/// \throws std::invalid_argument  no such preset or option, or no value of it
+Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::string_view model,
+                       const std::string& preset, Texts network, Texts training) {
+  Settings s;
+  auto& [pairs, cooperative, flow] = s.network;
+  s.preset = preset;
+  if (preset != "none") {
+    const sheafnn::Preset chosen =
+        preset == "auto" ? sheafnn::choose_preset(data, split)
+                         : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
+    if (programs::is_cooperative(model)) {
+      sheafnn::apply(chosen, cooperative, programs::is_bayesian(model), s.training);
+    } else if (programs::is_flow(model)) {
+      sheafnn::apply(chosen, flow, s.training);
+    } else {
+      sheafnn::apply(chosen, pairs, s.training);
+    }
+    s.training.stop_on = sheafnn::choose_stop_on(data);
+    s.preset = to_string(chosen);
+  }
+  if (programs::is_cooperative(model)) {
+    set_network(cooperative, data, network, model);
+  } else if (programs::is_flow(model)) {
+    set_network(flow, data, network, model);
+  } else {
+    set_network(pairs, data, network, model);
+  }
+  const auto walk = [](auto& fields, const auto& visit) { for_each_training_option(fields, visit); };
+  take_options(training, s.training, walk);
+  require_empty(training, s.training, walk, "a training");
+  return s;
+}
+
+nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& outcome, std::string_view preset,
+                   bool interrupted) {
+  nb::dict d;
+  d["best_epoch"] = r.best_epoch;
+  d["epochs"] = r.history.size();
+  d["stop_reason"] = interrupted ? std::string("interrupted") : std::string(to_string(r.stop_reason));
+  d["validation_loss"] = r.validation_loss;
+  d["validation_accuracy"] = r.validation_accuracy;
+  d["validation_metric"] = r.validation_metric;
+  d["test_accuracy"] = r.test_accuracy;
+  d["test_nll"] = r.test_nll;
+  d["test_ece"] = r.test_ece;
+  d["test_metric"] = r.test_metric;
+  d["test_roc_auc"] = r.test_roc_auc;
+  d["test_average_precision"] = r.test_average_precision;
+  d["test_macro_f1"] = r.test_macro_f1;
+  d["test_brier"] = r.test_brier;
+  d["epoch_seconds"] = r.epoch_seconds;
+  d["parameters"] = outcome.parameters;
+  d["preset"] = std::string(preset);
+  return d;
+}
+
+/// One array for each quantity of the epochs.
+nb::dict history_of(const std::vector<sheafnn::EpochReport>& history) {
+  nb::dict d;
+  const auto column = [&](const char* name, const auto& field) {
+    std::vector<double> values;
+    for (const sheafnn::EpochReport& epoch : history) values.push_back(epoch.*field);
+    d[name] = to_numpy(std::move(values), {history.size()});
+  };
+  using Report = sheafnn::EpochReport;
+  column("loss", &Report::loss);
+  column("nll", &Report::nll);
+  column("kl", &Report::kl);
+  column("kl_weight", &Report::kl_weight);
+  column("validation_loss", &Report::validation_loss);
+  column("validation_accuracy", &Report::validation_accuracy);
+  column("validation_metric", &Report::validation_metric);
+  return d;
+}
+
+nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes) {
+  const std::size_t n = p.entropy.size();
+  nb::dict d;
+  d["probabilities"] = to_numpy(p.probabilities, {n, classes});
+  d["entropy"] = to_numpy(p.entropy, {n});
+  d["epistemic_variance"] = to_numpy(p.epistemic_variance, {n});
+  d["mutual_information"] = to_numpy(p.mutual_information, {n});
+  return d;
+}
+
+/// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
+nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
+                int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
+                std::uint64_t seed, const nb::object& report) {
+  validate(data);
+  sheafnn::require(split_number < data.splits.size(), "split", split_number,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  const sheafnn::Split& split = data.splits[split_number];
+  const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
+  Settings settings = make_settings(data, split, model, preset, network, training);
+  settings.training.seed = seed;
+  Supervisor supervisor(report);
+  settings.training.on_epoch = std::ref(supervisor);
+  sheafnn::TrainResult result;
+  programs::TrainOutcome outcome;
+  {
+    const nb::gil_scoped_release release;
+    outcome = entry.train({.data = data,
+                           .split = split,
+                           .model = settings.network,
+                           .train = settings.training,
+                           .bayesian = programs::is_bayesian(model),
+                           .seed = seed,
+                           .keep = {.model = true, .prediction = true}},
+                          result);
+  }
+  const auto classes = static_cast<std::size_t>(data.class_count);
+  return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
+                        result_of(result, outcome, settings.preset, supervisor.interrupted()),
+                        history_of(result.history), prediction_of(outcome.prediction, classes));
+}
+
+template <class Scalar>
+nb::object tensor_array(const sheafnn::io::Tensor& tensor) {
+  std::vector<Scalar> values = tensor.values<Scalar>();
+  std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
+  auto* owned = new std::vector<Scalar>(std::move(values));
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<Scalar>*>(p); });
+  return nb::cast(Output<Scalar>(owned->data(), shape.size(), shape.data(), owner));
+}
+nb::dict tensors_of(const Model& model) {
+  nb::dict d;
+  for (const sheafnn::io::Tensor& tensor : model.file().tensors) {
+    d[tensor.name.c_str()] = tensor.dtype == "F64" ? tensor_array<double>(tensor) : tensor_array<float>(tensor);
+  }
+  return d;
+}
+
+/// What pickle keeps: metadata, and name, dtype, shape and bytes of every tensor.
+using State = std::pair<Texts, std::vector<std::tuple<std::string, std::string, std::vector<Index>, nb::bytes>>>;
+
+State state_of(const Model& model) {
+  State state;
+  state.first = model.file().metadata;
+  for (const sheafnn::io::Tensor& tensor : model.file().tensors) {
+    state.second.emplace_back(tensor.name, tensor.dtype, tensor.shape,
+                              nb::bytes(tensor.data.data(), tensor.data.size()));
+  }
+  return state;
+}
+Model model_of(const State& state) {
+  sheafnn::io::TensorFile file;
+  file.metadata = state.first;
+  for (const auto& [name, dtype, shape, bytes] : state.second) {
+    const auto* data = static_cast<const unsigned char*>(bytes.data());
+    file.tensors.push_back({name, dtype, shape, {data, data + bytes.size()}});
+    const std::size_t item = dtype == "F64" ? 8 : 4;
+    sheafnn::require(bytes.size() == item * static_cast<std::size_t>(file.tensors.back().size()), name,
+                     bytes.size(), "is not the number of bytes that its shape needs");
+  }
+  return Model("pickled model", std::move(file));
+}
+
+/// The names of the model's classes; none where they are numbers.
+std::vector<std::string> class_names_of(const Model& model) {
+  const auto& info = model.info();
+  const Index classes = programs::is_flow(info.model)          ? info.flow.classes
+                        : programs::is_cooperative(info.model) ? info.cooperative.classes
+                                                               : info.options.classes;
+  return programs::checkpoint_class_names(info.metadata, classes);
+}
+
+}  // namespace
+
+void bind_model(nb::module_& module) {
+  nb::class_<sheafnn::EpochReport>(module, "EpochReport", "What one epoch of a training showed.")
+      .def_ro("epoch", &sheafnn::EpochReport::epoch)
+      .def_ro("loss", &sheafnn::EpochReport::loss)
+      .def_ro("nll", &sheafnn::EpochReport::nll)
+      .def_ro("kl", &sheafnn::EpochReport::kl)
+      .def_ro("validation_loss", &sheafnn::EpochReport::validation_loss)
+      .def_ro("validation_accuracy", &sheafnn::EpochReport::validation_accuracy);
+  nb::class_<Model>(module, "Model")
+      .def_static("load",
+                  [](const std::filesystem::path& path) {
+                    return Model(path, sheafnn::io::read_safetensors(path));
+                  })
+      .def("save",
+           [](const Model& model, const std::filesystem::path& path, const Texts& more) {
+             sheafnn::io::TensorFile file = model.file();
+             for (const auto& [key, value] : more) file.metadata[key] = value;
+             sheafnn::io::write_safetensors(path, file);
+           })
+      .def_prop_ro("kind", [](const Model& model) { return model.info().model; })
+      .def_prop_ro("maps", [](const Model& model) { return std::string(model.maps()); })
+      .def_prop_ro("stalk_dimension", [](const Model& model) { return model.info().stalk_dimension; })
+      .def_prop_ro("bayesian", &Model::bayesian)
+      .def_prop_ro("class_names", &class_names_of)
+      .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
+      .def("tensors", &tensors_of)
+      .def("__getstate__", &state_of)
+      .def("__setstate__", [](Model& model, const State& state) { new (&model) Model(model_of(state)); })
+      .def("predict",
+           [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed, std::uint32_t epoch,
+              int threads) {
+             sheafnn::Prediction p;
+             {
+               const nb::gil_scoped_release release;
+               p = model.predict(data, {samples, seed, epoch, threads});
+             }
+             return prediction_of(p, static_cast<std::size_t>(p.class_count));
+           })
+      .def("learned", [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed,
+                         std::uint32_t epoch, int threads, Index layer) {
+        sheafnn::io::Bytes bytes;
+        {
+          const nb::gil_scoped_release release;
+          bytes = model.learned(data, {samples, seed, epoch, threads}, layer).bytes();
+        }
+        return nb::bytes(bytes.data(), bytes.size());
+      });
+  module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg().none());
+  module.def("training_epochs", [](const Dataset& data, std::size_t split, const std::string& model,
+                                   const std::string& preset, const Texts& network, const Texts& training) {
+    return make_settings(data, data.splits.at(split), model, preset, network, training).training.epochs;
+  });
+}
+
+}  // namespace python

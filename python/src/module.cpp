@@ -1,0 +1,14 @@
+/// \file
+/// sheafnn._core: the C++ library's functions on arrays. What people import is written in Python on top of it.
+#include "module.hpp"
+
+#include <sheafnn/version.hpp>
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ library behind sheafnn; use the package's own names.";
+  module.attr("__version__") = SHEAFNN_VERSION_STRING;
+  python::bind_dataset(module);
+  python::bind_model(module);
+  python::bind_rotations(module);
+  python::bind_sheaf(module);
+}

@@ -1,0 +1,14 @@
+/// \file
+/// The parts of the extension module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace python {
+
+void bind_dataset(nanobind::module_& module);
+void bind_model(nanobind::module_& module);
+void bind_rotations(nanobind::module_& module);
+void bind_sheaf(nanobind::module_& module);
+
+}  // namespace python

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs the package into a virtual environment as users do, builds the programs that it is compared with, and runs its
+# tests. SHEAFNN_EXAMPLE_MODELS limits the models of both, e.g. to those of the tests (the default), or "all".
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+bash scripts/install_dependencies.sh --python
+models=${SHEAFNN_EXAMPLE_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2}
+limit=()
+if [ "$models" != all ]; then limit=("-DSHEAFNN_EXAMPLE_MODELS=$models"); fi
+
+environment=build/python-environment
+[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+"$environment/bin/pip" install --quiet --upgrade pip
+"$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${limit[@]/#-D/--config-settings=cmake.define.}"
+cmake -S . -B build/python-programs -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG" \
+  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict" "${limit[@]}" > /dev/null
+cmake --build build/python-programs --parallel "$(nproc)"
+SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples "$environment/bin/python" -m pytest python/tests "$@"
+# The examples of the docstrings, in the installed package.
+"$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules

@@ -1,0 +1,235 @@
+"""SheafClassifier: fitting, predicting, uncertainty, files, interruptions."""
+
+import _thread
+import copy
+import pickle
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import sheafnn
+from sheafnn import SheafClassifier
+
+
+def split_arrays(data):
+    """Features, labels, edges and nodes of the first split."""
+    return data.features, data.labels, data.edges, data.splits[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "maps", "stalk_dim"),
+    [
+        ("bsnn", "special-orthogonal", 3), ("nsd", "special-orthogonal", 2), ("bsnn", "diagonal", 2),
+        ("nsd", "general-linear", 2), ("nsd", "identity", 1), ("csnn", "special-orthogonal", 2),
+        ("bcsnn", "special-orthogonal", 2), ("flow", "diagonal", 2), ("bflow", "diagonal", 2),
+    ],
+)
+def test_every_network_learns(graph, model, maps, stalk_dim):
+    classifier = SheafClassifier(model, maps, stalk_dim, epochs=150).fit(graph)
+    test = graph.splits[0].test
+    largest = np.bincount(graph.codes[test]).max() / len(test)
+    assert classifier.score(graph, nodes=test) > largest + 0.2
+    u = classifier.uncertainty(graph)
+    assert u.probabilities.shape == (300, 3)
+    assert np.allclose(u.probabilities.sum(axis=1), 1)
+    assert (u.entropy <= np.log(3) + 1e-12).all()
+    assert (u.mutual_information <= u.entropy + 1e-12).all()
+    bayesian = model in ("bsnn", "bcsnn", "bflow") and maps != "identity"
+    assert (u.mutual_information.max() > 0) == bayesian
+
+
+def test_arrays_and_datasets_give_the_same_network(graph):
+    features, labels, edges, split = split_arrays(graph)
+    options = dict(stalk_dim=2, epochs=40, preset="small")
+    of_dataset = SheafClassifier(**options).fit(graph, split=0)
+    of_arrays = SheafClassifier(**options).fit(
+        features, labels, edges=edges, train=split.train, validation=split.validation
+    )
+    assert (of_dataset.predict_proba(graph) == of_arrays.predict_proba(features, edges)).all()
+    adjacency = scipy.sparse.coo_matrix((np.ones(len(edges)), edges.T), shape=(300, 300))
+    assert (of_arrays.predict(features, adjacency) == of_dataset.predict(graph)).all()
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_threads(graph):
+    one, two = (SheafClassifier(stalk_dim=2, epochs=30, threads=t).fit(graph) for t in (1, 2))
+    assert (one.predict_proba(graph) == two.predict_proba(graph)).all()
+    assert (one.history_["loss"] == two.history_["loss"]).all()
+    other = SheafClassifier(stalk_dim=2, epochs=30, random_state=1).fit(graph)
+    assert (one.predict_proba(graph) != other.predict_proba(graph)).any()
+
+
+def test_unknown_labels_are_not_trained_on(graph):
+    features, labels, edges, split = split_arrays(graph)
+    known = np.array([f"class {c}" for c in labels], object)
+    known[split.test] = None
+    model = SheafClassifier(stalk_dim=2, epochs=40, preset="small").fit(
+        features, known, edges=edges, validation=split.validation
+    )
+    assert model.classes_.tolist() == ["class 0", "class 1", "class 2"]
+    assert model.transduction_.shape == (300,)
+    # The other labels say the same.
+    truth = SheafClassifier(stalk_dim=2, epochs=40, preset="small").fit(graph)
+    assert (truth.predict_proba(graph) == model.predict_proba(features, edges)).all()
+
+
+def test_prediction_on_another_graph(trained, karate):
+    part = sheafnn.Dataset.from_numpy([[0, 1]], karate.features[:5])
+    assert trained.predict(part).shape == (5,)
+    with pytest.raises(ValueError, match="3 features"):
+        trained.predict(np.ones((4, 3)))
+
+
+def test_files_and_copies(tmp_path, trained, karate):
+    expected = trained.predict_proba(karate)
+    path = tmp_path / "model.safetensors"
+    trained.save(path)
+    loaded = SheafClassifier.load(path)
+    assert (loaded.predict_proba(karate) == expected).all()
+    assert loaded.classes_.tolist() == [0, 1]
+    for same in (pickle.loads(pickle.dumps(trained)), copy.deepcopy(trained)):
+        assert (same.predict_proba(karate) == expected).all()
+    with pytest.raises(RuntimeError, match="model.txt"):
+        (tmp_path / "model.txt").write_text("nothing")
+        SheafClassifier.load(tmp_path / "model.txt")
+
+
+def test_files_keep_names_of_classes(tmp_path, graph):
+    features, labels, edges, split = split_arrays(graph)
+    for classes in (np.array(["x", "y", "z,w"]), np.array([5, 9, 70]), np.array([1.0, 2.0, 4.0])):
+        model = SheafClassifier(stalk_dim=2, epochs=5).fit(features, classes[labels], edges=edges)
+        model.save(tmp_path / "m.safetensors")
+        loaded = SheafClassifier.load(tmp_path / "m.safetensors")
+        assert loaded.classes_.tolist() == classes.tolist()
+        assert loaded.predict(features, edges).dtype.kind == classes.dtype.kind
+
+
+def test_callback_may_end_the_training(karate):
+    seen = []
+    model = SheafClassifier(stalk_dim=2, epochs=500, callback=lambda epoch: seen.append(epoch.loss) or len(seen) < 7)
+    model.fit(karate)
+    assert len(seen) == 7
+    assert model.n_iter_ == 7
+    assert model.result_["stop_reason"] == "callback"
+    assert model.history_["loss"].tolist() == seen
+
+
+def test_an_exception_in_the_callback_comes_out(karate):
+    def fail(epoch):
+        raise KeyError(f"epoch {epoch.epoch}")
+
+    with pytest.raises(KeyError, match="epoch 0"):
+        SheafClassifier(stalk_dim=2, callback=fail).fit(karate)
+
+
+def test_ctrl_c_keeps_the_best(graph):
+    model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    start = time.monotonic()
+    with pytest.warns(sheafnn.Interrupted, match="interrupted after"):
+        model.fit(graph)
+    assert time.monotonic() - start < 30
+    assert model.result_["stop_reason"] == "interrupted"
+    assert model.n_iter_ > 0
+    assert model.score(graph, nodes=graph.splits[0].train) > 0.6
+
+
+def test_other_threads_run_during_a_training(graph):
+    """The interpreter's lock is free: a thread counts while another one trains."""
+    count = 0
+    done = threading.Event()
+
+    def train():
+        SheafClassifier(stalk_dim=2, epochs=2000, patience=2000, threads=1).fit(graph)
+        done.set()
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    while not done.wait(0.001):
+        count += 1
+    thread.join()
+    assert count > 10
+
+
+def test_progress_bar(graph, capsys):
+    SheafClassifier(stalk_dim=2, epochs=20, progress=True).fit(graph)
+    assert "20/20" in capsys.readouterr().err
+
+
+def test_grid_search_over_datasets_of_isolated_nodes(random):
+    """scikit-learn's own tools work where nodes have no edges."""
+    labels = random.integers(0, 2, size=120)
+    features = random.normal(size=(120, 4)) + 3 * labels[:, None]
+    search = GridSearchCV(
+        SheafClassifier("nsd", "identity", 1, epochs=100, network={"normalise_features": False}),
+        {"channels": [4, 8]}, cv=3, error_score="raise",
+    ).fit(features, labels)
+    assert search.best_score_ > 0.9
+
+
+def test_parameters_are_those_of_the_constructor():
+    model = SheafClassifier(maps="diagonal", stalk_dim=2, network={"add_hp": True}, kl_weight=0.5)
+    same = clone(model)
+    assert same.get_params() == model.get_params()
+    assert same.set_params(stalk_dim=4).stalk_dim == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "gcn"}, "gcn"),
+        ({"maps": "orthogonal"}, "orthogonal"),
+        ({"stalk_dim": 9}, "9"),
+        ({"preset": "tiny"}, "preset"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"epochs": 0}, "epochs"),
+        ({"network": {"chanels": 3}}, "chanels"),
+        ({"network": {"features": 3}}, "features"),
+        ({"network": {"filter": "fourier"}}, "fourier"),
+        ({"training": {"kl_schedule": "sometimes"}}, "sometimes"),
+        ({"training": {"lr": 0.1}}, "lr"),
+        ({"channels": 10**6}, "channels"),
+        ({"model": "flow", "maps": "diagonal", "stalk_dim": 2, "layers": 3}, "layers"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+    ],
+)
+def test_bad_options_are_named(graph, options, message):
+    with pytest.raises(ValueError) as error:
+        if "validation_fraction" in options:
+            SheafClassifier(**options).fit(graph.features, graph.labels)
+        else:
+            SheafClassifier(**options).fit(graph)
+    assert message in str(error.value)
+
+
+def test_bad_arguments_of_fit_are_named(graph):
+    features, labels, edges, _ = split_arrays(graph)
+    with pytest.raises(ValueError, match="split: 77"):
+        SheafClassifier().fit(graph, split=77)
+    with pytest.raises(ValueError, match="a Dataset has its own"):
+        SheafClassifier().fit(graph, labels)
+    with pytest.raises(ValueError, match="train: node 300"):
+        SheafClassifier().fit(features, labels, edges=edges, train=[300])
+    with pytest.raises(TypeError, match="channels"):
+        SheafClassifier(channels=[3]).fit(graph)
+
+
+def test_networks_without_edges_judge_rows_alone(random):
+    labels = random.integers(0, 2, size=60)
+    features = random.normal(size=(60, 3)) + 2 * labels[:, None]
+    model = SheafClassifier("nsd", "diagonal", 2, epochs=30).fit(features, labels)
+    all_rows = model.predict_proba(features)
+    some = model.predict_proba(features[10:20])
+    assert np.abs(all_rows[10:20] - some).max() < 1e-6
+
+
+def test_no_warnings(karate):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SheafClassifier(stalk_dim=2, epochs=5).fit(karate).predict(karate)

@@ -1,0 +1,122 @@
+"""Datasets from arrays, sparse matrices, networkx and PyTorch Geometric, and back."""
+
+import types
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+
+import sheafnn
+
+
+def test_arrays_come_back(random):
+    edges = np.array([[0, 1], [2, 1], [3, 0]])
+    features = random.normal(size=(4, 3)) * (random.random((4, 3)) < 0.7)
+    data = sheafnn.Dataset.from_numpy(edges, features, [2, 0, -1, 2])
+    assert data.edges.tolist() == [[0, 1], [0, 3], [1, 2]]
+    assert (data.features.toarray() == features).all()
+    assert data.classes.tolist() == [0, 2]
+    assert data.codes.tolist() == [1, 0, -1, 1]
+    assert data.labels.tolist() == [2, 0, -1, 2]
+    assert data.adjacency.toarray().tolist() == [[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]]
+
+
+def test_the_same_graph_in_every_form(random):
+    edges = random.integers(0, 20, size=(40, 2))
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    features = random.normal(size=(20, 5))
+    labels = random.integers(0, 3, size=20)
+    expected = sheafnn.Dataset.from_numpy(edges, features, labels)
+    adjacency = scipy.sparse.coo_matrix((np.ones(len(edges)), edges.T), shape=(20, 20))
+    graph = networkx.Graph()
+    graph.add_nodes_from((i, {"features": features[i], "label": labels[i]}) for i in range(20))
+    graph.add_edges_from(edges.tolist())
+    pyg = types.SimpleNamespace(edge_index=edges.T, x=features, y=labels)
+    forms = [
+        sheafnn.Dataset.from_numpy(edges.T, features, labels),
+        sheafnn.Dataset.from_scipy(adjacency, scipy.sparse.csc_matrix(features), labels),
+        sheafnn.Dataset.from_networkx(graph),
+        sheafnn.Dataset.from_pyg(pyg),
+    ]
+    for data in forms:
+        assert (data.edges == expected.edges).all()
+        assert (data.features != expected.features).nnz == 0
+        assert (data.labels == expected.labels).all()
+
+
+def test_masks_and_numbers_are_the_same_splits(karate):
+    train = np.zeros(34, bool)
+    train[[1, 5, 7]] = True
+    masks = karate.with_splits([(train, [2, 3], [])]).splits[0]
+    assert masks.train.tolist() == [1, 5, 7]
+    assert masks.validation.tolist() == [2, 3]
+    assert masks.test.tolist() == []
+
+
+def test_pyg_masks(random):
+    masks = {f"{part}_mask": np.arange(9).reshape(9, 1) % 3 == k for k, part in enumerate(["train", "val", "test"])}
+    pyg = types.SimpleNamespace(
+        edge_index=np.array([[0, 1], [1, 2]]), x=random.normal(size=(9, 2)), y=np.arange(9) % 2, **masks
+    )
+    split = sheafnn.Dataset.from_pyg(pyg).splits[0]
+    assert [part.tolist() for part in split] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+
+
+def test_texts_and_missing_labels():
+    data = sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), ["b", None, "a"])
+    assert data.classes.tolist() == ["a", "b"]
+    assert data.labels.tolist() == ["b", None, "a"]
+
+
+def test_make_splits_and_synthetic_repeat(graph):
+    same = sheafnn.synthetic(nodes=300, classes=3, features=30, words=6, degree=8, homophily=0.2, seed=3)
+    assert (same.edges == graph.edges).all() and (same.features != graph.features).nnz == 0
+    splits = graph.make_splits(3, seed=5).splits
+    again = graph.make_splits(3, seed=5).splits
+    assert all((a == b).all() for s, t in zip(splits, again) for a, b in zip(s, t))
+    for split in splits:
+        assert sorted(np.concatenate(split)) == list(range(300))
+
+
+def test_files(tmp_path, graph):
+    masks = np.zeros((3, 1, 300), bool)
+    for mask, nodes in zip(masks, graph.splits[0]):
+        mask[0, nodes] = True
+    path = tmp_path / "graph.npz"
+    np.savez(
+        path, node_features=graph.features.toarray(), node_labels=graph.labels, edges=graph.edges,
+        train_masks=masks[0], val_masks=masks[1], test_masks=masks[2],
+    )
+    data = sheafnn.load_dataset(path)
+    assert (data.edges == graph.edges).all()
+    assert all((a == b).all() for a, b in zip(data.splits[0], graph.splits[0]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sheafnn.Dataset.from_numpy([[0, 9]], np.eye(3)), "edges[0, 1]: 9 is not allowed; a node number must be between 0 and 2"),
+        (lambda: sheafnn.Dataset.from_numpy([[0.5, 1]], np.eye(3)), "edges: float64: expected whole node numbers"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1, 2]], np.eye(3)), "edges: shape (1, 3)"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.nan]]), "features[0, 1]: nan"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [1.0, 2.0]), "features: 1 axes"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1]), "labels: shape (2,)"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -2]), "labels: -2"),
+        (lambda: sheafnn.karate_club().with_splits([([0], [1])]), "splits[0]: 2 sets"),
+        (lambda: sheafnn.karate_club().with_splits([([0], [0], [])]), "splits[0].validation"),
+        (lambda: sheafnn.karate_club().with_splits([([40], [], [])]), "splits[0].train: node 40"),
+        (lambda: sheafnn.karate_club().with_splits([([True, False], [], [])]), "splits[0].train: a mask of 2"),
+        (lambda: sheafnn.synthetic(homophily=2), "homophily"),
+        (lambda: sheafnn.Dataset.from_scipy(np.eye(3), np.eye(3)), "adjacency: ndarray"),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(RuntimeError, match="no_such_file.npz"):
+        sheafnn.load_dataset("no_such_file.npz")
