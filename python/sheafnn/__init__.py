@@ -8,7 +8,7 @@ True
 """
 
 from . import rotations
-from ._core import __version__
+from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian

@@ -284,9 +284,10 @@ class Dataset:
         for s, split in enumerate(splits):
             if len(split) != 3:
                 raise ValueError(f"splits[{s}]: {len(split)} sets: expected train, validation and test")
-            numbers.append(
-                tuple(_node_numbers(part, count, f"splits[{s}].{name}") for part, name in zip(split, Split._fields))
+            train, validation, test = (
+                _node_numbers(part, count, f"splits[{s}].{name}") for part, name in zip(split, Split._fields)
             )
+            numbers.append((train, validation, test))
         core = _core.copy_dataset(self._core)
         core.set_splits(numbers)
         return Dataset(core, self._classes)

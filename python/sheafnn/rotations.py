@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -78,8 +79,8 @@ class _Distribution:
 
     def sample(self, size: int | tuple[int, ...] = 1, *, seed: int = 0) -> np.ndarray:
         """Independent samples, size x n x n; the same seed gives the same ones."""
-        shape = (size,) if np.isscalar(size) else tuple(size)
-        return self._core.draw(int(np.prod(shape)), int(seed)).reshape(*shape, self.dimension, self.dimension)
+        shape = tuple(size) if isinstance(size, tuple) else (int(size),)
+        return self._core.draw(math.prod(shape), int(seed)).reshape(*shape, self.dimension, self.dimension)
 
     @property
     def location(self) -> np.ndarray:

@@ -6,7 +6,7 @@
 
 NB_MODULE(_core, module) {
   module.doc() = "The C++ library behind sheafnn; use the package's own names.";
-  module.attr("__version__") = SHEAFNN_VERSION_STRING;
+  module.attr("version") = SHEAFNN_VERSION_STRING;
   python::bind_dataset(module);
   python::bind_model(module);
   python::bind_rotations(module);

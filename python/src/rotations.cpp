@@ -143,8 +143,8 @@ template <int N>
   return r;
 }
 
-[[nodiscard]] nb::object matrix_array(std::vector<double> values, Index n) {
-  return nb::cast(to_numpy(std::move(values), {static_cast<std::size_t>(n), static_cast<std::size_t>(n)}));
+[[nodiscard]] Output<double> matrix_array(std::vector<double> values, Index n) {
+  return to_numpy(std::move(values), {static_cast<std::size_t>(n), static_cast<std::size_t>(n)});
 }
 
 /// What all fits have.

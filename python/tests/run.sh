@@ -18,3 +18,4 @@ cmake --build build/python-programs --parallel "$(nproc)"
 SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples "$environment/bin/python" -m pytest python/tests "$@"
 # The examples of the docstrings, in the installed package.
 "$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules
+(cd build && "../$environment/bin/python" -m mypy --ignore-missing-imports -p sheafnn)
