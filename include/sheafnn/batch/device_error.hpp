@@ -48,6 +48,7 @@ inline void check(cudaError_t status, std::string_view call, int device) {
   detail::throw_cuda_error(call, device, status == cudaErrorMemoryAllocation, cudaGetErrorString(status),
                            cudaGetErrorName(status));
 }
+/// The same of cuBLAS.
 inline void check(cublasStatus_t status, std::string_view call, int device) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   detail::throw_cuda_error(call, device, status == CUBLAS_STATUS_ALLOC_FAILED, cublasGetStatusString(status),
@@ -59,6 +60,7 @@ struct DeviceCount {
   int count = 0;
   std::string reason;  ///< empty when there are some
 };
+/// Number of CUDA devices, or why there are none.
 [[nodiscard]] inline DeviceCount device_count() {
   DeviceCount r;
   const cudaError_t status = cudaGetDeviceCount(&r.count);

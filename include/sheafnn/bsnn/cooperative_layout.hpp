@@ -54,6 +54,7 @@ struct CooperativeLayout {
 template <class T>
 struct CooperativeWeights {
   using S = std::remove_const_t<T>;
+  /// Those of one layer.
   struct Layer {
     DiffusionWeights<T> diffusion;
     NormWeights<T> norm;

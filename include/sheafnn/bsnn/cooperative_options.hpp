@@ -20,7 +20,9 @@ enum class FeatureNorm : std::uint8_t {
   layer,  ///< of every node (LayerNorm)
   batch   ///< of every feature over the nodes (BatchNorm)
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(FeatureNorm norm) {
   return feature_norm_names[static_cast<std::size_t>(norm)];
 }

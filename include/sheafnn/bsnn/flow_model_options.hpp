@@ -11,8 +11,9 @@
 
 namespace sheafnn {
 
-/// What checkpoints and programs call these networks: Bayesian and deterministic ones.
-inline constexpr std::string_view bayesian_flow_kind = "bflow", flow_kind = "flow";
+/// What checkpoints and programs call these networks: the Bayesian ones, and
+inline constexpr std::string_view bayesian_flow_kind = "bflow";
+inline constexpr std::string_view flow_kind = "flow";  ///< the deterministic ones
 
 /// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
 struct FlowOptions {

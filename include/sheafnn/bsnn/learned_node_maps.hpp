@@ -17,6 +17,7 @@
 
 namespace sheafnn {
 
+/// Which maps learned_node_maps() reads.
 struct LearnedNodeMapsOptions {
   Index layer =
       0;  ///< 0 … layers − 1; Bayesian models without layer_learners have one distribution for all layers
@@ -33,6 +34,7 @@ struct NodeMapTable {
   std::vector<double> log_scale_deviation;  ///< s; 0 where maps have no scales
 };
 
+/// The maps of all nodes, as sources and as targets of arcs.
 struct LearnedNodeMaps {
   Index nodes = 0, dimension = 0;  ///< n, D
   NodeMapTable out, in;            ///< T and S

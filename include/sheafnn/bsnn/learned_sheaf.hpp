@@ -27,6 +27,7 @@ namespace sheafnn {
 template <class Model>
 inline constexpr bool has_sheaf_posterior = Model::bayesian&& is_learned<typename Model::Family>;
 
+/// Which sheaf learned_sheaf() reads.
 struct LearnedSheafOptions {
   Index layer = 0;  ///< 0 … layers − 1; without effect where all layers share their maps or posterior
   int threads = 0;  ///< 0: as many as the graph is worth

@@ -118,7 +118,9 @@ enum class KlSchedule {
   constant,  ///< the maximum
   off        ///< 0
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical", "constant", "off"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(KlSchedule schedule) {
   return kl_schedule_names[static_cast<std::size_t>(schedule)];
 }
@@ -142,7 +144,9 @@ enum class KlEstimator {
   closed_form,  ///< exactly
   monte_carlo   ///< log q − log p of the sampled maps, averaged over layers and samples
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automatic", "closed-form", "monte-carlo"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(KlEstimator estimator) {
   return kl_estimator_names[static_cast<std::size_t>(estimator)];
 }

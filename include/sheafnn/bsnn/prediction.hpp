@@ -17,6 +17,7 @@
 
 namespace sheafnn {
 
+/// How predict() averages.
 struct PredictOptions {
   Index samples = 3;        ///< posterior samples K, 1 … 32768; deterministic models draw one
   std::uint64_t seed = 0;   ///< of the samples

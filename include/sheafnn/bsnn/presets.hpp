@@ -35,7 +35,9 @@ enum class Preset : std::uint8_t {
   heterophilic,  ///< 1000 to 10000 nodes, not homophilic
   large          ///< from 10000 nodes
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citation", "heterophilic", "large"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(Preset preset) {
   return preset_names[static_cast<std::size_t>(preset)];
 }

@@ -20,6 +20,7 @@
 
 namespace sheafnn {
 
+/// How train() trains.
 struct TrainOptions {
   Index epochs = 500;    ///< maximum, ≥ 1
   Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1; not without validation nodes
@@ -77,7 +78,9 @@ inline void validate(const TrainOptions& options) {
 
 /// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
 enum class StopReason { epochs, patience, callback };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", "patience", "callback"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(StopReason reason) {
   return stop_reason_names[static_cast<std::size_t>(reason)];
 }

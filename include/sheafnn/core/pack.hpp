@@ -189,6 +189,7 @@ template <class T, int W>
   }
   return r;
 }
+/// As above, of scalars.
 template <class T>
   requires std::is_arithmetic_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
@@ -202,6 +203,7 @@ template <class T, int W>
 struct ScalarOf<Pack<T, W>> {
   using type = T;
 };
+/// The scalar type of a Pack; of a scalar type itself.
 template <class T>
 using scalar_of_t = typename ScalarOf<T>::type;
 
@@ -243,6 +245,7 @@ template <class T>
 }
 #endif
 
+/// √a, lane by lane. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
   Pack<T, W> r;
@@ -250,14 +253,17 @@ template <class T, int W>
   return r;
 }
 
+/// |a|, lane by lane. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
   return select(a < Pack<T, W>(T(0)), -a, a);
 }
+/// The larger one, lane by lane; a where one of them is NaN. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> max(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(a < b, b, a);
 }
+/// The smaller one, lane by lane; a where one of them is NaN. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> min(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(b < a, b, a);
@@ -317,6 +323,7 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
 
 }  // namespace detail
 
+/// Of a scalar: itself.
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }

@@ -28,6 +28,7 @@ namespace sheafnn::io {
 
 /// A matrix by its entries that are not zero, sorted by row and column, numbered from 0.
 struct MatrixEntries {
+  /// One of them.
   struct Entry {
     std::int32_t row = 0;
     std::int32_t column = 0;

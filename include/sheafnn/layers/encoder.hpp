@@ -15,6 +15,7 @@
 
 namespace sheafnn {
 
+/// What an encoder is made of.
 struct EncoderOptions {
   Index width = 0;         ///< h
   bool activation = true;  ///< apply ELU

@@ -21,12 +21,15 @@ struct DiffusionFieldOptions {
   bool negate_inside = false;
 };
 
+/// How a flow is integrated.
 enum class FlowMethod {
   dormand_prince,  ///< order 5, with steps chosen by the error estimate of order 4 (Boost.Odeint)
   runge_kutta,     ///< the classical method of order 4, equal steps
   euler            ///< order 1, equal steps
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-prince", "runge-kutta", "euler"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(FlowMethod method) {
   return flow_method_names[static_cast<std::size_t>(method)];
 }

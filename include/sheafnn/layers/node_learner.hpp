@@ -30,12 +30,16 @@
 
 namespace sheafnn {
 
+/// Which learner: see the top of this file.
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "sage", "sage-projected"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(NodeLearnerKind kind) {
   return node_learner_names[static_cast<std::size_t>(kind)];
 }
 
+/// What a node learner is made of.
 struct NodeLearnerOptions {
   NodeLearnerKind kind = NodeLearnerKind::mlp;
   Index inputs = 0, width = 0, outputs = 0;  ///< h, g, o

@@ -33,9 +33,11 @@ enum class PolynomialBasis {
   gegenbauer,  ///< C_k^λ
   jacobi       ///< P_k^(α, β)
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {
     "none",     "chebyshev",  "chebyshev-second", "chebyshev-third", "chebyshev-fourth", "chebyshev-interpolation",
     "legendre", "gegenbauer", "jacobi"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(PolynomialBasis basis) {
   return polynomial_basis_names[static_cast<std::size_t>(basis)];
 }
@@ -45,7 +47,9 @@ enum class PolynomialCoefficients {
   convex,  ///< w = softmax(θ)
   free     ///< w = θ
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> polynomial_coefficients_names = {"convex", "free"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(PolynomialCoefficients coefficients) {
   return polynomial_coefficients_names[static_cast<std::size_t>(coefficients)];
 }
@@ -56,7 +60,9 @@ enum class HighPassSkip {
   input,  ///< α (X − ΔY/λ_max)
   mixed   ///< α (Y − ΔY/λ_max)
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> high_pass_skip_names = {"off", "input", "mixed"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(HighPassSkip skip) {
   return high_pass_skip_names[static_cast<std::size_t>(skip)];
 }

@@ -18,7 +18,9 @@ enum class LearnerInput : std::uint8_t {
   /// both directions of an edge.
   summed_published
 };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed", "summed-published"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(LearnerInput input) {
   return learner_input_names[static_cast<std::size_t>(input)];
 }

@@ -64,8 +64,10 @@ template <class T>
 
 /// An elementwise function that an architecture chooses.
 enum class Activation : std::uint8_t { gelu, elu, relu, tanh, sigmoid, identity };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 6> activation_names = {"gelu", "elu",     "relu",
                                                                      "tanh", "sigmoid", "identity"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(Activation activation) {
   return activation_names[static_cast<std::size_t>(activation)];
 }

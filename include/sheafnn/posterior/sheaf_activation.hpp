@@ -17,8 +17,11 @@
 
 namespace sheafnn {
 
+/// See the top of this file.
 enum class SheafActivation : std::uint8_t { tanh, identity, elu, attention };
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> sheaf_activation_names = {"tanh", "identity", "elu", "attention"};
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(SheafActivation activation) {
   return sheaf_activation_names[static_cast<std::size_t>(activation)];
 }

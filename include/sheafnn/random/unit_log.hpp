@@ -12,6 +12,7 @@
 
 namespace sheafnn {
 
+/// log u of u in (0, 1], of a scalar.
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T unit_log(T u) {

@@ -26,6 +26,7 @@ template <class T, int W>
 struct WordOf<Pack<T, W>> {
   using type = Pack<std::uint32_t, W>;
 };
+/// Random words for numbers of type T: one, or a Pack of them.
 template <class T>
 using word_of_t = typename WordOf<T>::type;
 
@@ -61,6 +62,7 @@ template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T signed_number(std::uint32_t word) {
   return static_cast<T>(static_cast<std::int32_t>(word));
 }
+/// As above, lane by lane.
 template <class P, int W = P::width>
 [[nodiscard]] SHEAFNN_INLINE P signed_number(const Pack<std::uint32_t, W>& word) {
 #if SHEAFNN_VECTOR_TYPES
@@ -82,6 +84,7 @@ template <class P, int W = P::width>
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool highest_bit(std::uint32_t word) { return (word >> 31) != 0; }
+/// As above, lane by lane.
 template <class P, int W = P::width>
 [[nodiscard]] SHEAFNN_INLINE PackMask<typename P::value_type, W> highest_bit(const Pack<std::uint32_t, W>& word) {
   PackMask<typename P::value_type, W> r;

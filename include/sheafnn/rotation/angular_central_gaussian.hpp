@@ -62,6 +62,8 @@ template <class T, int P>
   return g;
 }
 
+/// The angular central Gaussian distribution of axes ±x in R^P, with covariance Σ up to scale; on S³ its axes are the
+/// quaternions of Cayley-distributed rotations. Equation: on top of this file.
 template <int P, class Dtype = double>
 class AngularCentralGaussian {
   static_assert(P >= 2);

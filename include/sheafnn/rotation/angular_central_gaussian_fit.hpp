@@ -20,6 +20,7 @@
 
 namespace sheafnn {
 
+/// An angular central Gaussian distribution fitted to axes.
 template <int P, class Scalar>
 struct AngularCentralGaussianFit {
   AngularCentralGaussian<P, Scalar> distribution;  ///< Λ̂, trace P

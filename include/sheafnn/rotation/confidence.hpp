@@ -14,6 +14,7 @@
 
 namespace sheafnn {
 
+/// The interval [lower, upper].
 template <class Scalar>
 struct ConfidenceInterval {
   Scalar lower, upper;

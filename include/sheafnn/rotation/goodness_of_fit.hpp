@@ -17,6 +17,7 @@
 
 namespace sheafnn {
 
+/// Outcome of a test whether samples come from a distribution.
 struct GoodnessOfFit {
   std::vector<double>
       probabilities;  ///< angle_cdf of each sample's angle, in the samples' order; uniform under the law

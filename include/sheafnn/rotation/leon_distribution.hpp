@@ -125,6 +125,7 @@ template <int N, class Scalar>
 
 }  // namespace detail
 
+/// León's Cayley distribution on SO(N): location M, concentration κ ≥ 0. Equation: on top of this file.
 template <int N, class Dtype = double>
 class LeonCayleyDistribution {
   static_assert(N >= 2);

@@ -65,6 +65,7 @@ struct ProperSvd {
 
 }  // namespace detail
 
+/// The matrix Fisher distribution on SO(2) or SO(3) with parameter F. Equation: on top of this file.
 template <int N, class Dtype = double>
 class MatrixFisherDistribution {
   static_assert(N == 2 || N == 3, "the normaliser is offered for SO(2) and SO(3)");

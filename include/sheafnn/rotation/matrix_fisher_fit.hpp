@@ -28,6 +28,7 @@
 
 namespace sheafnn {
 
+/// A matrix Fisher distribution fitted to rotations.
 template <int N, class Scalar>
 struct MatrixFisherFit {
   MatrixFisherDistribution<N, Scalar> distribution;  ///< at the estimates

@@ -25,9 +25,11 @@ namespace sheafnn {
 /// How φ becomes a rotation; Euler angles exist for N = 2 and 3 only.
 enum class RotationParametrisation { householder, cayley, exponential, euler };
 
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names = {"householder", "cayley",
                                                                                    "exponential", "euler"};
 
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(RotationParametrisation parametrisation) {
   return rotation_parametrisation_names[static_cast<std::size_t>(parametrisation)];
 }

@@ -48,6 +48,7 @@ template <class T>
   return atan2(c * y + s * x, c * x - s * y);
 }
 
+/// The wrapped Cauchy distribution of angles: C(M, κ) on SO(2). Equation: on top of this file.
 template <class Dtype = double>
 class WrappedCauchy {
   static_assert(std::is_floating_point_v<Dtype>, "a distribution's parameters are float or double");

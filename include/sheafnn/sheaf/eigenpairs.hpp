@@ -31,6 +31,7 @@
 
 namespace sheafnn {
 
+/// What an iteration does with the Laplacian.
 enum class EigenpairMethod {
   automatic,  ///< dense up to dense_rows; otherwise iteration, and shift_invert once that would have been done by now
   dense,      ///< all eigenvalues: time N³, memory N²
@@ -38,6 +39,7 @@ enum class EigenpairMethod {
   shift_invert,  ///< a sparse factor of Δ + σI: few iterations; time and memory as the graph fills in
 };
 
+/// How smallest_eigenpairs() computes.
 struct EigenpairOptions {
   /// ‖Δx − λx‖ of every pair is at most tolerance · spectral_bound(); 0: 4096 ε. Not dense.
   double tolerance = 0;

@@ -22,10 +22,13 @@
 
 namespace sheafnn {
 
+/// See the table on top of this file.
 enum class Normalisation { none, block, augmented, degree };
 
+/// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", "block", "augmented", "degree"};
 
+/// Its text.
 [[nodiscard]] constexpr std::string_view to_string(Normalisation normalisation) {
   return normalisation_names[static_cast<std::size_t>(normalisation)];
 }

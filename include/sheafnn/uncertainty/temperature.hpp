@@ -20,7 +20,7 @@ namespace sheafnn {
 /// Bounds of fitted temperatures; one is reached where the likelihood keeps growing towards T → 0 (every node is
 /// classified correctly) or T → ∞ (the classifier is worse than none).
 inline constexpr double lowest_temperature = 0.01;
-inline constexpr double highest_temperature = 100;
+inline constexpr double highest_temperature = 100;  ///< the upper one
 
 /// softmax(logits / T) for every row of the n × C matrix `logits`; log-probabilities serve as logits.
 ///

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
+# broken link between pages, and on a public class, enumeration or function of a namespace that is not documented.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+out=${1:-$root/build/docs/site}
+environment=$root/build/docs-environment
+if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null; then
+  echo "Sphinx or Doxygen is missing: bash docs/site/install.sh" >&2
+  exit 1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/version.hpp")
+style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
+[ -f "$style" ] || style=
+sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
+  "$root/docs/site/Doxyfile.in" > "$work/Doxyfile"
+doxygen "$work/Doxyfile"
+# Members of a class may speak for themselves (node_count()), specialisations are like what they specialise.
+undocumented=$(grep 'is not documented' "$work/doxygen.log" | grep -E 'Compound|of namespace|\(enumeration\)' |
+  grep -vE ' < |< .* >|->' | sed "s|^$root/||" || true)
+if [ -n "$undocumented" ]; then
+  echo "public names without documentation:"
+  echo "$undocumented"
+  exit 1
+fi
+mkdir -p "$out"
+"$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
+rm -rf "$out/cpp"
+cp -r "$work/cpp" "$out/cpp"
+"$environment/bin/python" "$root/docs/site/check_links.py" "$out"
+echo "$out/index.html"
