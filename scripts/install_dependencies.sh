@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs with apt what building sheafnn, its examples and its tests needs and this machine lacks (Debian, Ubuntu).
 # Does nothing when everything is there, however it was installed.
-# usage: install_dependencies.sh [--python] [PACKAGE=COMMAND]...   with what building the Python package needs; further
-# packages, each with a command that it provides
+# usage: install_dependencies.sh [--python] [--docs] [PACKAGE=COMMAND]...   with what building the Python package and the
+# documentation's site needs; further packages, each with a command that it provides
 set -euo pipefail
 
 have_command() { command -v "$1" > /dev/null; }
@@ -36,6 +36,11 @@ if [ "${1:-}" = --python ]; then
   shift
   need python3-venv have_python_part "import ensurepip, venv"
   need python3-dev have_python_part "import os, sysconfig; os.stat(sysconfig.get_paths()['include'] + '/Python.h')"
+fi
+if [ "${1:-}" = --docs ]; then
+  shift
+  need doxygen have_command doxygen
+  need doxygen-awesome-css test -d /usr/share/doxygen-awesome-css
 fi
 for further in "$@"; do
   need "${further%%=*}" have_command "${further#*=}"

@@ -1,6 +1,5 @@
 """Sphinx: the pages of docs/ and the Python package. build.sh makes the C++ reference with Doxygen and puts it beside."""
 
-import os
 import pathlib
 import re
 import sys
@@ -25,13 +24,18 @@ myst_enable_extensions = ["fieldlist"]
 autodoc_mock_imports = ["sheafnn._core"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": False,
+    # scikit-learn writes these.
+    "exclude-members": "set_fit_request, set_predict_request, set_predict_proba_request, set_score_request",
+}
+suppress_warnings = ["misc.highlighting_failure"]  # code with … in it, and .csv
 highlight_language = "none"
-nitpicky = False
 
 html_theme = "furo"
 html_title = f"sheafnn {version}"
-html_static_path = ["site/_static"]
+html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1d5a8c", "color-brand-content": "#1d5a8c"},
@@ -44,7 +48,7 @@ def link_files(app, doctree, docname):
     """Links to files of the repository that are no pages: to copies under _source, or to the C++ reference of a header."""
     page = (pathlib.Path(app.srcdir) / docname).parent
     depth = docname.count("/")
-    for node in list(doctree.findall(nodes.reference)) + list(doctree.findall(lambda n: n.tagname == "download_reference")):
+    for node in list(doctree.findall(nodes.reference)):
         target = node.get("refuri") or node.get("reftarget") or ""
         if not target or "://" in target or target.startswith(("#", "mailto:")):
             continue
@@ -64,4 +68,3 @@ def link_files(app, doctree, docname):
 
 def setup(app):
     app.connect("doctree-resolved", link_files)
-    os.environ.setdefault("SHEAFNN_DOCS", "1")

@@ -44,7 +44,7 @@ def sheaf_of_gauges(data, gauges):
 def draw_vectors(axes, data, at, x, title):
     for u, v in data.edges:
         axes.plot(*at[[u, v]].T, color=GREY, linewidth=1, zorder=1)
-    axes.quiver(*at.T, x[:, 0], x[:, 1], color=BLUE, angles="xy", scale_units="xy", scale=2.6, width=0.012, zorder=3)
+    axes.quiver(*at.T, x[:, 0], x[:, 1], color=BLUE, angles="xy", scale_units="xy", scale=1.6, width=0.012, zorder=3)
     axes.scatter(*at.T, s=22, color="white", edgecolor=BLUE, zorder=2)
     axes.set(title=title, aspect="equal", xlim=(-1.6, 1.6), ylim=(-1.6, 1.6))
     axes.axis("off")
@@ -53,7 +53,7 @@ def draw_vectors(axes, data, at, x, title):
 def draw_diffusion(folder):
     data, at = ring()
     gauges = [turn(2 * np.pi * u / 8) for u in range(8)]
-    x = np.random.default_rng(3).normal(size=(8, 2))
+    x = 0.45 * np.random.default_rng(11).normal(size=(8, 2)) + np.array([g @ [0.5, 0.2] for g in gauges]) + [0.35, 0.35]
     trivial = sheafnn.sheaf_laplacian(data, np.stack([np.eye(2)] * 16), family="special-orthogonal")
     rotating = sheafnn.sheaf_laplacian(data, sheaf_of_gauges(data, gauges), family="special-orthogonal")
     figure, axes = plt.subplots(1, 3, figsize=(9, 3.2))
@@ -67,7 +67,7 @@ def draw_diffusion(folder):
 def draw_classes(folder):
     data = sheafnn.karate_club()
     codes = data.codes
-    x = np.random.default_rng(1).normal(size=34)
+    x = np.random.default_rng(1).normal(size=34) + np.where(codes == 0, 0.5, -0.5)
     arcs = np.concatenate([data.edges, data.edges[:, ::-1]])
     arcs = arcs[np.lexsort((arcs[:, 1], arcs[:, 0]))]
     same = np.ones((len(arcs), 1, 1))
@@ -99,7 +99,7 @@ def draw_cayley(folder):
     for n, shade in ((2, 0.4), (3, 0.7), (4, 1.0)):
         kl = [sheafnn.rotations.Cayley(np.eye(n), k).kl_to_uniform() for k in kappas]
         axes[1].plot(kappas, kl, color=ORANGE, alpha=shade, label=f"SO({n})")
-    axes[1].set(xlabel="concentration κ", ylabel="nats", title="what certainty costs: KL to the uniform prior")
+    axes[1].set(xlabel="concentration κ", ylabel="nats", title="KL to the uniform distribution")
     axes[1].legend(frameon=False)
     figure.tight_layout()
     figure.savefig(folder / "concept_cayley.svg", metadata={"Date": None})

@@ -2,7 +2,7 @@
 # What the target docs needs: Doxygen (Debian) and a virtual environment with Sphinx in build/docs-environment.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-bash scripts/install_dependencies.sh --python doxygen=doxygen
+bash scripts/install_dependencies.sh --python --docs
 environment=build/docs-environment
 [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --requirement docs/site/requirements.txt

@@ -58,7 +58,8 @@ template <class T, int N>
   return T(N - 1) * (T(0.5 * N) * (log_least + log_most) - log_determinant);
 }
 
-/// C_N(M, κ).
+/// The Cayley distribution C_N(M, κ) on SO(N): location M, concentration κ in [0, 1), 0 uniform. Equation: on top of this
+/// file.
 template <int N, class Dtype = double>
 class CayleyDistribution {
   static_assert(N >= 1);
