@@ -14,6 +14,10 @@ trap 'rm -rf "$work"' EXIT
 version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/version.hpp")
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
+mkdir -p "$out"
+"$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
+# Comments that quote a heading of the mathematics link to it.
+python3 "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed"
 sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
   "$root/docs/site/Doxyfile.in" > "$work/Doxyfile"
 doxygen "$work/Doxyfile"
@@ -25,8 +29,6 @@ if [ -n "$undocumented" ]; then
   echo "$undocumented"
   exit 1
 fi
-mkdir -p "$out"
-"$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
 rm -rf "$out/cpp"
 cp -r "$work/cpp" "$out/cpp"
 "$environment/bin/python" "$root/docs/site/check_links.py" "$out"

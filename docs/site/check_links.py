@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """usage: check_links.py FOLDER: does every link of the pages to another page, file or heading lead somewhere? (Not those to
-other sites, nor Doxygen's own pages, which it makes itself.)"""
+other sites, nor those among Doxygen's own pages, which it makes itself.)"""
 
 import html.parser
 import pathlib
@@ -27,9 +27,10 @@ def main(folder: pathlib.Path) -> int:
     pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
     broken = count = 0
     for path, page in pages.items():
-        if path.is_relative_to((folder / "cpp").resolve()):
-            continue
+        made_by_doxygen = path.is_relative_to((folder / "cpp").resolve())
         for link in page.links:
+            if made_by_doxygen and not link.startswith("../"):
+                continue
             parts = urllib.parse.urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
