@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link between pages, and on a public class, enumeration or function of a namespace that is not documented.
+# broken link, on a C++ block of the pages that does not compile, and on a public class, enumeration or function of a
+# namespace that is not documented.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
@@ -14,6 +15,7 @@ trap 'rm -rf "$work"' EXIT
 version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/version.hpp")
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
+python3 "$root/docs/site/check_snippets.py"
 mkdir -p "$out"
 "$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
 # Comments that quote a heading of the mathematics link to it.

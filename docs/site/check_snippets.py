@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""usage: check_snippets.py [COMPILER [FLAG...]]   do the C++ blocks of README.md and docs/ compile?
+
+Each becomes a function, or a namespace, of one translation unit, between the declarations that the text around it takes for granted
+(the table below) and, where it is a template, a use of it. A block that the table does not have is an error. "…" stands for
+anything: initialisers with it are left out. Complete programs must be an example, word for word. Blocks of docs/cuda.md are compiled
+against tests/cuda/stand_in."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+root = pathlib.Path(__file__).resolve().parents[2]
+
+DATA = "const sheafnn::Dataset data = sheafnn::karate_club();\n"
+MODEL = DATA + (
+    "using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;\n"
+    "Model model({.features = data.feature_count(), .classes = data.class_count});\n"
+)
+LAPLACIAN = MODEL + (
+    "const auto sheaf = sheafnn::learned_sheaf(model, data);\n"
+    "const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::none);\n"
+    "const std::vector<std::int32_t> nodes = {0};\nconst Eigen::MatrixXd values(3, 1);\n"
+)
+LOWER = "@docs/extending.md 0\n"  # the block before
+USING = "using namespace sheafnn;\n"
+
+# Block: (what it is, what comes before, what comes behind). "function": statements; "namespace": declarations.
+BLOCKS = {
+    "README.md 0": ("program", "examples/minimal.cpp", ""),
+    "README.md 1": ("function", MODEL, ""),
+    "README.md 2": ("function", "", ""),
+    "docs/cuda.md 0": ("function", "", ""),
+    "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
+    "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
+    "docs/data.md 0": ("function", "", ""),
+    "docs/extending.md 0": ("namespace", "", "sheafnn::Nsd<LowerTriangular<3>> instance({});\n"),
+    "docs/extending.md 1": (
+        "namespace", LOWER + "template <class F> using MyPosterior = sheafnn::NormalPosterior<F>;\n",
+        "Deterministic a({}); Bayesian b({}); Own c({});\n",
+    ),
+    "docs/extending.md 2": ("function", LOWER, ""),
+    "docs/extending.md 3": ("namespace", LOWER, ""),
+    "docs/extending.md 4": (
+        "function",
+        "const sheafnn::ModelOptions options;\nconst std::uint64_t seed = 0;\n"
+        "const Eigen::Matrix3d location = Eigen::Matrix3d::Identity();\n",
+        "",
+    ),
+    "docs/extending.md 5": ("namespace", "using Mine = sheafnn::NormalPosterior<sheafnn::Diagonal<2>>;\n", ""),
+    "docs/extending.md 6": ("namespace", USING, "template class ChannelGain<float>;\n"),
+    "docs/extending.md 7": (
+        "namespace", USING, "static_assert(Loss<Counts, float>);\nvoid use(Nsd<Diagonal<2>>& m, const Dataset& d, const Counts& c) "
+        "{ train(m, d.graph, d.features, c, d.splits[0]); }\n",
+    ),
+    "docs/extending.md 8": (
+        "function",
+        USING + MODEL + "const Split& split = data.splits[0];\nconst std::uint32_t epochs = 1;\nconst std::uint64_t seed = 0;\n"
+        "const auto step = [](auto&, const auto&) {};\n",
+        "",
+    ),
+    "docs/extending.md 9": ("namespace", "", ""),
+    "docs/index.md 0": ("function", "", ""),
+    "docs/learned_sheaf.md 0": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
+    "docs/learned_sheaf.md 2": (
+        "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
+        "",
+    ),
+    "docs/rotations.md 0": ("function", "", ""),
+    "docs/training.md 0": (
+        "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
+    ),
+    "docs/training.md 1": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
+    "docs/which_distribution.md 0": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
+}
+HEADERS = """#include <doctest/doctest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <sheafnn/bsnn.hpp>
+#include <sheafnn/io.hpp>
+#include <sheafnn/rotation.hpp>
+#include <sheafnn/sheaf.hpp>
+#include "family_checks.hpp"
+#include "posterior_checks.hpp"
+"""
+
+
+def read_blocks():
+    found = {}
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        for i, match in enumerate(re.finditer(r"^```(?:cpp|c\+\+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):
+            name = f"{path.relative_to(root)} {i}"
+            found[name] = (match.group(1), f"{path.relative_to(root)}:{text[:match.start()].count(chr(10)) + 2}")
+    return found
+
+
+def main(compiler, flags):
+    blocks = read_blocks()
+    if blocks.keys() != BLOCKS.keys():
+        print(f"blocks without an entry in {pathlib.Path(__file__).name}, or entries without a block:",
+              sorted(blocks.keys() ^ BLOCKS.keys()))
+        return 1
+    failed = 0
+    units = {"host": HEADERS, "device": HEADERS.replace("#include <doctest/doctest.h>\n", "") + "#include <sheafnn/cuda.hpp>\n"}
+    units["device"] = re.sub(r'#include ".*_checks.hpp"\n', "", units["device"])
+    for number, (name, (kind, before, behind)) in enumerate(BLOCKS.items()):
+        code, place = blocks[name]
+        if kind == "program":
+            if code != (root / before).read_text(encoding="utf-8"):
+                print(f"{place}: is not {before}")
+                failed = 1
+            continue
+        for other in re.findall(r"^@(.*)$", before, re.MULTILINE):
+            before = before.replace(f"@{other}\n", blocks[other][0])
+        code = re.sub(r"^#include .*\n", "\n", code, flags=re.MULTILINE)
+        code = re.sub(r" = …;", ";", code)
+        file, line = place.rsplit(":", 1)
+        lines = f'#line {line} "{file}"\n{code}#line 1 "behind {file}"\n{behind}'
+        if kind == "function":
+            declarations, statements = (before, "") if "template" in before else ("", before)
+            body = f"{declarations}[[maybe_unused]] void block() {{\n{statements}{lines}}}\n"
+        else:
+            body = before + lines
+        units["device" if file == "docs/cuda.md" else "host"] += f'#line 1 "before {file}"\nnamespace block_{number} {{\n{body}}}\n'
+    with tempfile.TemporaryDirectory() as folder:
+        for unit, text in units.items():
+            path = pathlib.Path(folder) / f"{unit}.cpp"
+            path.write_text(text, encoding="utf-8")
+            more = []
+            if unit == "device":
+                stand_in = root / "tests" / "cuda" / "stand_in"
+                more = [f"-I{stand_in}", "-D__CUDACC__", "-DEIGEN_NO_CUDA", "-include", "cuda_runtime.h"]
+            command = [compiler, "-std=c++20", "-fsyntax-only", "-w", f"-I{root}/include", f"-I{root}/tests", *flags, *more, str(path)]
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode != 0:
+                print("\n".join(line for line in result.stderr.splitlines() if "error" in line or "required from here" in line)[:4000])
+                failed = 1
+    if not failed:
+        print(f"{len(BLOCKS)} blocks compile")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "g++", sys.argv[2:] or ["-isystem", "/usr/include/eigen3"]))
