@@ -8,6 +8,7 @@ True
 """
 
 from . import rotations
+from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
@@ -15,6 +16,7 @@ from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian
 
 __all__ = [
     "Dataset",
+    "EpochReport",
     "Interrupted",
     "LearnedSheaf",
     "NodeMaps",

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core
-from .dataset import Dataset, _encode, _node_numbers
+from . import _checks, _core
+from .dataset import Dataset, _are_numbers, _encode, _is_unknown, _label_array, _node_numbers
 from .sheaf import LearnedSheaf, NodeMaps, read_learned
 
 
@@ -58,12 +58,12 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         ``"bflow"`` or ``"flow"``: continuous time
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
         cooperative networks
-    :param stalk_dim: stalk dimension, 1 to 5
+    :param stalk_dim: stalk dimension, 1 to 5; of cooperative networks 2 to 5
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
-    :param epochs: at most so many
-    :param patience: stop after so many epochs without a better one
+    :param epochs: largest number of epochs
+    :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's, above 0
     :param weight_decay: L2, at least 0
     :param dropout: of hidden features, in [0, 1)
@@ -71,8 +71,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param kl_weight: largest weight of the KL term, at least 0
     :param samples: posterior samples averaged at evaluation
     :param predict_samples: posterior samples averaged by ``predict`` and the like
-    :param validation_fraction: share of the labelled nodes that selects the best epoch where ``fit`` is not told which;
-        0: none, the last epoch is the best
+    :param validation_fraction: share of the training nodes held out to select the best epoch where ``fit`` is given no
+        ``validation``; not used with a Dataset. 0: keep the last epoch
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
     :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
@@ -80,8 +80,14 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``result_`` (figures of the best epoch), ``history_`` (an array per
-    quantity), ``n_iter_`` (epochs), ``transduction_`` (classes of all nodes of the graph) and ``uncertainty_`` (theirs).
+    After ``fit``:
+
+    - ``classes_``, ``n_features_in_``, ``n_iter_`` (epochs);
+    - ``result_``, figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
+      test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
+      nodes), epoch_seconds, parameters, preset;
+    - ``history_``, an array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
+    - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty.
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()
@@ -152,7 +158,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         """Trains the network. Ctrl-C ends the training and keeps the best parameters so far, with a warning.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param y: with features: n labels; None or NaN where unknown
+        :param y: with features: n labels; None or NaN where unknown (-1 is a label like any other, as in scikit-learn)
         :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix; None: no edges
         :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all with a label
         :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on;
@@ -161,15 +167,14 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :raises ValueError: names the argument, its value and the limit
         :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
         """
-        networks = ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow")
-        if self.model not in networks:
-            raise ValueError(f"model: {self.model!r} is not allowed; choose {', '.join(networks)}")
+        self._check_options()
+        seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split)
-        number = int(split) if isinstance(X, Dataset) else 0
-        chosen = self._options(
-            channels=self.channels, layers=self.layers, **({} if self.network is None else self.network)
-        )
+        number = split if isinstance(X, Dataset) else 0
+        network = self._options("network", self.network, channels=self.channels, layers=self.layers)
         training = self._options(
+            "training",
+            self.training,
             epochs=self.epochs,
             patience=self.patience,
             learning_rate=self.learning_rate,
@@ -179,15 +184,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             kl_maximum=self.kl_weight,
             samples=self.samples,
             threads=self.threads,
-            **({} if self.training is None else self.training),
         )
         total = 0
         if self.progress:
-            total = _core.training_epochs(data._core, number, self.model, self.preset, chosen, training)
+            total = _core.training_epochs(data._core, number, self.model, self.preset, network, training)
         with _Progress(self.progress, self.callback, total) as report:
             model, result, history, prediction = _core.train(
-                data._core, number, self.model, self.maps, int(self.stalk_dim), self.preset, chosen, training,
-                self._seed(), report,
+                data._core, number, self.model, self.maps, self.stalk_dim, self.preset, network, training, seed, report
             )
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
@@ -206,7 +209,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any, edges: Any = None) -> np.ndarray:
-        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``."""
+        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``. Features without ``edges``
+        are nodes without neighbours, whatever graph the network was trained on."""
         return self.uncertainty(X, edges).probabilities
 
     def predict(self, X: Any, edges: Any = None) -> np.ndarray:
@@ -222,9 +226,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         data = self._graph_data(X, edges)
-        return Uncertainty(
-            **self.model_.predict(data._core, int(self.predict_samples), self._seed(), 0, int(self.threads))
-        )
+        return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
     def score(self, X: Any, y: Any = None, edges: Any = None, nodes: Any = None) -> float:
         """Share of the nodes whose class is predicted.
@@ -232,10 +234,16 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :param nodes: mask or numbers of the nodes to look at; None: all with a known label
         """
         if isinstance(X, Dataset):
+            if y is not None:
+                raise ValueError("y: a Dataset has its own labels")
             labels, known = X.labels, X.codes >= 0
         else:
-            codes, _ = _encode(y, np.shape(y)[0])
-            labels, known = np.asarray(y), codes >= 0
+            if y is None:
+                raise ValueError("requires y to be passed, but the target y is None")
+            labels = _label_array(y)
+            if labels.ndim != 1 or labels.shape[0] != np.shape(X)[0]:
+                raise ValueError(f"y: shape {labels.shape} is not allowed; expected one label for each of {np.shape(X)[0]} rows")
+            known = np.array([not _is_unknown(label) for label in labels], bool)
         predicted = self.predict(X, edges)
         chosen = np.flatnonzero(known) if nodes is None else _node_numbers(nodes, len(predicted), "nodes")
         chosen = chosen[known[chosen]]
@@ -246,14 +254,12 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     def learned_sheaf(self, X: Any, edges: Any = None, layer: int = 0) -> LearnedSheaf | NodeMaps:
         """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
 
-        :param layer: of deterministic networks, whose layers have sheaves of their own
+        :param layer: layer whose sheaf is returned (deterministic networks only)
         :return: maps per incident pair, or of cooperative networks maps per node
         """
         check_is_fitted(self)
         data = self._graph_data(X, edges)
-        content = self.model_.learned(
-            data._core, int(self.predict_samples), self._seed(), 0, int(self.threads), int(layer)
-        )
+        content = self.model_.learned(data._core, *self._sampling(), _checks.whole("layer", layer, 0, 63))
         return read_learned(content, data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -269,6 +275,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :raises RuntimeError: names the file and what is wrong with it
         """
         model = _core.Model.load(os.fspath(path))
+        for name in parameters:
+            if name not in ("predict_samples", "random_state", "threads"):
+                raise ValueError(f"{name}: is not allowed; choose predict_samples, random_state, threads")
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
         names = model.class_names
         kind = model.metadata.get("class_kind", "U")
@@ -294,11 +303,34 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
-            return int(self.random_state)
+            return _checks.seed(self.random_state, "random_state")
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _options(self, **options: Any) -> dict[str, str]:
-        return {name: _text(name, value) for name, value in options.items() if value is not None}
+    def _sampling(self) -> tuple[int, int, int, int]:
+        """Samples, seed, epoch and threads of a prediction."""
+        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
+        return samples, self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
+
+    def _check_options(self) -> None:
+        _checks.choice("model", self.model, ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"))
+        _checks.choice("maps", self.maps, ("diagonal", "special-orthogonal", "general-linear", "identity"))
+        _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
+        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large"))
+        _checks.number("validation_fraction", self.validation_fraction, 0, 1)
+        _checks.whole("threads", self.threads, 0, 1_000_000)
+        if self.kl_weight is not None:
+            _checks.number("kl_weight", self.kl_weight, 0, 1e300)
+
+    def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
+        """Options as texts: parameters of the classifier, and those of the mapping ``name``."""
+        if more is not None and not isinstance(more, Mapping):
+            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
+        for key in more or {}:
+            if key in own:
+                parameter = "kl_weight" if key == "kl_maximum" else key
+                raise ValueError(f"{name}[{key!r}]: is not allowed; it is the parameter {parameter} of the classifier")
+        options = {**own, **(more or {})}
+        return {key: _text(key, value) for key, value in options.items() if value is not None}
 
     def _checked_data(self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int) -> Dataset:
         """A Dataset with one split, from what fit() was given."""
@@ -306,21 +338,24 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             for name, value in (("y", y), ("edges", edges), ("train", train), ("validation", validation)):
                 if value is not None:
                     raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
-            if not 0 <= split < len(X.splits):
-                raise ValueError(f"split: {split}: the dataset has {len(X.splits)} splits")
+            if X.class_count == 0:
+                raise ValueError(f"X: {X!r} is not allowed; a training needs labels")
+            count = len(X.splits)
+            if count == 0:
+                raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
+            _checks.whole("split", split, 0, count - 1)
             return X
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        features, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=False, ensure_all_finite=True
-        ) if not _has_unknown(y) else (
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64), np.asarray(y, object)
-        )
-        if labels.dtype != object:
+        labels = _label_array(y)
+        if labels.ndim == 1 and any(_is_unknown(label) for label in labels) and not all(map(_is_unknown, labels)):
+            features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        else:
+            features, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
             check_classification_targets(labels)
-        codes, classes = _encode_all(labels)
+        codes, classes = _encode(labels, features.shape[0], minus_one=False)
         if len(classes) < 2:
-            raise ValueError(f"y: {len(classes)} class: a classifier needs at least two classes")
+            raise ValueError(f"y: {len(classes)} class is not allowed; a classifier needs at least two classes")
         count = features.shape[0]
         seen = np.flatnonzero(codes >= 0) if train is None else _node_numbers(train, count, "train")
         if validation is not None:
@@ -328,22 +363,27 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
             seen, held = self._hold_out(seen, codes)
-        data = Dataset.from_numpy(edges, features, np.where(codes >= 0, codes, -1), name="training data")
+        data = Dataset.from_numpy(edges, features, codes, name="training data")
         data = Dataset(_core.named_classes(data._core, _names(classes), len(classes)), classes)
         return data.with_splits([(seen, held, [])])
 
     def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cuts off a share of the nodes of each class, at least one of a class with five."""
+        """Cuts off a share of the nodes of each class, rounded."""
         fraction = float(self.validation_fraction)
-        if not 0 <= fraction < 1:
-            raise ValueError(f"validation_fraction: {fraction}: must be in [0, 1)")
         random = np.random.default_rng(self._seed())
         held = [
             random.permutation(own)[: int(round(fraction * len(own)))]
             for own in (nodes[codes[nodes] == c] for c in np.unique(codes[nodes]))
         ]
         chosen = np.sort(np.concatenate(held)) if held else np.empty(0, int)
-        return np.setdiff1d(nodes, chosen), chosen
+        left = np.setdiff1d(nodes, chosen)
+        if len(chosen) and len(left) == 0:
+            raise ValueError(f"validation_fraction: {fraction} is not allowed; of {len(nodes)} nodes none is left to train on")
+        if fraction > 0 and len(chosen) == 0:
+            warnings.warn(
+                f"validation_fraction: {fraction} of {len(nodes)} nodes is none: the last epoch is kept", UserWarning, stacklevel=4
+            )
+        return left, chosen
 
     def _graph_data(self, X: Any, edges: Any) -> Dataset:
         """A Dataset without labels, from what predict() and the like were given."""
@@ -359,27 +399,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
 
 def _names(classes: np.ndarray) -> list[str]:
     """Names of classes for files; none where they are 0, 1, …"""
-    if np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes))):
-        return []
-    return [str(c) for c in classes]
-
-
-def _has_unknown(y: Any) -> bool:
-    array = np.asarray(y)
-    if array.ndim != 1:
-        return False
-    if np.issubdtype(array.dtype, np.floating):
-        return bool(np.isnan(array).any()) and not bool(np.isnan(array).all())
-    return array.dtype == object and any(label is None or label != label for label in array)
-
-
-def _encode_all(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As _encode, but -1 is a label like any other."""
-    if labels.dtype != object:
-        classes, codes = np.unique(labels, return_inverse=True)
-        return codes.astype(np.int32), classes
-    codes, classes = _encode(labels, len(labels))
-    return codes, np.array(classes.tolist())
+    return [] if _are_numbers(classes) else [str(c) for c in classes]
 
 
 class _Progress:

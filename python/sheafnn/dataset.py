@@ -8,7 +8,7 @@ from typing import Any, Iterable, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse
 
-from . import _core
+from . import _checks, _core
 
 
 class Split(NamedTuple):
@@ -41,15 +41,19 @@ def _node_numbers(nodes: Any, count: int, name: str) -> np.ndarray:
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     """Offsets, columns and values of a matrix without its zeros, and its shape."""
     if scipy.sparse.issparse(features):
+        if np.iscomplexobj(features):
+            raise ValueError("features: Complex data not supported")
         matrix = scipy.sparse.csr_matrix(features, dtype=np.float64, copy=True)
+        matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     else:
-        dense = np.asarray(features, dtype=np.float64)
+        dense = _checks.real("features", features)
         if dense.ndim != 2:
-            raise ValueError(f"features: {dense.ndim} axes: expected two, nodes and features")
+            raise ValueError(f"features: {dense.ndim} axes are not allowed; expected two, nodes and features")
         if not np.isfinite(dense).all():
             row, column = np.argwhere(~np.isfinite(dense))[0]
-            raise ValueError(f"features[{row}, {column}]: {dense[row, column]}: must be finite, not NaN or infinity")
+            value = dense[row, column]
+            raise ValueError(f"features[{row}, {column}]: {value} is not allowed; must be finite, not NaN or infinity")
         matrix = scipy.sparse.csr_matrix(dense)
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -61,13 +65,16 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     )
 
 
-def _edge_array(edges: Any) -> np.ndarray:
-    """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, or from a square sparse matrix."""
+def _edge_array(edges: Any, count: int) -> np.ndarray:
+    """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, or from a sparse n x n matrix."""
     if edges is None:
         return np.empty((0, 2), np.int64)
     if scipy.sparse.issparse(edges):
-        if edges.shape[0] != edges.shape[1]:
-            raise ValueError(f"edges: an adjacency matrix of shape {edges.shape}: must be square")
+        if edges.shape != (count, count):
+            raise ValueError(
+                f"edges: an adjacency matrix of shape {edges.shape} is not allowed; must be {count} x {count}, as many as "
+                "the features have rows"
+            )
         entries = edges.tocoo()
         used = entries.data != 0
         return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
@@ -75,30 +82,63 @@ def _edge_array(edges: Any) -> np.ndarray:
     if array.size == 0:
         return np.empty((0, 2), np.int64)
     if array.ndim != 2 or 2 not in array.shape:
-        raise ValueError(f"edges: shape {array.shape}: expected m x 2 node numbers, or a sparse adjacency matrix")
+        raise ValueError(
+            f"edges: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
+        )
     if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"edges: {array.dtype}: expected whole node numbers")
+        raise ValueError(f"edges: {array.dtype} is not allowed; expected whole node numbers")
+    if array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"edges: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")
     if array.shape[1] != 2:
         array = array.T
     return np.ascontiguousarray(array, np.int64)
 
 
-def _encode(labels: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Class numbers (-1: unknown) and classes. Unknown: -1 among whole numbers, None or NaN among others."""
+def _is_unknown(label: Any) -> bool:
+    """None, NaN, NaT, pandas.NA: what is not equal to itself."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
+def _label_array(labels: Any) -> np.ndarray:
+    """Labels before NumPy makes texts of what is none."""
     array = np.asarray(labels)
+    if array.dtype.kind in "US" and not isinstance(labels, np.ndarray):
+        own = np.asarray(labels, dtype=object)
+        if not all(isinstance(label, str) for label in own.ravel()):
+            return own
+    return array
+
+
+def _known(array: np.ndarray) -> np.ndarray:
+    """Which labels are known; -1 is a label like any other here."""
+    if array.dtype == object or array.dtype.kind in "fcmM":
+        return np.array([not _is_unknown(label) for label in array], bool)
+    return np.ones(array.shape, bool)
+
+
+def _encode(labels: Any, count: int, minus_one: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Class numbers (-1: unknown) and classes. None, NaN and the like are unknown.
+
+    :param minus_one: among whole numbers, -1 is unknown as well, and smaller ones are errors
+    """
+    array = _label_array(labels)
     if array.ndim != 1 or array.shape[0] != count:
-        raise ValueError(f"labels: shape {array.shape}: expected one label for each of {count} nodes")
-    if np.issubdtype(array.dtype, np.integer):
-        known = array >= 0
-        if (array < -1).any():
-            raise ValueError(f"labels: {array[array < -1][0]}: must be at least 0, or -1 where unknown")
-    elif np.issubdtype(array.dtype, np.floating):
-        known = ~np.isnan(array)
-    elif array.dtype == object:
-        known = np.array([label is not None and label == label for label in array], bool)
-    else:
-        known = np.ones(array.shape, bool)
-    classes, numbers = np.unique(array[known], return_inverse=True)
+        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} nodes")
+    known = _known(array)
+    values = array[known]
+    if array.dtype == object:
+        if any(isinstance(label, str) for label in values) and not all(isinstance(label, str) for label in values):
+            raise ValueError("labels: texts and other values are not allowed together")
+        values = np.array(values.tolist())
+    if minus_one and np.issubdtype(values.dtype, np.integer):
+        if (values < -1).any():
+            raise ValueError(f"labels: {values.min()} is not allowed; must be at least 0, or -1 where unknown")
+        known[np.flatnonzero(known)[values < 0]] = False
+        values = values[values >= 0]
+    classes, numbers = np.unique(values, return_inverse=True)
     codes = np.full(count, -1, np.int32)
     codes[known] = numbers
     return codes, classes
@@ -143,11 +183,16 @@ class Dataset:
         (3, 2, ['a', 'b'])
         """
         offsets, columns, values, (count, width) = _feature_arrays(features)
-        codes, classes = (np.empty(0, np.int32), np.empty(0)) if labels is None else _encode(labels, count)
-        plain = np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes)))
+        codes, classes = np.empty(0, np.int32), np.empty(0)
+        if labels is not None:
+            codes, classes = _encode(labels, count, minus_one=True)
+        names = [str(node) for node in node_names]
+        if names and len(names) != count:
+            raise ValueError(f"node_names: {len(names)} names are not allowed; must be one for each of {count} nodes")
+        plain = _are_numbers(classes)
         core = _core.make_dataset(
-            name, count, _edge_array(edges), offsets, columns, values, width, codes, len(classes),
-            [str(node) for node in node_names], [] if plain or labels is None else [str(c) for c in classes],
+            str(name), count, _edge_array(edges, count), offsets, columns, values, width, codes, len(classes),
+            names, [] if plain or labels is None else [str(c) for c in classes],
         )
         data = cls(core, classes)
         return data.with_splits(splits) if list(splits) else data
@@ -173,30 +218,47 @@ class Dataset:
 
         :param features: node attribute with the features: numbers, all of one length
         :param labels: node attribute with the label, missing where unknown; None: there are none
+        :raises ValueError: names the node or the attribute
         """
         nodes = list(graph.nodes)
         number = {node: i for i, node in enumerate(nodes)}
         missing = [node for node in nodes if features not in graph.nodes[node]]
         if missing:
             raise ValueError(f"features: node {missing[0]!r} has no attribute {features!r}")
-        table = np.array([np.atleast_1d(graph.nodes[node][features]) for node in nodes], float)
+        rows = [np.atleast_1d(np.asarray(graph.nodes[node][features])) for node in nodes]
+        for node, row in zip(nodes, rows):
+            if row.shape != rows[0].shape or row.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"features: node {node!r} has {row.tolist()!r}; must be numbers, as many as those of node {nodes[0]!r}"
+                )
+        table = np.array(rows, float).reshape(len(nodes), -1)
         edges = np.array([[number[u], number[v]] for u, v in graph.edges()], np.int64).reshape(-1, 2)
         known = None
         if labels is not None:
             values = [graph.nodes[node].get(labels) for node in nodes]
-            known = np.array(values) if None not in values else np.array(values, object)
+            if all(value is None for value in values):
+                raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None: there are none")
+            known = np.empty(len(values), object)
+            known[:] = values
         return cls.from_numpy(edges, table, known, node_names=[str(node) for node in nodes], **more)
 
     @classmethod
     def from_pyg(cls, data: Any, **more: Any) -> "Dataset":
-        """A dataset of a ``torch_geometric.data.Data``: edge_index, x, y and the masks, if it has some."""
+        """A dataset of a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present."""
 
         def array(value: Any) -> np.ndarray:
             return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
 
-        x = data.x.to_dense() if getattr(data.x, "is_sparse", False) else data.x
-        labels = None if getattr(data, "y", None) is None else array(data.y).reshape(-1)
-        count = array(x).shape[0]
+        if getattr(data, "x", None) is None:
+            raise ValueError("x: None is not allowed; the data need features of the nodes")
+        x = array(data.x.to_dense() if getattr(data.x, "is_sparse", False) else data.x)
+        count = x.shape[0]
+        labels = None if getattr(data, "y", None) is None else array(data.y)
+        if labels is not None and labels.size == count:
+            labels = labels.reshape(count)  # n x 1 as well
+        edges = array(data.edge_index)
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise ValueError(f"edge_index: shape {edges.shape} is not allowed; must be 2 x m")
         masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
         splits: list[tuple[np.ndarray, ...]] = []
         if masks[0] is not None:
@@ -204,7 +266,7 @@ class Dataset:
             tables = [m.reshape(count, -1) for m in tables]
             for s in range(max(m.shape[1] for m in tables)):
                 splits.append(tuple(m[:, min(s, m.shape[1] - 1)] for m in tables))
-        return cls.from_numpy(array(data.edge_index).T.reshape(-1, 2), array(x), labels, splits=splits, **more)
+        return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=splits, **more)
 
     @property
     def name(self) -> str:
@@ -228,7 +290,7 @@ class Dataset:
 
     @property
     def classes(self) -> np.ndarray:
-        """The labels that there are, sorted; ``codes`` are numbers of them."""
+        """Distinct known labels, sorted; ``codes`` index into it."""
         return self._classes
 
     @property
@@ -250,6 +312,13 @@ class Dataset:
     def edges(self) -> np.ndarray:
         """m x 2 node numbers, sorted, the smaller one first."""
         return self._core.edges
+
+    @property
+    def arcs(self) -> np.ndarray:
+        """2m x 2 node numbers, source and target, sorted: both directions of every edge. Arrays of maps have this order."""
+        edges = self.edges
+        both = np.concatenate([edges, edges[:, ::-1]])
+        return both[np.lexsort((both[:, 1], both[:, 0]))]
 
     @property
     def features(self) -> scipy.sparse.csr_matrix:
@@ -303,9 +372,20 @@ class Dataset:
         seed: int = 0,
     ) -> "Dataset":
         """The same data with random splits of the labelled nodes; stratified: the shares hold within every class."""
-        return Dataset(
-            _core.random_splits(self._core, count, train, validation, test, stratified, seed), self._classes
+        core = _core.random_splits(
+            self._core,
+            _checks.whole("count", count, 0, 1000),
+            _checks.number("train", train, 0, 1),
+            _checks.number("validation", validation, 0, 1),
+            _checks.number("test", test, 0, 1),
+            bool(stratified),
+            _checks.seed(seed),
         )
+        return Dataset(core, self._classes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.edges, self.features, self.codes, self._classes, self.name, self.node_names, self.splits)
+        return _restored, parts
 
     def homophily(self) -> float:
         """Share of the edges between labelled nodes that join nodes of one class."""
@@ -316,6 +396,27 @@ class Dataset:
             f"<Dataset {self.name}: {self.node_count} nodes, {self.edge_count} edges, {self.feature_count} features, "
             f"{self.class_count} classes, {len(self._core.splits())} splits>"
         )
+
+
+def _restored(
+    edges: np.ndarray,
+    features: scipy.sparse.csr_matrix,
+    codes: np.ndarray,
+    classes: np.ndarray,
+    name: str,
+    node_names: list[str],
+    splits: list[Split],
+) -> Dataset:
+    """A pickled dataset. Edges are known as undirected: which way they were listed is not kept."""
+    data = Dataset.from_numpy(edges, features, codes if len(codes) else None, name=name, node_names=node_names)
+    core = _core.named_classes(data._core, [] if _are_numbers(classes) else [str(c) for c in classes], len(classes))
+    data = Dataset(core, classes)
+    return data.with_splits(splits) if splits else data
+
+
+def _are_numbers(classes: np.ndarray) -> bool:
+    """Are the classes 0, 1, …?"""
+    return np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes)))
 
 
 def karate_club() -> Dataset:
@@ -351,17 +452,27 @@ def synthetic(
     :param degree_noise: standard deviation of the logarithm of a node's expected degree
     :param splits: number of stratified splits of 48/32/20
     """
-    return Dataset(
-        _core.synthetic(
-            nodes, classes, features, words, degree, homophily, class_cycle, feature_noise, degree_noise, splits, seed
-        )
+    largest = 2**31 - 1
+    core = _core.synthetic(
+        _checks.whole("nodes", nodes, 0, largest),
+        _checks.whole("classes", classes, 0, largest),
+        _checks.whole("features", features, 0, largest),
+        _checks.whole("words", words, 0, largest),
+        _checks.number("degree", degree, 0, largest),
+        _checks.number("homophily", homophily, 0, 1),
+        _checks.number("class_cycle", class_cycle, 0, 1),
+        _checks.number("feature_noise", feature_noise, 0, 1),
+        _checks.number("degree_noise", degree_noise, 0, 2),
+        _checks.whole("splits", splits, 0, 1000),
+        _checks.seed(seed),
     )
+    return Dataset(core)
 
 
 def load_dataset(path: str | os.PathLike[str], *, splits: bool = True, labels: bool = True) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
-    :param splits: take the file's splits, if it has some
+    :param splits: take the file's splits, if present
     :param labels: the file must have labels
     :raises RuntimeError: names the file and what is wrong with it
     """

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Sequence, TypeVar
 
 import numpy as np
 
-from . import _core
+from . import _checks, _core
 
 __all__ = [
     "Cayley",
@@ -37,10 +37,23 @@ D = TypeVar("D", bound="_Distribution")
 
 
 def _matrices(name: str, value: Any) -> np.ndarray:
-    array = np.ascontiguousarray(value, np.float64)
+    array = _checks.real(name, value)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
-        raise ValueError(f"{name}: shape {array.shape}: the last two axes must have the same length")
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; the last two axes must have the same length")
     return array
+
+
+def _rotations(name: str, value: Any) -> np.ndarray:
+    """Rotations; those in single precision are replaced by the nearest ones in double."""
+    array = _matrices(name, value)
+    if np.asarray(value).dtype != np.float32 or array.size == 0:
+        return array
+    nearest = _core.nearest_rotation(array).reshape(array.shape)
+    distance = np.abs(nearest - array).max(axis=(-2, -1))
+    if distance.max() > 1e-5:
+        at = np.unravel_index(distance.argmax(), distance.shape)
+        raise ValueError(f"{name}[{', '.join(map(str, at))}]: {distance.max():.2g} away from a rotation; at most 1e-5")
+    return nearest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,17 +83,18 @@ class _Distribution:
         :return: ...
         :raises ValueError: a matrix of another size, or one that is no rotation
         """
-        array = _matrices("rotations", rotations)
+        array = _rotations("rotations", rotations)
         return self._core.log_density(array).reshape(array.shape[:-2])
 
     def pdf(self, rotations: Any) -> np.ndarray:
         """Density with respect to the uniform distribution."""
         return np.exp(self.logpdf(rotations))
 
-    def sample(self, size: int | tuple[int, ...] = 1, *, seed: int = 0) -> np.ndarray:
+    def sample(self, size: int | Sequence[int] = 1, *, seed: int = 0) -> np.ndarray:
         """Independent samples, size x n x n; the same seed gives the same ones."""
-        shape = tuple(size) if isinstance(size, tuple) else (int(size),)
-        return self._core.draw(math.prod(shape), int(seed)).reshape(*shape, self.dimension, self.dimension)
+        sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        shape = tuple(_checks.whole("size", one, 0, 2**32 - 1) for one in sizes)
+        return self._core.draw(math.prod(shape), _checks.seed(seed)).reshape(*shape, self.dimension, self.dimension)
 
     @property
     def location(self) -> np.ndarray:
@@ -112,7 +126,10 @@ class Haar(_Distribution):
     """
 
     def __init__(self, dimension: int):
-        self._core = _core.haar(int(dimension))
+        self._core = _core.haar(_checks.whole("dimension", dimension, 2, 5))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Haar, (self.dimension,)
 
     def __repr__(self) -> str:
         return f"Haar({self.dimension})"
@@ -123,11 +140,11 @@ class _Located(_Distribution):
     _fit: Any
 
     def __init__(self, location: Any, concentration: float):
-        matrix = _matrices("location", location)
+        matrix = _rotations("location", location)
         if matrix.ndim != 2:
             raise ValueError(f"location: shape {matrix.shape}: expected one matrix")
-        self._core = type(self)._make(matrix, float(concentration))
-        self.concentration = float(concentration)
+        self.concentration = _checks.number("concentration", concentration, 0, math.inf)
+        self._core = type(self)._make(matrix, self.concentration)
 
     @classmethod
     def fit(cls: type[D], samples: Any, weights: Any = None, *, moments: bool = False) -> "Fit[D]":
@@ -138,10 +155,13 @@ class _Located(_Distribution):
         :param moments: match the mean of the samples instead
         :raises ValueError: too few samples, one that is no rotation, or samples without a maximum (all of them equal)
         """
-        array = _matrices("samples", samples)
-        w = np.ascontiguousarray([] if weights is None else np.ravel(weights), np.float64)
+        array = _rotations("samples", samples)
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
         r = cls._fit(array, w, bool(moments))  # type: ignore[attr-defined]
         return Fit(cls(r.pop("location"), r.pop("concentration")), **r)  # type: ignore[call-arg]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.location, self.concentration)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location.tolist()}, {self.concentration})"
@@ -182,15 +202,18 @@ class MatrixFisher(_Distribution):
     @classmethod
     def fit(cls, samples: Any, weights: Any = None) -> "Fit[MatrixFisher]":
         """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
-        w = np.ascontiguousarray([] if weights is None else np.ravel(weights), np.float64)
-        r = _core.fit_matrix_fisher(_matrices("samples", samples), w)
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        r = _core.fit_matrix_fisher(_rotations("samples", samples), w)
         return Fit(cls(r.pop("parameter")), **r)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MatrixFisher, (self.parameter,)
 
     def __repr__(self) -> str:
         return f"MatrixFisher({self.parameter.tolist()})"
 
 
-def haar(size: int | tuple[int, ...], dimension: int = 3, *, seed: int = 0) -> np.ndarray:
+def haar(size: int | Sequence[int], dimension: int = 3, *, seed: int = 0) -> np.ndarray:
     """Uniform rotations, size x n x n."""
     return Haar(dimension).sample(size, seed=seed)
 
@@ -216,7 +239,8 @@ def rotation_exp(skew: Any) -> np.ndarray:
 
 def rotation_log(rotations: Any) -> np.ndarray:
     """Principal logarithms of rotations: skew-symmetric matrices with angles in [−π, π]."""
-    return _each(_core.rotation_log, "rotations", rotations)
+    array = _rotations("rotations", rotations)
+    return _core.rotation_log(array).reshape(array.shape)
 
 
 def nearest_rotation(matrices: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from . import _core
+from . import _checks, _core
 from .dataset import Dataset
 
 
@@ -23,8 +23,8 @@ def sheaf_laplacian(
 ) -> scipy.sparse.csr_matrix:
     """The Laplacian of a sheaf on a graph, nd x nd, as a scipy sparse matrix.
 
-    :param maps: 2m x d x d, the restriction map of every arc of ``sorted_arcs(data)``: of its source and its edge. Diagonal
-        maps may be 2m x d; the identity needs 2m x 0 and its dimension 1
+    :param maps: 2m x d x d, for each arc of ``data.arcs`` the map from its source's stalk to its edge's. Diagonal maps may
+        be 2m x d; for the identity pass an empty 2m x 0 array, d is 1
     :param edge_weights: m positive weights; rotations only
     :param family: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"``, ``"conformal"`` or ``"identity"``
     :param normalisation: ``"none"``, ``"block"``, ``"augmented"`` or ``"degree"`` (docs/math.md)
@@ -39,7 +39,9 @@ def sheaf_laplacian(
            [-1.,  2., -1.],
            [ 0., -1.,  1.]])
     """
-    table = np.ascontiguousarray(maps, np.float64)
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
+    table = _checks.real("maps", maps)
     if table.ndim not in (2, 3):
         raise ValueError(f"maps: {table.ndim} axes: expected arcs x d x d, or arcs x d for diagonal maps")
     dimension = max(1, table.shape[-1])
@@ -47,12 +49,12 @@ def sheaf_laplacian(
         if np.any(table != table * np.eye(dimension)):
             raise ValueError("maps: not diagonal")
         table = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
-    weights = np.ascontiguousarray([] if edge_weights is None else edge_weights, np.float64)
+    weights = _checks.real("edge_weights", [] if edge_weights is None else edge_weights)
     values, columns, offsets = _core.laplacian(data._core, family, dimension, table, weights, normalisation)
     return scipy.sparse.csr_matrix((values, columns, offsets), shape=(data.node_count * dimension,) * 2)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LearnedSheaf:
     """A sheaf with a map for every incident pair: of the source of an arc and its edge."""
 
@@ -67,6 +69,9 @@ class LearnedSheaf:
     layer_embeddings: np.ndarray  #: (L + 1) x n x h, the nodes' features after every layer
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<LearnedSheaf: {self.family} maps of {len(self.arcs)} arcs, stalk dimension {self.stalk_dim}>"
 
     def dense_maps(self) -> np.ndarray:
         """2m x d x d for every family, without edge weights."""
@@ -88,7 +93,7 @@ class LearnedSheaf:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NodeMaps:
     """Conformal maps c R of every node, as the source and as the target of arcs (cooperative networks)."""
 
@@ -103,6 +108,9 @@ class NodeMaps:
     layer_embeddings: np.ndarray  #: (L + 1) x n x h
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<NodeMaps: conformal maps of {len(self.out_scales)} nodes, stalk dimension {self.stalk_dim}>"
 
 
 _COMMON = {

@@ -95,8 +95,10 @@ class Supervisor {
     }
     if (report_.is_none()) return sheafnn::EpochAction::go_on;
     const nb::object answer = report_(epoch);
-    return nb::isinstance<nb::bool_>(answer) && !nb::cast<bool>(answer) ? sheafnn::EpochAction::stop
-                                                                        : sheafnn::EpochAction::go_on;
+    if (answer.is_none()) return sheafnn::EpochAction::go_on;
+    const int truth = PyObject_IsTrue(answer.ptr());  // NumPy's False as well
+    if (truth < 0) throw nb::python_error();
+    return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
   }
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <sheafnn/rotation/cayley_distribution.hpp>
 #include <sheafnn/rotation/cayley_fit.hpp>
 #include <sheafnn/rotation/cayley_transform.hpp>
@@ -20,8 +19,8 @@
 #include <sheafnn/rotation/nearest_rotation.hpp>
 #include <sheafnn/rotation/rotation_log.hpp>
 #include <sheafnn/rotation/sample_many.hpp>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +33,18 @@ namespace {
 
 using sheafnn::Index;
 using sheafnn::SquareMatrix;
+
+/// Calls f(i) for 0 … count − 1; an exception says for which one.
+template <class F>
+void for_each_matrix(const char* name, std::size_t count, const F& f) {
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      f(i);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(sheafnn::detail::concat(name, "[", i, "]: ", error.what()));
+    }
+  }
+}
 
 template <int N>
 [[nodiscard]] SquareMatrix<double, N> load(const double* row_major) {
@@ -94,7 +105,8 @@ class Of final : public Distribution {
   explicit Of(const D& distribution) : distribution_(distribution) {}
   [[nodiscard]] Index dimension() const override { return N; }
   void log_density(const double* matrices, std::size_t count, double* out) const override {
-    for (std::size_t i = 0; i < count; ++i) out[i] = logpdf(distribution_, load<N>(matrices + i * N * N));
+    for_each_matrix("rotations", count,
+                    [&](std::size_t i) { out[i] = logpdf(distribution_, load<N>(matrices + i * N * N)); });
   }
   void draw(std::uint64_t seed, std::size_t count, double* out) const override {
     std::vector<SquareMatrix<double, N>> samples(count);
@@ -199,18 +211,27 @@ template <int N>
 }
 
 /// A function of matrices, one by one; f.operator()<N>(matrix) returns one.
+///
+/// \param name  what messages call the matrices
 template <class F>
-[[nodiscard]] Output<double> matrix_by_matrix(const Input<double>& matrices, const F& f) {
+[[nodiscard]] Output<double> matrix_by_matrix(const char* name, const Input<double>& matrices, const F& f) {
   return with_dimension(dimension_of(matrices), [&]<int N>() {
     std::vector<double> r(matrices.size());
     {
       const nb::gil_scoped_release release;
-      for (std::size_t i = 0; i < r.size(); i += N * N) {
-        store<N>(f.template operator()<N>(load<N>(matrices.data() + i)), r.data() + i);
-      }
+      for_each_matrix(name, r.size() / (N * N), [&](std::size_t i) {
+        store<N>(f.template operator()<N>(load<N>(matrices.data() + i * N * N)), r.data() + i * N * N);
+      });
     }
     return to_numpy(std::move(r), {matrices.size() / (N * N), N, N});
   });
+}
+
+template <int N>
+void require_skew(const SquareMatrix<double, N>& a) {
+  const SquareMatrix<double, N> sum = a + a.transpose();
+  sheafnn::require(sum.cwiseAbs().maxCoeff() <= 1e-12 * (1 + a.cwiseAbs().maxCoeff()), "A + A^T",
+                   sum.cwiseAbs().maxCoeff(), "must be zero");
 }
 
 }  // namespace
@@ -265,28 +286,24 @@ void bind_rotations(nb::module_& module) {
   module.def("fit_leon_cayley", &fit_located<sheafnn::LeonCayleyDistribution>);
   module.def("fit_matrix_fisher", &fit_matrix_fisher);
   module.def("cayley_transform", [](const Input<double>& skew) {
-    return matrix_by_matrix(skew, []<int N>(const SquareMatrix<double, N>& a) {
-      const SquareMatrix<double, N> sum = a + a.transpose();
-      sheafnn::require(sum.cwiseAbs().maxCoeff() <= 1e-12 * (1 + a.cwiseAbs().maxCoeff()), "matrix",
-                       sum.cwiseAbs().maxCoeff(), "A + A^T must be zero");
+    return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
+      require_skew(a);
       return sheafnn::cayley_transform<double, N>(a);
     });
   });
   module.def("nearest_rotation", [](const Input<double>& matrices) {
-    return matrix_by_matrix(matrices, []<int N>(const SquareMatrix<double, N>& a) {
+    return matrix_by_matrix("matrices", matrices, []<int N>(const SquareMatrix<double, N>& a) {
       return sheafnn::nearest_rotation<double, N>(a);
     });
   });
   module.def("rotation_exp", [](const Input<double>& skew) {
-    return matrix_by_matrix(skew, []<int N>(const SquareMatrix<double, N>& a) {
-      const SquareMatrix<double, N> sum = a + a.transpose();
-      sheafnn::require(sum.cwiseAbs().maxCoeff() <= 1e-12 * (1 + a.cwiseAbs().maxCoeff()), "matrix",
-                       sum.cwiseAbs().maxCoeff(), "A + A^T must be zero");
+    return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
+      require_skew(a);
       return sheafnn::exponential_rotation<double, N>(sheafnn::skew_parameters<double, N>(a));
     });
   });
   module.def("rotation_log", [](const Input<double>& matrices) {
-    return matrix_by_matrix(matrices, []<int N>(const SquareMatrix<double, N>& r) {
+    return matrix_by_matrix("matrices", matrices, []<int N>(const SquareMatrix<double, N>& r) {
       return sheafnn::skew_matrix<double, N>(sheafnn::rotation_log<double, N>(r));
     });
   });

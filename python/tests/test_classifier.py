@@ -3,6 +3,7 @@
 import _thread
 import copy
 import pickle
+import tempfile
 import threading
 import time
 import warnings
@@ -197,6 +198,17 @@ def test_parameters_are_those_of_the_constructor():
         ({"channels": 10**6}, "channels"),
         ({"model": "flow", "maps": "diagonal", "stalk_dim": 2, "layers": 3}, "layers"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"validation_fraction": "x"}, "validation_fraction"),
+        ({"random_state": -1}, "random_state: -1"),
+        ({"random_state": 2**64}, "random_state"),
+        ({"stalk_dim": 2.9}, "stalk_dim: 2.9"),
+        ({"stalk_dim": True}, "stalk_dim: True"),
+        ({"model": "csnn", "stalk_dim": 1}, "between 2 and 5"),
+        ({"preset": None}, "preset: None"),
+        ({"threads": None}, "threads: None"),
+        ({"kl_weight": -1}, "kl_weight: -1"),
+        ({"network": {"channels": 5}}, "it is the parameter channels"),
+        ({"training": {"kl_maximum": 5}}, "it is the parameter kl_weight"),
     ],
 )
 def test_bad_options_are_named(graph, options, message):
@@ -218,6 +230,61 @@ def test_bad_arguments_of_fit_are_named(graph):
         SheafClassifier().fit(features, labels, edges=edges, train=[300])
     with pytest.raises(TypeError, match="channels"):
         SheafClassifier(channels=[3]).fit(graph)
+    with pytest.raises(TypeError, match="network: str"):
+        SheafClassifier(network="x").fit(graph)
+    with pytest.raises(ValueError, match="split: 0.5"):
+        SheafClassifier().fit(graph, split=0.5)
+    with pytest.raises(ValueError, match="make_splits"):
+        SheafClassifier().fit(graph.with_splits([]))
+    with pytest.raises(ValueError, match="needs labels"):
+        SheafClassifier().fit(sheafnn.Dataset.from_numpy(edges, features))
+    with pytest.warns(UserWarning, match="the last epoch is kept"):
+        SheafClassifier(stalk_dim=2, epochs=3).fit(features[:4], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="none is left"):
+        SheafClassifier(validation_fraction=0.999).fit(features[:4], [0, 0, 1, 1])
+
+
+def test_score_looks_at_its_arguments(trained, karate):
+    features, labels = karate.features, karate.labels
+    assert trained.score(features, labels, karate.edges) == trained.score(karate)
+    for y in (labels[:5], 0, np.zeros((34, 2))):
+        with pytest.raises(ValueError, match="y: shape"):
+            trained.score(features, y)
+    with pytest.raises(ValueError, match="y to be passed"):
+        trained.score(features)
+    with pytest.raises(ValueError, match="its own labels"):
+        trained.score(karate, labels)
+    with pytest.raises(ValueError, match="predict_samples"):
+        clone_of = copy.deepcopy(trained).set_params(predict_samples=0)
+        clone_of.predict(karate)
+    with pytest.raises(ValueError, match="stalk_dim: is not allowed"):
+        _load_with(trained, stalk_dim=4)
+
+
+def _load_with(model, **parameters):
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/m.safetensors")
+        return SheafClassifier.load(f"{folder}/m.safetensors", **parameters)
+
+
+def test_nan_among_texts_is_unknown(graph):
+    features, labels, edges, _ = split_arrays(graph)
+    known = [f"class {c}" for c in labels]
+    known[3] = float("nan")
+    model = SheafClassifier(stalk_dim=2, epochs=3).fit(features, known, edges=edges)
+    assert model.classes_.tolist() == ["class 0", "class 1", "class 2"]
+
+
+def test_numpy_false_ends_a_training(karate):
+    model = SheafClassifier(stalk_dim=2, callback=lambda epoch: np.bool_(False)).fit(karate)
+    assert model.n_iter_ == 1
+
+
+def test_learned_sheaf_is_short_to_print_and_pickles(trained, karate):
+    sheaf = trained.learned_sheaf(karate)
+    assert repr(sheaf) == "<LearnedSheaf: special-orthogonal maps of 156 arcs, stalk dimension 2>"
+    same = pickle.loads(pickle.dumps(sheaf))
+    assert (same.maps == sheaf.maps).all() and (same.arcs == karate.arcs).all()
 
 
 def test_networks_without_edges_judge_rows_alone(random):

@@ -1,9 +1,11 @@
 """Datasets from arrays, sparse matrices, networkx and PyTorch Geometric, and back."""
 
+import pickle
 import types
 
 import networkx
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 
@@ -97,7 +99,7 @@ def test_files(tmp_path, graph):
     ("make", "message"),
     [
         (lambda: sheafnn.Dataset.from_numpy([[0, 9]], np.eye(3)), "edges[0, 1]: 9 is not allowed; a node number must be between 0 and 2"),
-        (lambda: sheafnn.Dataset.from_numpy([[0.5, 1]], np.eye(3)), "edges: float64: expected whole node numbers"),
+        (lambda: sheafnn.Dataset.from_numpy([[0.5, 1]], np.eye(3)), "edges: float64 is not allowed; expected whole node numbers"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1, 2]], np.eye(3)), "edges: shape (1, 3)"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.nan]]), "features[0, 1]: nan"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [1.0, 2.0]), "features: 1 axes"),
@@ -109,12 +111,70 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.karate_club().with_splits([([True, False], [], [])]), "splits[0].train: a mask of 2"),
         (lambda: sheafnn.synthetic(homophily=2), "homophily"),
         (lambda: sheafnn.Dataset.from_scipy(np.eye(3), np.eye(3)), "adjacency: ndarray"),
+        (lambda: sheafnn.Dataset.from_scipy(scipy.sparse.eye(2), np.eye(3)), "must be 3 x 3"),
+        (lambda: sheafnn.Dataset.from_numpy(np.array([[0, 2**64 - 1]], np.uint64), np.eye(3)), "18446744073709551615"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), ["a", 1, "b"]), "texts and other values"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), node_names=["a"]), "node_names: 1 names"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3) * 1j), "Complex data not supported"),
+        (lambda: sheafnn.Dataset.from_networkx(networkx.path_graph(2)), "node 0 has no attribute 'features'"),
+        (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0, 3.0]])), "node 1 has [2.0, 3.0]"),
+        (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0]])), "no node has an attribute 'label'"),
+        (lambda: sheafnn.Dataset.from_pyg(types.SimpleNamespace(x=None)), "x: None"),
+        (
+            lambda: sheafnn.Dataset.from_pyg(types.SimpleNamespace(x=np.eye(3), edge_index=np.zeros((5, 2), int))),
+            "edge_index: shape (5, 2)",
+        ),
+        (lambda: sheafnn.karate_club().make_splits(1.5), "count: 1.5"),
+        (lambda: sheafnn.karate_club().make_splits(1, seed=-1), "seed: -1"),
+        (lambda: sheafnn.synthetic(nodes=10.5), "nodes: 10.5"),
     ],
 )
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert message in str(error.value)
+
+
+def _path(features):
+    graph = networkx.path_graph(len(features))
+    for node, row in enumerate(features):
+        graph.nodes[node]["features"] = row
+    return graph
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan"), np.nan, pandas.NA, pandas.NaT])
+def test_whatever_means_unknown(unknown):
+    data = sheafnn.Dataset.from_numpy([[0, 1]], np.eye(4), ["a", unknown, "b", "a"])
+    assert data.classes.tolist() == ["a", "b"] and data.codes.tolist() == [0, -1, 1, 0]
+    graph = _path([[1.0], [2.0], [3.0]])
+    for node, label in enumerate([0, 1, unknown]):
+        graph.nodes[node]["label"] = label
+    assert sheafnn.Dataset.from_networkx(graph).codes.tolist() == [0, 1, -1]
+
+
+def test_minus_one_and_missing_labels_of_networkx():
+    graph = _path([[1.0], [2.0], [3.0], [4.0]])
+    for node, label in ((0, -1), (1, 0), (2, 1)):
+        graph.nodes[node]["label"] = label
+    data = sheafnn.Dataset.from_networkx(graph)
+    assert data.classes.tolist() == [0, 1] and data.codes.tolist() == [-1, 0, 1, -1]
+
+
+def test_arcs_are_sorted(karate):
+    assert sorted(map(tuple, karate.arcs.tolist())) == list(map(tuple, karate.arcs.tolist()))
+    assert len(karate.arcs) == 2 * karate.edge_count
+
+
+def test_pickle(graph):
+    named = sheafnn.Dataset.from_numpy(
+        [[0, 1]], np.eye(3), ["a", None, "b"], splits=[([0], [2], [])], node_names=["x", "y", "z"], name="pickled"
+    )
+    for data in (graph, named):
+        same = pickle.loads(pickle.dumps(data))
+        assert repr(same) == repr(data)
+        assert (same.edges == data.edges).all() and (same.features != data.features).nnz == 0
+        assert same.labels.tolist() == data.labels.tolist() and same.node_names == data.node_names
+        assert all((a == b).all() for s, t in zip(same.splits, data.splits) for a, b in zip(s, t))
 
 
 def test_a_missing_file_is_named():

@@ -1,5 +1,7 @@
 """Rotations against scipy and closed forms."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -94,11 +96,39 @@ def test_functions_against_scipy(n):
         (lambda: rotations.Haar(3).logpdf(np.eye(2)), "rows and columns"),
         (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(np.ones((3, 3))), ""),
         (lambda: rotations.Cayley.fit(np.eye(3)[None]), "samples"),
-        (lambda: rotations.cayley_transform(np.eye(3)), "A + A^T must be zero"),
+        (lambda: rotations.cayley_transform(np.eye(3)), "skew[0]: A + A^T"),
         (lambda: rotations.nearest_rotation(np.full((3, 3), np.nan)), "nearest_rotation"),
+        (lambda: rotations.Haar(2.7), "dimension: 2.7"),
+        (lambda: rotations.Haar(3).sample(2.5), "size: 2.5"),
+        (lambda: rotations.Haar(3).sample(-1), "size: -1"),
+        (lambda: rotations.Haar(3).sample(1, seed=-1), "seed: -1"),
+        (lambda: rotations.Cayley(np.eye(3), "a"), "concentration: 'a'"),
+        (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(1j * np.eye(3)), "Complex"),
+        (lambda: rotations.Haar(3).logpdf(np.stack([np.eye(3), 2 * np.eye(3)])), "rotations[1]"),
+        (lambda: rotations.Haar(3).logpdf(2 * np.eye(3, dtype=np.float32)), "away from a rotation"),
     ],
 )
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert message in str(error.value)
+
+
+def test_single_precision_and_odd_shapes():
+    truth = rotations.Cayley(np.eye(3), 0.6)
+    samples = truth.sample([2, 3], seed=2)
+    single = samples.astype(np.float32)
+    assert np.abs(truth.logpdf(single) - truth.logpdf(samples)).max() < 1e-5
+    assert np.abs(rotations.rotation_log(single) - rotations.rotation_log(samples)).max() < 1e-5
+    assert truth.logpdf(np.empty((0, 3, 3))).shape == (0,)
+    assert truth.sample(0).shape == (0, 3, 3)
+    turned = np.asfortranarray(samples.reshape(6, 3, 3).T).T[::-2]
+    assert (truth.logpdf(turned) == truth.logpdf(np.ascontiguousarray(turned))).all()
+
+
+def test_distributions_pickle():
+    for distribution in (rotations.Haar(4), rotations.Cayley(np.eye(2), 0.3), rotations.MatrixFisher(np.eye(3))):
+        same = pickle.loads(pickle.dumps(distribution))
+        assert (same.sample(3, seed=5) == distribution.sample(3, seed=5)).all()
+    fit = pickle.loads(pickle.dumps(rotations.Cayley.fit(rotations.Cayley(np.eye(3), 0.5).sample(100))))
+    assert 0 < fit.distribution.concentration < 1

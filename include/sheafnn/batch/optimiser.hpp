@@ -83,7 +83,7 @@ struct AdamStep {
     const Index i = run * parameters + item;
     const int t = tensor[item];
     const S raw = gradient[i];
-    if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;
+    if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression): not finite
     const bool sheaf = sheaf_learner[t] != 0;
     const double decay = sheaf ? r.sheaf_decay : r.weight_decay;
     const double learning_rate = sheaf ? r.sheaf_learning_rate : r.learning_rate;

@@ -21,10 +21,12 @@ class EpochCallback {
   EpochCallback() = default;
   EpochCallback(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
 
+  // clang-tidy does not see the constraint.
+  // NOLINTBEGIN(google-explicit-constructor, bugprone-forwarding-reference-overload)
   template <class Call>
     requires(!std::same_as<std::remove_cvref_t<Call>, EpochCallback>)
-  &&std::invocable<std::remove_cvref_t<Call>&, const EpochReport&> EpochCallback(
-      Call&& call) {  // NOLINT(google-explicit-constructor)
+  &&std::invocable<std::remove_cvref_t<Call>&, const EpochReport&> EpochCallback(Call&& call) {
+    // NOLINTEND(google-explicit-constructor, bugprone-forwarding-reference-overload)
     using Own = std::remove_cvref_t<Call>;
     if constexpr (requires { static_cast<bool>(call == nullptr); }) {
       if (call == nullptr) return;

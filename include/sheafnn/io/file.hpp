@@ -193,6 +193,7 @@ class OpenFile {
   const auto close = [](DIR* open) { static_cast<void>(::closedir(open)); };
   const std::unique_ptr<DIR, decltype(close)> listing(::opendir(folder.c_str()), close);
   errno = listing == nullptr ? errno : 0;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this listing
   while (const dirent* entry = listing == nullptr ? nullptr : ::readdir(listing.get())) {
     const std::string_view name = static_cast<const char*>(entry->d_name);
     if (name != "." && name != "..") r.push_back(folder / name);

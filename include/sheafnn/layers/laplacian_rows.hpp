@@ -82,7 +82,7 @@ struct LaplacianBlocks {
 /// The places of the blocks on one graph, how they come from a sheaf's, and the way back. Unchecked: that shape and
 /// gradient are of this graph, and blocks of build().
 template <RestrictionMapFamily Family, class S>
-class LaplacianRows {
+class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own loop that copies an array
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int D = Family::stalk_dimension;

@@ -40,10 +40,11 @@ struct DigammaStep {
   double value = 0, slope = 0;
 
   explicit DigammaStep(double x) {
-    for (; x < 20; ++x) {
+    while (x < 20) {
       const double product = (x + 0.5) * (x + 1);
       value -= 0.5 / product;
       slope += (x + 0.75) / (product * product);
+      x += 1;
     }
     constexpr double euler[6] = {1, -1.0 / 4, 5.0 / 16, -61.0 / 64, 1385.0 / 256, -50521.0 / 1024};  // E_{2k}/4^k
     const double u = 2 * x + 0.5, squared = 1 / (u * u);
@@ -70,7 +71,8 @@ template <int N>
     r.log +=
         std::log(boost::math::tgamma_delta_ratio(half + k, half) / boost::math::tgamma_delta_ratio(half, half));
     if (j % 2 == 1) {
-      const DigammaStep step(k + (j - 1) / 2);
+      const int half_before = (j - 1) / 2;
+      const DigammaStep step(k + half_before);
       r.slope += step.value;
       r.curvature += step.slope;
     }

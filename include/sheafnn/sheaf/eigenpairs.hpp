@@ -152,7 +152,7 @@ template <class Real>
   const double most =
       std::min(std::numeric_limits<int>::max() - static_cast<double>(rows * problem.dimension),
                options.method == EigenpairMethod::automatic ? options.factor_entries
-                                                            : std::numeric_limits<double>::infinity()) /
+                                                            : std::numeric_limits<double>::max()) /
       problem.block_entries();
   const bool invert = options.method == EigenpairMethod::shift_invert;
   if (options.method == EigenpairMethod::dense ||
