@@ -12,9 +12,10 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
     """A whole number of a range."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise ValueError(f"{name}: {value!r} is not allowed; must be a whole number")
-    if not least <= value <= most:
-        raise ValueError(f"{name}: {value} is not allowed; must be between {least} and {most}")
-    return int(value)
+    own = int(value)
+    if not least <= own <= most:
+        raise ValueError(f"{name}: {own} is not allowed; must be between {least} and {most}")
+    return own
 
 
 def seed(value: Any, name: str = "seed") -> int:
