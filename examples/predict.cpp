@@ -64,9 +64,9 @@ void run(const Settings& s) {
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   const bool cooperative = programs::is_cooperative(info.model);
-  const auto [layers, classes] = programs::is_flow(info.model) ? std::pair(info.flow.layers, info.flow.classes)
-                                 : cooperative ? std::pair(info.cooperative.layers, info.cooperative.classes)
-                                               : std::pair(info.options.layers, info.options.classes);
+  const auto [layers, classes] =
+      programs::with_kind(info.model, info.options, info.cooperative, info.flow,
+                          [](const auto& options) { return std::pair(options.layers, options.classes); });
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", layers - 1));
   const std::string_view only_on_cpu = programs::only_on_cpu(info.model);

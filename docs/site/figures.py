@@ -36,9 +36,7 @@ def ring(count=8):
 
 def sheaf_of_gauges(data, gauges):
     """The flat sheaf with F_{u ⊴ e} = G_uᵀ: its sections are x_u = G_u x."""
-    arcs = np.concatenate([data.edges, data.edges[:, ::-1]])
-    arcs = arcs[np.lexsort((arcs[:, 1], arcs[:, 0]))]
-    return np.stack([gauges[u].T for u, _ in arcs])
+    return np.stack([gauges[u].T for u, _ in data.arcs])
 
 
 def draw_vectors(axes, data, at, x, title):
@@ -68,8 +66,7 @@ def draw_classes(folder):
     data = sheafnn.karate_club()
     codes = data.codes
     x = np.random.default_rng(1).normal(size=34) + np.where(codes == 0, 0.5, -0.5)
-    arcs = np.concatenate([data.edges, data.edges[:, ::-1]])
-    arcs = arcs[np.lexsort((arcs[:, 1], arcs[:, 0]))]
+    arcs = data.arcs
     same = np.ones((len(arcs), 1, 1))
     # −1 at the end of class 1 of an edge between the classes.
     between = np.where((codes[arcs[:, 0]] != codes[arcs[:, 1]]) & (codes[arcs[:, 0]] == 1), -1.0, 1.0)

@@ -41,6 +41,11 @@ using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOpt
 [[nodiscard]] inline std::string_view only_on_cpu(std::string_view model) {
   return is_cooperative(model) ? "cooperative networks" : is_flow(model) ? "continuous-time networks" : "";
 }
+/// Calls f with that of three options, or of three of anything, which belongs to a kind of network.
+template <class Pairs, class Cooperative, class Flow, class F>
+decltype(auto) with_kind(std::string_view model, Pairs& pairs, Cooperative& cooperative, Flow& flow, const F& f) {
+  return is_cooperative(model) ? f(cooperative) : is_flow(model) ? f(flow) : f(pairs);
+}
 /// What find_model() calls the maps per node.
 inline constexpr std::string_view cooperative_maps = "cooperative";
 

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from .dataset import Dataset, _are_numbers, _encode, _is_unknown, _label_array, _node_numbers
+from .dataset import Dataset, _encode, _is_unknown, _label_array, _node_numbers
 from .sheaf import LearnedSheaf, NodeMaps, read_learned
 
 
@@ -185,10 +185,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             samples=self.samples,
             threads=self.threads,
         )
-        total = 0
-        if self.progress:
-            total = _core.training_epochs(data._core, number, self.model, self.preset, network, training)
-        with _Progress(self.progress, self.callback, total) as report:
+        with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
                 data._core, number, self.model, self.maps, self.stalk_dim, self.preset, network, training, seed, report
             )
@@ -363,9 +360,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
             seen, held = self._hold_out(seen, codes)
-        data = Dataset.from_numpy(edges, features, codes, name="training data")
-        data = Dataset(_core.named_classes(data._core, _names(classes), len(classes)), classes)
-        return data.with_splits([(seen, held, [])])
+        return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", ())
 
     def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cuts off a share of the nodes of each class, rounded."""
@@ -397,31 +392,27 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return Dataset.from_numpy(edges, features)
 
 
-def _names(classes: np.ndarray) -> list[str]:
-    """Names of classes for files; none where they are 0, 1, …"""
-    return [] if _are_numbers(classes) else [str(c) for c in classes]
-
-
 class _Progress:
     """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call."""
 
-    def __init__(self, shown: bool, callback: Callable[[Any], Any] | None, epochs: int):
-        self.shown, self.callback, self.epochs = shown, callback, epochs
+    def __init__(self, shown: bool, callback: Callable[[Any], Any] | None):
+        self.shown, self.callback = shown, callback
         self.bar: Any = None
 
-    def __enter__(self) -> Callable[[Any], Any] | None:
+    def __enter__(self) -> Callable[[Any, int], Any] | None:
         if self.shown:
             from tqdm.auto import tqdm
 
-            self.bar = tqdm(total=self.epochs, unit=" epochs", desc="training")
+            self.bar = tqdm(unit=" epochs", desc="training")
         return self if self.shown or self.callback is not None else None
 
     def __exit__(self, *_: Any) -> None:
         if self.bar is not None:
             self.bar.close()
 
-    def __call__(self, epoch: Any) -> Any:
+    def __call__(self, epoch: Any, epochs: int) -> Any:
         if self.bar is not None:
+            self.bar.total = epochs
             self.bar.update()
             if epoch.epoch % 10 == 0:
                 self.bar.set_postfix(loss=f"{epoch.loss:.3f}", validation=f"{epoch.validation_accuracy:.3f}", refresh=False)

@@ -182,20 +182,34 @@ class Dataset:
         >>> data.node_count, data.edge_count, list(map(str, data.classes))
         (3, 2, ['a', 'b'])
         """
+        if labels is None:
+            codes, classes = np.empty(0, np.int32), np.empty(0, int)
+        else:
+            codes, classes = _encode(labels, np.shape(features)[0] if np.ndim(features) > 0 else 0, minus_one=True)
+        return cls._of_codes(edges, features, codes, classes, splits, name, node_names)
+
+    @classmethod
+    def _of_codes(
+        cls,
+        edges: Any,
+        features: Any,
+        codes: np.ndarray,
+        classes: np.ndarray,
+        splits: Iterable[Sequence[Any]],
+        name: str,
+        node_names: Sequence[str],
+    ) -> "Dataset":
+        """As from_numpy, of class numbers: n, or none at all."""
         offsets, columns, values, (count, width) = _feature_arrays(features)
-        codes, classes = np.empty(0, np.int32), np.empty(0)
-        if labels is not None:
-            codes, classes = _encode(labels, count, minus_one=True)
         names = [str(node) for node in node_names]
         if names and len(names) != count:
             raise ValueError(f"node_names: {len(names)} names are not allowed; must be one for each of {count} nodes")
-        plain = _are_numbers(classes)
         core = _core.make_dataset(
-            str(name), count, _edge_array(edges, count), offsets, columns, values, width, codes, len(classes),
-            names, [] if plain or labels is None else [str(c) for c in classes],
+            str(name), count, _edge_array(edges, count), offsets, columns, values, width, codes, len(classes), names,
+            _class_names(classes),
         )
-        data = cls(core, classes)
-        return data.with_splits(splits) if list(splits) else data
+        data, own_splits = cls(core, classes), list(splits)
+        return data.with_splits(own_splits) if own_splits else data
 
     @classmethod
     def from_scipy(cls, adjacency: Any, features: Any, labels: Any = None, **more: Any) -> "Dataset":
@@ -329,10 +343,8 @@ class Dataset:
     @property
     def adjacency(self) -> scipy.sparse.csr_matrix:
         """n x n, symmetric, with ones."""
-        edges = self.edges
-        both = np.concatenate([edges, edges[:, ::-1]])
-        ones = np.ones(len(both))
-        return scipy.sparse.csr_matrix((ones, (both[:, 0], both[:, 1])), shape=(self.node_count, self.node_count))
+        arcs = self.arcs
+        return scipy.sparse.csr_matrix((np.ones(len(arcs)), arcs.T), shape=(self.node_count, self.node_count))
 
     @property
     def node_names(self) -> list[str]:
@@ -384,8 +396,9 @@ class Dataset:
         return Dataset(core, self._classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.edges, self.features, self.codes, self._classes, self.name, self.node_names, self.splits)
-        return _restored, parts
+        listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
+        parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names)
+        return Dataset._of_codes, parts
 
     def homophily(self) -> float:
         """Share of the edges between labelled nodes that join nodes of one class."""
@@ -398,25 +411,11 @@ class Dataset:
         )
 
 
-def _restored(
-    edges: np.ndarray,
-    features: scipy.sparse.csr_matrix,
-    codes: np.ndarray,
-    classes: np.ndarray,
-    name: str,
-    node_names: list[str],
-    splits: list[Split],
-) -> Dataset:
-    """A pickled dataset. Edges are known as undirected: which way they were listed is not kept."""
-    data = Dataset.from_numpy(edges, features, codes if len(codes) else None, name=name, node_names=node_names)
-    core = _core.named_classes(data._core, [] if _are_numbers(classes) else [str(c) for c in classes], len(classes))
-    data = Dataset(core, classes)
-    return data.with_splits(splits) if splits else data
-
-
-def _are_numbers(classes: np.ndarray) -> bool:
-    """Are the classes 0, 1, …?"""
-    return np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes)))
+def _class_names(classes: np.ndarray) -> list[str]:
+    """Names of classes for files; none where they are 0, 1, …"""
+    if np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes))):
+        return []
+    return [str(c) for c in classes]
 
 
 def karate_club() -> Dataset:

@@ -32,10 +32,14 @@ template <class T>
 
 /// An array of that shape, row-major, that owns the values.
 template <class T>
-[[nodiscard]] Output<T> to_numpy(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+[[nodiscard]] Output<T> to_numpy(std::vector<T> values, std::span<const std::size_t> shape) {
   auto* owned = new std::vector<T>(std::move(values));
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Output<T>(owned->data(), shape.size(), shape.begin(), owner);
+  return Output<T>(owned->data(), shape.size(), shape.data(), owner);
+}
+template <class T>
+[[nodiscard]] Output<T> to_numpy(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+  return to_numpy(std::move(values), std::span<const std::size_t>(shape.begin(), shape.size()));
 }
 template <class T>
 [[nodiscard]] Output<T> to_numpy(std::span<const T> values, std::initializer_list<std::size_t> shape) {

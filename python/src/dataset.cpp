@@ -100,6 +100,17 @@ Output<std::int32_t> edge_array(const Dataset& data) {
   for (const sheafnn::Edge& e : data.graph.edges()) r.insert(r.end(), {e.u, e.v});
   return to_numpy(std::move(r), {static_cast<std::size_t>(data.graph.edge_count()), 2});
 }
+/// The arcs that the pairs had that the graph was built from.
+Output<std::int32_t> listed_arcs(const Dataset& data) {
+  const sheafnn::Graph& graph = data.graph;
+  std::vector<std::int32_t> r;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    if (!graph.listed(a)) continue;
+    r.insert(r.end(), {static_cast<std::int32_t>(graph.source(a)), static_cast<std::int32_t>(graph.target(a))});
+  }
+  const std::size_t count = r.size() / 2;
+  return to_numpy(std::move(r), {count, 2});
+}
 
 /// offsets, columns and values of a CSR matrix
 auto feature_arrays(const Dataset& data) {
@@ -126,16 +137,12 @@ void bind_dataset(nb::module_& module) {
           "labels", [](const Dataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
           nb::rv_policy::move)
       .def_prop_ro("edges", &edge_array, nb::rv_policy::move)
+      .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::move)
       .def("feature_arrays", &feature_arrays)
       .def("set_splits", &set_splits)
       .def("splits", &get_splits);
   module.def("make_dataset", &make_dataset);
   module.def("copy_dataset", [](const Dataset& data) { return data; });
-  module.def("named_classes", [](Dataset data, std::vector<std::string> names, Index class_count) {
-    data.class_names = std::move(names);
-    data.class_count = class_count;
-    return data;
-  });
   module.def("karate_club", &sheafnn::karate_club);
   module.def("synthetic",
              [](Index nodes, Index classes, Index features, Index words, double degree, double homophily,

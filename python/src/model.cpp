@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/presets.hpp>
@@ -73,11 +74,11 @@ class Model {
   const programs::ModelEntry* entry_;
 };
 
-/// Calls Python between epochs: `report` after every epoch, and the signal handlers twenty times a second. After Ctrl-C
-/// the training ends with the best parameters so far.
+/// Calls Python between epochs: `report` with every epoch and the largest number of them, and the signal handlers
+/// twenty times a second. After Ctrl-C the training ends with the best parameters so far.
 class Supervisor {
  public:
-  explicit Supervisor(nb::object report) : report_(std::move(report)) {}
+  Supervisor(nb::object report, Index epochs) : report_(std::move(report)), epochs_(epochs) {}
 
   sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
     const auto now = std::chrono::steady_clock::now();
@@ -94,7 +95,7 @@ class Supervisor {
       }
     }
     if (report_.is_none()) return sheafnn::EpochAction::go_on;
-    const nb::object answer = report_(epoch);
+    const nb::object answer = report_(epoch, epochs_);
     if (answer.is_none()) return sheafnn::EpochAction::go_on;
     const int truth = PyObject_IsTrue(answer.ptr());  // NumPy's False as well
     if (truth < 0) throw nb::python_error();
@@ -104,6 +105,7 @@ class Supervisor {
 
  private:
   nb::object report_;
+  Index epochs_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
   bool interrupted_ = false;
 };
@@ -133,29 +135,25 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
 Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::string_view model,
                        const std::string& preset, Texts network, Texts training) {
   Settings s;
-  auto& [pairs, cooperative, flow] = s.network;
   s.preset = preset;
+  std::optional<sheafnn::Preset> chosen;
   if (preset != "none") {
-    const sheafnn::Preset chosen =
-        preset == "auto" ? sheafnn::choose_preset(data, split)
-                         : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
-    if (programs::is_cooperative(model)) {
-      sheafnn::apply(chosen, cooperative, programs::is_bayesian(model), s.training);
-    } else if (programs::is_flow(model)) {
-      sheafnn::apply(chosen, flow, s.training);
-    } else {
-      sheafnn::apply(chosen, pairs, s.training);
-    }
+    chosen = preset == "auto" ? sheafnn::choose_preset(data, split)
+                              : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
     s.training.stop_on = sheafnn::choose_stop_on(data);
-    s.preset = to_string(chosen);
+    s.preset = to_string(*chosen);
   }
-  if (programs::is_cooperative(model)) {
-    set_network(cooperative, data, network, model);
-  } else if (programs::is_flow(model)) {
-    set_network(flow, data, network, model);
-  } else {
-    set_network(pairs, data, network, model);
-  }
+  auto& [pairs, cooperative, flow] = s.network;
+  programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+    if (chosen) {
+      if constexpr (requires { sheafnn::apply(*chosen, options, true, s.training); }) {
+        sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
+      } else {
+        sheafnn::apply(*chosen, options, s.training);
+      }
+    }
+    set_network(options, data, network, model);
+  });
   const auto walk = [](auto& fields, const auto& visit) { for_each_training_option(fields, visit); };
   take_options(training, s.training, walk);
   require_empty(training, s.training, walk, "a training");
@@ -225,7 +223,7 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
   const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
   Settings settings = make_settings(data, split, model, preset, network, training);
   settings.training.seed = seed;
-  Supervisor supervisor(report);
+  Supervisor supervisor(report, settings.training.epochs);
   settings.training.on_epoch = std::ref(supervisor);
   sheafnn::TrainResult result;
   programs::TrainOutcome outcome;
@@ -248,11 +246,8 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
 
 template <class Scalar>
 nb::object tensor_array(const sheafnn::io::Tensor& tensor) {
-  std::vector<Scalar> values = tensor.values<Scalar>();
-  std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
-  auto* owned = new std::vector<Scalar>(std::move(values));
-  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<Scalar>*>(p); });
-  return nb::cast(Output<Scalar>(owned->data(), shape.size(), shape.data(), owner));
+  const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
+  return nb::cast(to_numpy(tensor.values<Scalar>(), shape));
 }
 nb::dict tensors_of(const Model& model) {
   nb::dict d;
@@ -290,9 +285,8 @@ Model model_of(const State& state) {
 /// The names of the model's classes; none where they are numbers.
 std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
-  const Index classes = programs::is_flow(info.model)          ? info.flow.classes
-                        : programs::is_cooperative(info.model) ? info.cooperative.classes
-                                                               : info.options.classes;
+  const Index classes = programs::with_kind(info.model, info.options, info.cooperative, info.flow,
+                                            [](const auto& options) { return options.classes; });
   return programs::checkpoint_class_names(info.metadata, classes);
 }
 
@@ -347,10 +341,6 @@ void bind_model(nb::module_& module) {
       });
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none());
-  module.def("training_epochs", [](const Dataset& data, std::size_t split, const std::string& model,
-                                   const std::string& preset, const Texts& network, const Texts& training) {
-    return make_settings(data, data.splits.at(split), model, preset, network, training).training.epochs;
-  });
 }
 
 }  // namespace python

@@ -177,6 +177,23 @@ def test_pickle(graph):
         assert all((a == b).all() for s, t in zip(same.splits, data.splits) for a, b in zip(s, t))
 
 
+def test_pickle_keeps_directions_and_classes_without_nodes(random):
+    labels = random.integers(0, 3, size=40)
+    edges = random.integers(0, 40, size=(120, 2))
+    data = sheafnn.Dataset.from_numpy(edges, random.normal(size=(40, 4)), labels)
+    same = pickle.loads(pickle.dumps(data))
+    options = dict(stalk_dim=2, epochs=5, network={"directed": True})
+    a, b = (sheafnn.SheafClassifier("csnn", **options).fit(d.make_splits(1)) for d in (data, same))
+    assert (a.predict_proba(data) == b.predict_proba(same)).all()
+    turned = sheafnn.Dataset.from_numpy(edges[:, ::-1], data.features, labels)
+    assert (a.predict_proba(turned) != a.predict_proba(data)).any()
+
+
+def test_splits_may_be_a_generator():
+    splits = (([u], [1 - u], []) for u in range(2))
+    assert len(sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -1], splits=splits).splits) == 2
+
+
 def test_a_missing_file_is_named():
     with pytest.raises(RuntimeError, match="no_such_file.npz"):
         sheafnn.load_dataset("no_such_file.npz")

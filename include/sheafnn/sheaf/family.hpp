@@ -85,25 +85,13 @@ concept RestrictionMapFamily = StalkDimension<F::stalk_dimension> && requires {
 
 /// Is F_aᵀF_a = I for every map of the family?
 template <class F>
-inline constexpr bool is_orthogonal = [] {
-  if constexpr (requires { F::orthogonal; }) {
-    return F::orthogonal;
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool is_orthogonal = requires { requires F::orthogonal; };
 /// Does a family have parameters that can be learned?
 template <class F>
 inline constexpr bool is_learned = F::map_size > 0;
 /// Are the coordinates of the chart the map's entries, which to_coordinates() reads back?
 template <class F>
-inline constexpr bool coordinates_are_entries = [] {
-  if constexpr (requires { F::coordinates_are_entries; }) {
-    return F::coordinates_are_entries;
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool coordinates_are_entries = requires { requires F::coordinates_are_entries; };
 /// May the maps be I − rowwise softmax of the coordinates?
 template <class F>
 inline constexpr bool may_attend = [] {
