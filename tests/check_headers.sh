@@ -11,17 +11,19 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 compiler=${1:-g++}
 [ $# -eq 0 ] || shift
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
-command=("$compiler" -std=c++20 -c -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
+command=("$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
   "${include_flags[@]}" "$@")
 work=$root/build/headers/$(basename "$compiler")
 rm -rf "$work"
 mkdir -p "$work"
 cd "$root/include"
-# Half of the headers include this one, which is precompiled; ccache would not take it.
+# Half of the headers include this one, which is precompiled, and no code is generated; ccache would take neither.
 wide=sheafnn/core/pack.hpp
+mode=-c
 if command -v ccache > /dev/null; then
   command=(ccache "${command[@]}")
 else
+  mode=-fsyntax-only
   echo "#include \"$wide\"" > "$work/wide.hpp"
   "${command[@]}" -x c++-header "$work/wide.hpp" -o "$work/wide.hpp.gch" &
 fi
@@ -66,9 +68,9 @@ chains() {
 
 # usage: compile KIND SOURCE NUMBER
 compile() {
-  local precompiled=()
-  if [ "$1" = wide ] && [ -e "$work/wide.hpp.gch" ]; then precompiled=(-include "$work/wide.hpp"); fi
-  "${command[@]}" ${precompiled[@]+"${precompiled[@]}"} "$2" -o "$work/$3.o" 2>&1
+  local arguments=("$mode" "$2" -o "$work/$3.o")
+  if [ "$1" = wide ] && [ -e "$work/wide.hpp.gch" ]; then arguments+=(-include "$work/wide.hpp"); fi
+  "${command[@]}" "${arguments[@]}" 2>&1
 }
 
 # usage: check NUMBER KIND HEADER...
@@ -101,6 +103,7 @@ while read -r kind headers; do
   count=$((count + ${#chain[@]}))
   number=$((number + 1))
 done < <(chains)
+mode=-c
 if ! compile narrow "$root/tests/compile_time/one_model.cpp" one_model > "$work/one_model.log"; then
   printf 'one model does not compile:\n%s\n' "$(grep -E 'error|warning' "$work/one_model.log" | head -n 10)"
   touch "$work/failed"

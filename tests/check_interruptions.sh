@@ -13,8 +13,8 @@ source "$tests/program_checks.sh"
 
 # Fifty interruptions, or as many as asked for, two in three by SIGKILL. Each comes within a fraction of the whole, so
 # that all of them fit.
-train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --epochs 1500
-  --patience 1500 --splits 0,1)
+train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --epochs 1000
+  --patience 1000 --splits 0,1)
 begin=$(date +%s%N)
 "${train[@]}" --save whole.safetensors --report whole.json --history > whole.txt
 whole=$((($(date +%s%N) - begin) / 1000))  # microseconds

@@ -52,7 +52,7 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
   std::vector<std::int32_t> seen(data.labels.size(), -1);
   for (const auto* set : {&split.train, &split.validation}) {
     for (const std::int32_t u : *set) {
-      require(u >= 0 && u < data.node_count(), data.name + ": split", u, "no such node");
+      if (u < 0 || u >= data.node_count()) throw_invalid_argument(data.name + ": split", u, "no such node");
       seen[static_cast<std::size_t>(u)] = data.labels[static_cast<std::size_t>(u)];
     }
   }

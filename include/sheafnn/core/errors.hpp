@@ -83,20 +83,44 @@ template <class... Parts>
 
 }  // namespace detail
 
+/// What messages call an argument, "logpdf: p", or one of its elements, "fit: samples[3]". A check of every element
+/// costs no text: it is made for a message only. Refers to the texts.
+class ArgumentName {
+ public:
+  ArgumentName(const char* name) : argument_(name) {}         // implicit: most names are a text
+  ArgumentName(std::string_view name) : argument_(name) {}    // implicit
+  ArgumentName(const std::string& name) : argument_(name) {}  // implicit
+  ArgumentName(std::string_view function, std::string_view argument, std::size_t index)
+      : function_(function), argument_(argument), index_(index), has_index_(true) {}
+
+  friend std::ostream& operator<<(std::ostream& out, const ArgumentName& name) {
+    if (!name.function_.empty()) out << name.function_ << ": ";
+    out << name.argument_;
+    if (name.has_index_) out << '[' << name.index_ << ']';
+    return out;
+  }
+
+ private:
+  std::string_view function_, argument_;
+  std::size_t index_ = 0;
+  bool has_index_ = false;
+};
+
 /// \throws std::invalid_argument  saying "ARGUMENT: VALUE is not allowed; LIMIT"
 template <class Value>
-[[noreturn]] void throw_invalid_argument(std::string_view argument, const Value& value, std::string_view limit) {
+[[noreturn]] void throw_invalid_argument(const ArgumentName& argument, const Value& value, std::string_view limit) {
   throw std::invalid_argument(detail::concat(argument, ": ", value, " is not allowed; ", limit));
 }
 
 /// \throws std::invalid_argument  (see throw_invalid_argument) unless `ok`
 ///
 /// \param ok        the condition the argument has to fulfil
-/// \param argument  its name as the caller knows it
+/// \param argument  its name as the caller knows it. In loops an ArgumentName with an index: a text made for every
+///                  element takes longer than the check.
 /// \param value     its value; printed with detail::print
 /// \param limit     what would have been allowed, e.g. "must be between 1 and 8"
 template <class Value>
-void require(bool ok, std::string_view argument, const Value& value, std::string_view limit) {
+void require(bool ok, const ArgumentName& argument, const Value& value, std::string_view limit) {
   if (!ok) throw_invalid_argument(argument, value, limit);
 }
 

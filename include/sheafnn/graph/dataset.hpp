@@ -93,7 +93,7 @@ inline void validate(const Split& split, Index n, std::string_view name) {
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
     const std::string set = detail::concat(name, ".", part);
     for (const std::int32_t u : nodes) {
-      require(u >= 0 && u < n, set, u, detail::concat("node numbers must be between 0 and ", n - 1));
+      if (u < 0 || u >= n) throw_invalid_argument(set, u, detail::concat("node numbers must be between 0 and ", n - 1));
       require(taken[static_cast<std::size_t>(u)] == 0, set, u,
               "a node may appear only once in the sets of a split");
       taken[static_cast<std::size_t>(u)] = 1;

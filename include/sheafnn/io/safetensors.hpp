@@ -264,7 +264,10 @@ inline void write_safetensors(const std::filesystem::path& path, const TensorFil
     require(tensor.data.size() == static_cast<std::size_t>(tensor.size()) * item, tensor.name, tensor.data.size(),
             sheafnn::detail::concat("its shape and dtype need ", static_cast<std::size_t>(tensor.size()) * item, " bytes"));
     std::string shape;
-    for (const Index extent : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    for (const Index extent : tensor.shape) {
+      if (!shape.empty()) shape += ',';
+      shape += std::to_string(extent);
+    }
     entries[tensor.name] = "{\"data_offsets\":[" + std::to_string(offset) + ',' +
                            std::to_string(offset + tensor.data.size()) + "],\"dtype\":\"" + tensor.dtype +
                            "\",\"shape\":[" + shape + "]}";

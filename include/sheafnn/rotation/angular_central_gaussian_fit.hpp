@@ -43,7 +43,7 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
     const detail::SampleWeights weights("fit", given.size(), given_weights, P + 1);
     std::vector<Column<double, P>> samples;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      const Sample x = unit_vector<Scalar, P>(detail::concat("fit: samples[", i, "]"), given[i], options);
+      const Sample x = unit_vector<Scalar, P>({"fit", "samples", i}, given[i], options);
       samples.push_back(x.template cast<double>().normalized());
     }
     Matrix covariance = identity_matrix<double, P>();

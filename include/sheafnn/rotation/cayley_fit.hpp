@@ -177,7 +177,7 @@ struct Fitting<WrappedCauchy<Scalar>> {
   static std::vector<SquareMatrix<Scalar, 2>> rotations(std::span<const Scalar> angles) {
     std::vector<SquareMatrix<Scalar, 2>> result;
     for (std::size_t i = 0; i < angles.size(); ++i) {
-      require(std::isfinite(angles[i]), detail::concat("fit: samples[", i, "]"), angles[i], "must be finite");
+      require(std::isfinite(angles[i]), {"fit", "samples", i}, angles[i], "must be finite");
       const Scalar c = std::cos(angles[i]), s = std::sin(angles[i]);
       result.push_back((SquareMatrix<Scalar, 2>() << c, -s, s, c).finished());
     }

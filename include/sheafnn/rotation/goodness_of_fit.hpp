@@ -80,8 +80,7 @@ template <class D>
   std::vector<Scalar> angles;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const typename D::Matrix p =
-        orthonormalised<Scalar, D::dimension>(detail::concat("goodness_of_fit: samples[", i, "]"), samples[i],
-                                              options);
+        orthonormalised<Scalar, D::dimension>({"goodness_of_fit", "samples", i}, samples[i], options);
     angles.push_back(rotation_angle<Scalar, D::dimension>(multiply_nt(p, distribution.location())));
   }
   return uniformity(angle_probabilities(distribution, angles));
@@ -93,8 +92,7 @@ template <class Scalar>
                                             std::span<const std::type_identity_t<Scalar>> angles) {
   std::vector<double> probabilities;
   for (std::size_t i = 0; i < angles.size(); ++i) {
-    require(std::isfinite(angles[i]), detail::concat("goodness_of_fit: angles[", i, "]"), angles[i],
-            "must be finite");
+    require(std::isfinite(angles[i]), {"goodness_of_fit", "angles", i}, angles[i], "must be finite");
     const Scalar centred =
         std::remainder(angles[i] - distribution.location(), Scalar(6.283185307179586476925286766559));
     probabilities.push_back(static_cast<double>(angle_cdf(distribution, centred)));

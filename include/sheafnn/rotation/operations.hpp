@@ -78,10 +78,11 @@ template <class Scalar, int N>
 }
 
 template <class Scalar, int N>
-void require_finite(std::string_view name, const SquareMatrix<Scalar, N>& r) {
+void require_finite(const ArgumentName& name, const SquareMatrix<Scalar, N>& r) {
   for (int j = 0; j < N; ++j) {
     for (int i = 0; i < N; ++i) {
-      require(std::isfinite(r(i, j)), concat(name, "(", i, ", ", j, ")"), r(i, j), "entries must be finite");
+      if (std::isfinite(r(i, j))) continue;
+      throw_invalid_argument(concat(name, "(", i, ", ", j, ")"), r(i, j), "entries must be finite");
     }
   }
 }
@@ -95,7 +96,7 @@ void require_finite(std::string_view name, const SquareMatrix<Scalar, N>& r) {
 /// \throws std::invalid_argument  an entry that is NaN or infinite, orthogonality_defect above the tolerance, or a
 ///         negative determinant; a tolerance out of range
 template <class Scalar, int N>
-void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r,
+void require_rotation(const ArgumentName& name, const SquareMatrix<Scalar, N>& r,
                       const SampleOptions<Scalar>& options = {}) {
   options.validate();
   detail::require_finite<Scalar, N>(name, r);
@@ -117,7 +118,7 @@ void require_rotation(std::string_view name, const SquareMatrix<Scalar, N>& r,
 /// \param name  what the caller calls the vector
 /// \throws std::invalid_argument  another length; a tolerance out of range
 template <class Scalar, int P>
-[[nodiscard]] Column<Scalar, P> unit_vector(std::string_view name, const Column<Scalar, P>& x,
+[[nodiscard]] Column<Scalar, P> unit_vector(const ArgumentName& name, const Column<Scalar, P>& x,
                                             const SampleOptions<Scalar>& options = {}) {
   options.validate();
   const Scalar norm = x.norm();

@@ -31,7 +31,7 @@ template <class T, int N>
 /// \param name  what the caller calls the matrix
 /// \throws std::invalid_argument  what require_rotation refuses: a defect above the tolerance is no drift
 template <class Scalar, int N>
-[[nodiscard]] SquareMatrix<Scalar, N> orthonormalised(std::string_view name, const SquareMatrix<Scalar, N>& r,
+[[nodiscard]] SquareMatrix<Scalar, N> orthonormalised(const ArgumentName& name, const SquareMatrix<Scalar, N>& r,
                                                       const SampleOptions<Scalar>& options = {}) {
   require_rotation<Scalar, N>(name, r, options);
   constexpr Scalar rounding = Scalar(4 * N) * std::numeric_limits<Scalar>::epsilon();

@@ -36,7 +36,7 @@ struct SampleWeights {
     double sum = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const double w = static_cast<double>(given[i]);
-      require(std::isfinite(w) && w >= 0, concat(name, ": weights[", i, "]"), w, "must be finite and at least 0");
+      require(std::isfinite(w) && w >= 0, {name, "weights", i}, w, "must be finite and at least 0");
       weight.push_back(w);
       sum += w;
     }
@@ -61,7 +61,7 @@ template <int N, class Scalar>
   for (std::size_t i = 0; i < samples.size(); ++i) {
     // Checked in their own precision, cleaned in double.
     const SquareMatrix<Scalar, N> r =
-        orthonormalised<Scalar, N>(concat(name, ": samples[", i, "]"), samples[i], options);
+        orthonormalised<Scalar, N>({name, "samples", i}, samples[i], options);
     result.push_back(orthonormalisation_step<double, N>(r.template cast<double>()));
   }
   return result;
