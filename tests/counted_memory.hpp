@@ -1,7 +1,7 @@
 /// \file
-/// A heap that counts and, when told to, fails; to be included before Eigen. counted_memory.cpp replaces operator new
-/// and, with glibc and without sanitizers, malloc for the whole program: what the standard library, zlib and Eigen ask
-/// for is counted and fails as well.
+/// A heap that counts and, when told to, fails. counted_memory.cpp replaces operator new and, with glibc and without
+/// sanitizers, malloc for the whole program: what the standard library, zlib and Eigen ask for is counted and fails as
+/// well.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,14 @@
 #define SHEAFNN_TEST_SANITIZED
 #endif
 #endif
+#if defined(__GLIBC__) && !defined(SHEAFNN_TEST_SANITIZED)
+#define SHEAFNN_TEST_OWN_MALLOC
+#endif
 
 namespace heap {
 
-/// Calls of operator new so far, and Eigen's own requests while they were forbidden.
+/// Requests of memory so far; where malloc cannot be replaced, those of operator new.
 inline std::atomic<std::size_t> allocations = 0;
-inline void count_allocation() { ++allocations; }
 
 /// Which requests of memory fail: the n-th from now on, or that one and all after it.
 enum class Failing { once, from_then_on };
@@ -32,10 +34,3 @@ long end_failing();
 [[nodiscard]] long live_blocks();
 
 }  // namespace heap
-
-// Eigen takes memory from malloc, and asserts that it may; all of its assertions are kept, also in release builds.
-#define EIGEN_RUNTIME_NO_MALLOC
-#define eigen_assert(condition)                 \
-  do {                                          \
-    if (!(condition)) heap::count_allocation(); \
-  } while (false)

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "counted_memory.hpp"  // before Eigen
+#include "counted_memory.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
