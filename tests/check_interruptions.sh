@@ -13,7 +13,7 @@ source "$tests/program_checks.sh"
 
 # Fifty interruptions, or as many as asked for, two in three by SIGKILL. Each comes within a fraction of the whole, so
 # that all of them fit.
-train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --epochs 1000
+train=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --threads 1 --epochs 1000
   --patience 1000 --splits 0,1)
 begin=$(date +%s%N)
 "${train[@]}" --save whole.safetensors --report whole.json --history > whole.txt

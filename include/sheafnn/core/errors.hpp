@@ -84,7 +84,7 @@ template <class... Parts>
 }  // namespace detail
 
 /// What messages call an argument, "logpdf: p", or one of its elements, "fit: samples[3]". A check of every element
-/// costs no text: it is made for a message only. Refers to the texts.
+/// costs no text: it is made for a message only. Takes any texts, which must live as long as the name.
 class ArgumentName {
  public:
   ArgumentName(const char* name) : argument_(name) {}         // implicit: most names are a text
