@@ -400,7 +400,6 @@ refuse 'classes' "$bin/separation" --classes 9
 refuse 'device: gpu' "${quick[@]}" --device gpu
 refuse 'device: cuda:' "${quick[@]}" --device cuda:
 refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
-refuse 'euler' "${quick[@]}" --parametrisation euler --stalk-dim 4
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse 'filter\.degree: 65 ' "${quick[@]}" --filter legendre --degree 65

@@ -11,8 +11,8 @@ give_up() {
 }
 bash scripts/install_dependencies.sh gnuplot-nox=gnuplot python3-numpy=f2py3 || give_up "dependencies are missing"
 cmake --preset tests "$@" || give_up "cmake failed"
-# Two compilers a processor, as ninja would run, take a tenth longer in all.
-cmake --build --preset tests --parallel "$(nproc)" || give_up "the build failed"
+# Two compilers a processor, as ninja would run, take a tenth longer in all. Large pages save g++ two per cent.
+GLIBC_TUNABLES=${GLIBC_TUNABLES-glibc.malloc.hugetlb=1} cmake --build --preset tests --parallel "$(nproc)" || give_up "the build failed"
 
 log=build/tests/Testing/Temporary/LastTest.log
 rm -f "$log"
