@@ -95,14 +95,17 @@ check() {
 jobs=$(nproc)
 count=0
 number=0
-wait
 while read -r kind headers; do
   read -r -a chain <<< "$headers"
+  if [ "$kind" = wide ] && [ ! -e "$work/wide" ]; then
+    wait  # until it is precompiled
+    touch "$work/wide"
+  fi
   while [ "$(jobs -r | wc -l)" -ge "$jobs" ]; do wait -n; done
   check "$number" "$kind" "${chain[@]}" &
   count=$((count + ${#chain[@]}))
   number=$((number + 1))
-done < <(chains)
+done < <(chains | sort)  # the narrow ones first
 mode=-c
 if ! compile narrow "$root/tests/compile_time/one_model.cpp" one_model > "$work/one_model.log"; then
   printf 'one model does not compile:\n%s\n' "$(grep -E 'error|warning' "$work/one_model.log" | head -n 10)"
