@@ -3,7 +3,7 @@
 
 Each becomes a function, or a namespace, of one translation unit, between the declarations that the text around it takes for granted
 (the table below) and, where it is a template, a use of it. A block that the table does not have is an error. "…" stands for
-anything: initialisers with it are left out. Complete programs must be an example, word for word. Blocks of docs/cuda.md are compiled
+anything: initialisers with it are left out. Complete programs must be an example, word for word, and excerpts part of one. Blocks of docs/cuda.md are compiled
 against tests/cuda/stand_in."""
 
 import pathlib
@@ -27,7 +27,8 @@ LAPLACIAN = MODEL + (
 LOWER = "@docs/extending.md 0\n"  # the block before
 USING = "using namespace sheafnn;\n"
 
-# Block: (what it is, what comes before, what comes behind). "function": statements; "namespace": declarations.
+# Block: (what it is, what comes before, what comes behind). "function": statements; "namespace": declarations; "program": the
+# example that it is; "excerpt": the example that has it.
 BLOCKS = {
     "README.md 0": ("program", "examples/minimal.cpp", ""),
     "README.md 1": ("function", MODEL, ""),
@@ -74,6 +75,12 @@ BLOCKS = {
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
     ),
     "docs/training.md 1": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
+    "docs/tutorials.md 0": ("function", "", ""),
+    "docs/tutorials.md 1": ("excerpt", "examples/opinion_dynamics.cpp", ""),
+    "docs/tutorials.md 2": ("excerpt", "examples/own_loss.cpp", ""),
+    "docs/tutorials.md 3": ("excerpt", "examples/own_family.cpp", ""),
+    "docs/tutorials.md 4": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
+    "docs/tutorials.md 5": ("function", MODEL, ""),
     "docs/which_distribution.md 0": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
 }
 HEADERS = """#include <doctest/doctest.h>
@@ -85,6 +92,7 @@ HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/sheaf.hpp>
+#include <sheafnn/uncertainty.hpp>
 #include "family_checks.hpp"
 #include "posterior_checks.hpp"
 """
@@ -111,9 +119,10 @@ def main(compiler, flags):
     units["device"] = re.sub(r'#include ".*_checks.hpp"\n', "", units["device"])
     for number, (name, (kind, before, behind)) in enumerate(BLOCKS.items()):
         code, place = blocks[name]
-        if kind == "program":
-            if code != (root / before).read_text(encoding="utf-8"):
-                print(f"{place}: is not {before}")
+        if kind in ("program", "excerpt"):
+            example = (root / before).read_text(encoding="utf-8")
+            if code != example if kind == "program" else code not in example:
+                print(f"{place}: is not {'in ' if kind == 'excerpt' else ''}{before}")
                 failed = 1
             continue
         for other in re.findall(r"^@(.*)$", before, re.MULTILINE):
