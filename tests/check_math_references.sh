@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: check_math_references.sh [ROOT [--list]]
 # Every section of docs/math.md that a comment or a document names in quotes, behind "math:", "math," or "math.md", must
-# be a heading there. Several quoted names may follow each other, separated by commas, and a name may continue on the
+# be a heading there, behind a number that no other has. Several quoted names may follow each other, separated by commas, and a name may continue on the
 # next line of a comment. Prints those that are missing; with --list, all of them.
 set -euo pipefail
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
@@ -21,7 +21,18 @@ awk -v list="$list" '
   FILENAME == "docs/math.md" && FNR == NR {  # the first argument: the headings
     if (match($0, /^##?#?#? +/)) {
       name = substr($0, RLENGTH + 1)
-      sub(/^([0-9]+\.)+[0-9]* +/, "", name)
+      if (match(name, /^([0-9]+\.)+[0-9]* +/)) {
+        number = substr(name, 1, RLENGTH - 1)
+        name = substr(name, RLENGTH + 1)
+        if (number in numbered) {
+          print "docs/math.md:" FNR ": a second section " number
+          bad = 1
+        }
+        numbered[number] = FNR
+      } else if ($1 != "#") {
+        print "docs/math.md:" FNR ": a section without a number"
+        bad = 1
+      }
       sub(/[ #]+$/, "", name)
       if (name in heading) {
         print "docs/math.md:" FNR ": a second heading \"" name "\""
