@@ -147,7 +147,8 @@ TEST_CASE("safetensors: contradictory headers are refused") {
   CHECK(message_of_header(R"({"t":[]})") == "f: tensor 't': dtype is missing or wrong");
   CHECK(message_of_header(R"({"__metadata__":{"a":1}})", 0) == "f: __metadata__: 'a' must be a text");
   CHECK(message_of_header(R"({"__metadata__":[]})", 0) == "f: __metadata__ must be a map of texts");
-  for (const char* header : {"", "[]", "{", "null", "{\"t\":}", "{\"\xFF\":1}", "[[[[[[[["}) {
+  for (const char* header : {"", "[]", "[{}]", R"([{"t":1}])", R"([{"t":{"dtype":"F32"}}])", "{", "null", "{\"t\":}",
+                             "{\"\xFF\":1}", "[[[[[[[["}) {
     CHECK(message_of_header(header, 0) == "f: is not a safetensors file; its header is not a JSON object");
   }
   CHECK(message_of({1, 2, 3}) == "f: is not a safetensors file; it has only 3 bytes");

@@ -59,7 +59,7 @@ class TensorHeader {
     return std::move(header.entries_);
   }
 
-  // What the parser calls, in the order of the text; false would end it.
+  // What the parser calls, in the order of the text; false ends it.
   bool null() { return value(); }
   bool boolean(bool) { return value(); }
   bool number_integer(Json::number_integer_t) { return value(); }
@@ -80,6 +80,7 @@ class TensorHeader {
     return true;
   }
   bool start_array(std::size_t) {
+    if (depth_ == 0) return false;  // a list, and not an object
     static_cast<void>(value());
     array_ = nullptr;
     if (depth_ == 2 && member_ != nullptr) {
