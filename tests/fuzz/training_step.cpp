@@ -208,7 +208,10 @@ Step train_step(const Task& t) {
 template <template <class, class> class Kind, class Family>
 void both_scalars(const Task& t) {
   const Step narrow = train_step<Kind<Family, float>>(t), wide = train_step<Kind<Family, double>>(t);
-  fuzz::expect(narrow.done == wide.done, "training step: refused in one precision only");
+  // Features that are infinite in float are refused there.
+  const bool fits = std::all_of(t.features.values().begin(), t.features.values().end(),
+                                [](double x) { return std::isfinite(static_cast<float>(x)); });
+  fuzz::expect(narrow.done == (wide.done && fits), "training step: refused in one precision only");
 }
 template <class Family, class S>
 using Bayesian = sheafnn::Bsnn<Family, S>;
