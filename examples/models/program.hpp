@@ -42,9 +42,11 @@ inline void flush_output() {
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
+  bool options_end = false;  // behind "--" nothing is the value of an option
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    options_end = options_end || arguments[i] == "--";
     if (!arguments[i].empty()) continue;
-    const CLI::Option* option = i > 0 ? app.get_option_no_throw(arguments[i - 1]) : nullptr;
+    const CLI::Option* option = i > 0 && !options_end ? app.get_option_no_throw(arguments[i - 1]) : nullptr;
     if (option != nullptr && option->get_items_expected_max() > 0) continue;
     throw std::runtime_error("argument " + std::to_string(i + 1) + " is empty; --help lists the options");
   }
