@@ -5,6 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+if command -v ninja > /dev/null; then export CMAKE_GENERATOR=Ninja; fi  # otherwise CMake wants make
 
 # usage: quietly COMMAND...; its output is shown only when it fails.
 quietly() {
