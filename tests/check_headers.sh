@@ -95,19 +95,19 @@ check() {
 jobs=$(nproc)
 count=0
 number=0
+precompiled=0
 while read -r kind headers; do
   read -r -a chain <<< "$headers"
-  if [ "$kind" = wide ] && [ ! -e "$work/wide" ]; then
-    wait  # until it is precompiled
-    touch "$work/wide"
+  if [ "$kind" = wide ] && [ "$precompiled" = 0 ]; then
+    wait
+    precompiled=1
   fi
   while [ "$(jobs -r | wc -l)" -ge "$jobs" ]; do wait -n; done
   check "$number" "$kind" "${chain[@]}" &
   count=$((count + ${#chain[@]}))
   number=$((number + 1))
 done < <(chains | sort)  # the narrow ones first
-mode=-c
-if ! compile narrow "$root/tests/compile_time/one_model.cpp" one_model > "$work/one_model.log"; then
+if ! "${command[@]}" -c "$root/tests/compile_time/one_model.cpp" -o "$work/one_model.o" > "$work/one_model.log" 2>&1; then
   printf 'one model does not compile:\n%s\n' "$(grep -E 'error|warning' "$work/one_model.log" | head -n 10)"
   touch "$work/failed"
 fi

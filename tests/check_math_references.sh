@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: check_math_references.sh [ROOT [--list]]
 # Every section of docs/math.md that a comment or a document names in quotes, behind "math:", "math," or "math.md", must
-# be a heading there, behind a number that no other has. Several quoted names may follow each other, separated by commas, and a name may continue on the
-# next line of a comment. Prints those that are missing; with --list, all of them.
+# be a heading there, behind a number that no other has. Several quoted names may follow each other, separated by commas,
+# and a name may continue on the next line of a comment. Prints those that are missing; with --list, all of them.
 set -euo pipefail
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 list=${2:-}

@@ -3,8 +3,8 @@
 
 Each becomes a function, or a namespace, of one translation unit, between the declarations that the text around it takes for granted
 (the table below) and, where it is a template, a use of it. A block that the table does not have is an error. "…" stands for
-anything: initialisers with it are left out. Complete programs must be an example, word for word, and excerpts part of one. Blocks of docs/cuda.md are compiled
-against tests/cuda/stand_in."""
+anything: initialisers with it are left out. Complete programs must be an example, word for word, and excerpts part of one. Blocks of
+docs/cuda.md are compiled against tests/cuda/stand_in."""
 
 import pathlib
 import re

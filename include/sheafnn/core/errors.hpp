@@ -87,9 +87,11 @@ template <class... Parts>
 /// costs no text: it is made for a message only. Takes any texts, which must live as long as the name.
 class ArgumentName {
  public:
-  ArgumentName(const char* name) : argument_(name) {}         // implicit: most names are a text
-  ArgumentName(std::string_view name) : argument_(name) {}    // implicit
-  ArgumentName(const std::string& name) : argument_(name) {}  // implicit
+  // Most names are a text. NOLINTBEGIN(google-explicit-constructor)
+  ArgumentName(const char* name) : argument_(name) {}
+  ArgumentName(std::string_view name) : argument_(name) {}
+  ArgumentName(const std::string& name) : argument_(name) {}
+  // NOLINTEND(google-explicit-constructor)
   ArgumentName(std::string_view function, std::string_view argument, std::size_t index)
       : function_(function), argument_(argument), index_(index), has_index_(true) {}
 
