@@ -229,6 +229,22 @@ TEST_CASE("very concentrated fits") {
   }
 }
 
+TEST_CASE("matrix Fisher: an angle has the probability below that it was asked for, from 1e-300 to 1 - 1e-12") {
+  for (const double scale : {1e-8, 1.0, 1e3, 1e8}) {
+    for (const double smallest : {0.5, -0.9}) {
+      const sheafnn::MatrixFisherDistribution<3> distribution(
+          SquareMatrix<double, 3>(scale * Eigen::Vector3d(3, 1, smallest).asDiagonal().toDenseMatrix()));
+      for (const double p : {1e-300, 1e-30, 1e-8, 0.3, 0.999, 1 - 1e-8, 1 - 1e-12}) {
+        CAPTURE(scale);
+        CAPTURE(smallest);
+        CAPTURE(p);
+        const double back = sheafnn::angle_cdf(distribution, sheafnn::angle_quantile(distribution, p));
+        CHECK(std::abs(back - p) <= 1e-13 * p);
+      }
+    }
+  }
+}
+
 /// From mpmath, 60 digits.
 TEST_CASE("ratio of Bessel functions, Leon's normaliser and divergences keep their digits at the ends of their ranges") {
   const auto close = [](double value, double exact, double ulps = 16) {

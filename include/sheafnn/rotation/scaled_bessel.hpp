@@ -11,7 +11,8 @@ namespace sheafnn::detail {
 
 /// e^{−x}I₀(x), x ≥ 0; beyond 32 by Hankel's expansion.
 [[nodiscard]] inline double scaled_bessel_i0(double x) {
-  if (x <= 32) return std::exp(-x) * boost::math::cyl_bessel_i(0, x);
+  using InDouble = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+  if (x <= 32) return std::exp(-x) * boost::math::cyl_bessel_i(0, x, InDouble());
   double term = 1, sum = 1;
   for (int k = 1; k <= 30 && term > 1e-18; ++k) {
     term *= (2 * k - 1) * (2 * k - 1) / (8 * x * k);
