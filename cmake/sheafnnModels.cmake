@@ -43,6 +43,11 @@ function(sheafnn_model_objects name)
   target_link_libraries(${name} PUBLIC sheafnn::sheafnn sheafnn::io)
 endfunction()
 
+# Four models take up to 2.2 GB of memory to compile: Ninja starts no more of them than there is memory for.
+cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR compilers "${memory_mb} / 2500 + 1")
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS sheafnn_models=${compilers})
+
 # usage: sheafnn_model_library(TARGET MODEL...): a library of these models and of what all models share. Four models are
 # one translation unit, which takes six tenths of the compiler's time that they take one by one.
 function(sheafnn_model_library target)
@@ -85,7 +90,8 @@ function(sheafnn_model_library target)
     set(objects sheafnn_models_from_${first_model})
     list(TRANSFORM group REPLACE "(.+)" "${PROJECT_BINARY_DIR}/models/\\1.cpp" OUTPUT_VARIABLE files)
     sheafnn_model_objects(${objects} ${files})
-    set_target_properties(${objects} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0
+                                                JOB_POOL_COMPILE sheafnn_models)
     foreach(model IN LISTS group)
       set_property(GLOBAL PROPERTY sheafnn_objects_of_${model} ${objects})
     endforeach()
