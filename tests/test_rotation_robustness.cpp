@@ -245,6 +245,23 @@ TEST_CASE("matrix Fisher: an angle has the probability below that it was asked f
   }
 }
 
+TEST_CASE("Leon: an angle has the probability below that it was asked for; the density is the slope, for k to 1e40") {
+  for (const double k : {0.0, 1e-18, 1e-8, 0.5, 30.0, 1e8, 1e20, 1e40}) {
+    const sheafnn::LeonCayleyDistribution<2> circle(SquareMatrix<double, 2>::Identity(), k);
+    const sheafnn::LeonCayleyDistribution<3> sphere(SquareMatrix<double, 3>::Identity(), k);
+    for (const double p : {1e-300, 1e-167, 1e-30, 1e-20, 1e-8, 0.3, 0.999, 1 - 1e-10, 1 - 1e-15}) {
+      CAPTURE(k);
+      CAPTURE(p);
+      const double back = sheafnn::angle_cdf(sphere, sheafnn::angle_quantile(sphere, p));
+      CHECK(std::abs(back - p) <= 1e-13 * p);
+      CHECK(std::abs(sheafnn::angle_cdf(circle, sheafnn::angle_quantile(circle, p)) - p) <= 1e-15);
+    }
+    const double r = sheafnn::angle_quantile(sphere, 0.4), h = 1e-4 * r;
+    const double slope = (sheafnn::angle_cdf(sphere, r + h) - sheafnn::angle_cdf(sphere, r - h)) / (2 * h);
+    CHECK(std::abs(sheafnn::angle_pdf(sphere, r) / slope - 1) <= 1e-7);
+  }
+}
+
 /// From mpmath, 60 digits.
 TEST_CASE("ratio of Bessel functions, Leon's normaliser and divergences keep their digits at the ends of their ranges") {
   const auto close = [](double value, double exact, double ulps = 16) {

@@ -12,15 +12,46 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// P(|angle| ≤ r) = I_s(a, b), the beta distribution function: of s = sin²(r/2), with a = 1/2 or 3/2 and b = k + 1/2.
+/// Where b s is small, it is s^a (1 − (b − 1) a s/(a + 1) + …)/(a B(a, b)), and two terms are exact to rounding.
+template <int N>
+struct LeonAngle {
+  static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");
+  static constexpr double a = N == 2 ? 0.5 : 1.5, small = 1e-8;
+  double b, scale;  ///< scale = (a B(a, b))^{1/a}
+
+  explicit LeonAngle(double k)
+      : b(k + 0.5), scale(std::pow((N == 2 ? 0.5 : 0.75) * pi, 1 / a) * std::exp(leon_normaliser<N>(k).log / a)) {}
+
+  [[nodiscard]] double mass(double r) const {
+    const double sine = std::sin(r / 2), cosine = std::cos(r / 2), s = sine * sine;
+    if (b * s < small) return std::pow(std::abs(sine) / std::sqrt(scale), 2 * a) * (1 - (b - 1) * a / (a + 1) * s);
+    return s < 0.5 ? boost::math::ibeta(a, b, s) : 1 - boost::math::ibeta(b, a, cosine * cosine);
+  }
+  /// The inverse of mass, in [0, π].
+  [[nodiscard]] double angle(double mass) const {
+    const double first = scale * std::pow(mass, 1 / a);  // by the first term alone
+    if (b * first < small) return 2 * std::asin(std::sqrt(first * (1 + (b - 1) / (a + 1) * first)));
+    double rest = 0;
+    const double s = boost::math::ibeta_inv(a, b, mass, &rest);  // does not end for some masses below 1e-19
+    return 2 * std::atan2(std::sqrt(s), std::sqrt(rest));
+  }
+};
+
+}  // namespace detail
+
 /// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
 [[nodiscard]] Scalar angle_pdf(const LeonCayleyDistribution<N, Scalar>& distribution,
                                std::type_identity_t<Scalar> r) {
   const double angle = detail::checked_angle<N>("angle_pdf: r", r);
   const double k = static_cast<double>(distribution.concentration());
-  const double cosine = std::cos(angle / 2);
-  const double ratio = std::pow(cosine * cosine, k) * std::exp(-detail::leon_normaliser<N>(k).log);
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) * ratio);
+  const double sine = std::sin(angle / 2), cosine = std::cos(angle / 2);
+  const double log_power = k == 0 ? 0 : sine * sine < 0.5 ? k * std::log1p(-sine * sine) : 2 * k * std::log(cosine);
+  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
+                             std::exp(log_power - detail::leon_normaliser<N>(k).log));
 }
 
 /// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
@@ -28,23 +59,17 @@ template <int N, class Scalar>
 [[nodiscard]] Scalar angle_cdf(const LeonCayleyDistribution<N, Scalar>& distribution,
                                std::type_identity_t<Scalar> r) {
   const double angle = detail::checked_angle<N>("angle_cdf: r", r);
-  const double sine = std::sin(angle / 2);
-  const double k = static_cast<double>(distribution.concentration());
-  const double within = boost::math::ibeta(N == 2 ? 0.5 : 1.5, k + 0.5, sine * sine);  // P(|angle| ≤ |r|)
-  return static_cast<Scalar>(N == 3 ? within : 0.5 + std::copysign(0.5 * within, angle));
+  const double mass = detail::LeonAngle<N>(static_cast<double>(distribution.concentration())).mass(angle);
+  return static_cast<Scalar>(N == 3 ? mass : 0.5 + std::copysign(0.5 * mass, angle));
 }
 
 /// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
 template <int N, class Scalar>
 [[nodiscard]] Scalar angle_quantile(const LeonCayleyDistribution<N, Scalar>& distribution,
                                     std::type_identity_t<Scalar> probability) {
-  static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");
   const double p = detail::checked_probability("angle_quantile: probability", static_cast<double>(probability));
-  const double k = static_cast<double>(distribution.concentration());
-  const double within = N == 3 ? p : std::abs(2 * p - 1);
-  double rest = 0;
-  const double squared = boost::math::ibeta_inv(N == 2 ? 0.5 : 1.5, k + 0.5, within, &rest);
-  const double angle = 2 * std::atan2(std::sqrt(squared), std::sqrt(rest));
+  const double mass = N == 3 ? p : std::abs(2 * p - 1);
+  const double angle = detail::LeonAngle<N>(static_cast<double>(distribution.concentration())).angle(mass);
   return static_cast<Scalar>(N == 3 ? angle : std::copysign(angle, 2 * p - 1));
 }
 
