@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link, on a C++ block of the pages that does not compile, and on a public class, enumeration or function of a
-# namespace that is not documented.
+# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, and on a public class,
+# enumeration or function of a namespace that is not documented.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
@@ -16,9 +16,10 @@ version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/versi
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
 python3 "$root/docs/site/check_snippets.py"
+"$environment/bin/python" "$root/docs/site/check_formulas.py"
 mkdir -p "$out"
 "$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
-# Comments that quote a heading of the mathematics link to it.
+# Comments that quote a heading or an equation of the mathematics link to it.
 python3 "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed"
 sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
   "$root/docs/site/Doxyfile.in" > "$work/Doxyfile"
