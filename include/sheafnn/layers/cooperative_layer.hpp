@@ -9,7 +9,7 @@
 ///   - leave: X' from what was sent.
 ///
 /// Each can be run for a group of nodes on its own, so that callers can do in the same walk what comes before enter and
-/// after leave. Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
+/// after leave. Source: math: "Cooperative sheaves" (4.3), "Backward pass of a cooperative layer" (4.10).
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 ///     dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ),   0 ≤ t ≤ T,
 ///
 /// with one sheaf for all t, and its backward pass, the adjoint of the steps that were taken (math: "Continuous-time
-/// diffusion"). The Dormand–Prince steps are those of Boost.Odeint.
+/// diffusion" (3.31)). The Dormand–Prince steps are those of Boost.Odeint.
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 ///
 /// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the
 /// wrapped Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley
-/// distributions"; math, "Cayley distribution".
+/// distributions"; math, "Cayley distribution" (2.5).
 #pragma once
 
 #include <cmath>
@@ -143,7 +143,7 @@ struct CayleyCotangent {
 };
 
 /// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math,
-/// "Sampling without the singularity").
+/// "Sampling without the singularity" (2.10)).
 ///
 /// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)
 /// \param cotangent  Ȳ

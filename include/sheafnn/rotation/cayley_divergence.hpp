@@ -7,7 +7,7 @@
 ///     KL/(N − 1) = −½ Σ_i log(1 − ρ_i²) + ½ E log(1 − Σ ρ_i² x_i²) + Π ρ_i · Σ_{k≥0} E (Σ ρ_i² x_i²)^k/(N + 2k)
 /// with x uniform on the sphere: elementary for each N, evaluated as integrals over [0, 1] of algebraic functions.
 /// N = 2 is −log(1 − ρ²); symmetric for even N. κ₂ = 0 gives cayley_kl. Source: math, "KL between Cayley
-/// distributions".
+/// distributions" (2.18).
 #pragma once
 
 #include <cmath>

@@ -3,7 +3,7 @@
 ///
 /// Blocks: Δ_uu = S_u D_u S_u and, for every arc u→v, Δ_uv = −S_u F_{u⊴e}ᵀ F_{v⊴e} S_v, stored in the kind the
 /// family has (multiple of I, diagonal, dense). Source: paper, "sheaf Laplacian"; math: "Coboundary and
-/// Laplacian".
+/// Laplacian" (1.2).
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 ///     s_u(y) = Σ_{c before y} p(c | u) + U_u p(y | u),    averaged over neighbours: (1 − λ) s_u + λ mean_{v∼u} s_v.
 ///
 /// The guarantee needs calibration nodes and other nodes to be exchangeable: the former must not have served to train or
-/// to choose the model. math: "Conformal prediction sets".
+/// to choose the model. math: "Conformal prediction sets" (6.8), (6.9).
 ///
 /// Sources: Romano, Sesia, Candès, "Classification with valid and adaptive coverage", NeurIPS 2020; Zargarbashi, Antonelli,
 /// Bojchevski, "Conformal prediction sets for graph neural networks", ICML 2023 (averages over neighbours).
