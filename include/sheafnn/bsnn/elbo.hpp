@@ -43,7 +43,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 
 }  // namespace detail
 
-/// Computes L and, in network.gradient(), its derivative with respect to every parameter.
+/// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
 ///
 /// \param pass   with training = true; its sample does not matter
 /// \param nodes  training nodes, in increasing order, among those of the pass

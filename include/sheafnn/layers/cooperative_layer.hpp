@@ -86,7 +86,7 @@ struct DiffusedRow {
 }  // namespace detail
 
 /// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
-/// arrays.
+/// arrays. math: "Cooperative sheaves" (4.3).
 template <int D, class S>
 class CooperativeLayer {
  public:

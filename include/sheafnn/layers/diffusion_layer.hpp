@@ -28,7 +28,7 @@ struct DiffusionOptions {
 /// what the last one kept.
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
+/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "The model" (3.6).
 template <RestrictionMapFamily Family, class S>
 class DiffusionLayer {
  public:

@@ -24,7 +24,7 @@
 namespace sheafnn {
 
 /// Buffers of a flow on one graph; the gradient's memory grows with the number of steps, one array of features each.
-/// Nothing is allocated by a pass that needs no more steps than one before it.
+/// Nothing is allocated by a pass that needs no more steps than one before it. math: "Continuous-time diffusion" (3.31).
 template <RestrictionMapFamily Family, class S>
 class FlowLayer {
  public:

@@ -54,7 +54,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
+/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
 class PolynomialDiffusionLayer {
  public:

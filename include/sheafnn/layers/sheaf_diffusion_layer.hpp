@@ -34,6 +34,7 @@ struct SheafDiffusionOptions {
 };
 
 /// One layer on one graph, with what its backward pass needs; for one caller at a time. It can be moved.
+/// math: "The model" (3.6).
 ///
 /// \tparam Family  of the restriction maps
 template <RestrictionMapFamily Family, std::floating_point S = float>

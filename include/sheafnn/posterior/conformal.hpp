@@ -17,7 +17,7 @@
 
 namespace sheafnn {
 
-/// T = float, double or Pack.
+/// T = float, double or Pack. math: "Conformal maps" (3.12).
 template <RestrictionMapFamily Family>
 struct ConformalPosterior {
   using family = Family;

@@ -59,7 +59,7 @@ template <class T, int N>
 }
 
 /// The Cayley distribution C_N(M, κ) on SO(N): location M, concentration κ in [0, 1), 0 uniform. Equation: on top of this
-/// file.
+/// file; math: "Cayley distribution" (2.5).
 template <int N, class Dtype = double>
 class CayleyDistribution {
   static_assert(N >= 1);
@@ -89,7 +89,7 @@ class CayleyDistribution {
   Scalar concentration_;
 };
 
-/// log f(P); a drifted P is orthonormalised first.
+/// log f(P); a drifted P is orthonormalised first. math: "Cayley distribution" (2.5).
 ///
 /// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
 /// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
@@ -128,6 +128,7 @@ template <int N, class Scalar>
 }
 
 /// A sample: a pure function of (stream, id); takes draws first_draw … first_draw + haar_draws<N> − 1.
+/// math: "Sampling without the singularity" (2.7).
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample(const CayleyDistribution<N, Scalar>& distribution,
                                              const Stream& stream, std::uint32_t id,

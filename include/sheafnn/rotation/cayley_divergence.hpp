@@ -43,6 +43,7 @@ struct PseudoHyperbolic {
 }  // namespace detail
 
 /// KL(p ‖ q) in nats, computed in double: relative error about 1e-13 for given M and κ.
+/// math: "KL between Cayley distributions" (2.18).
 template <int N, class Scalar>
 [[nodiscard]] Scalar kl_divergence(const CayleyDistribution<N, Scalar>& p,
                                    const std::type_identity_t<CayleyDistribution<N, Scalar>>& q) {

@@ -37,7 +37,7 @@ template <int Exponent, class T>
 
 }  // namespace detail
 
-/// KL(C_N(M, κ) ‖ uniform), in nats. \param kappa  in [0, 1)
+/// KL(C_N(M, κ) ‖ uniform), in nats; math: "KL to the uniform distribution" (2.13). \param kappa  in [0, 1)
 /// Unchecked: that it is.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline T cayley_kl(const T& kappa) {

@@ -34,7 +34,7 @@ template <class T, int N>
 
 }  // namespace detail
 
-/// Y₀ = (I + κU)⁻¹(U + κI) ∈ SO(N).
+/// Y₀ = (I + κU)⁻¹(U + κI) ∈ SO(N). math: "Sampling without the singularity" (2.7).
 ///
 /// \param u      rotation
 /// \param kappa  in [0, 1)

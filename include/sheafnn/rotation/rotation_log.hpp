@@ -217,6 +217,7 @@ class LogDerivative<5> {
 }  // namespace detail
 
 /// φ with exp(X_φ) = R and all rotation angles in [0, π] (N = 2: φ in [−π, π]).
+/// math: "Logarithm" (2.31).
 ///
 /// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3, near I relative to ‖φ‖; for
 /// N ≥ 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.

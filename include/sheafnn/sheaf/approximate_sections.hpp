@@ -115,7 +115,7 @@ template <class Family, class Scalar>
 /// Synchronisation: the D smallest eigenvectors of Δ, replaced node by node by the nearest rotation.
 ///
 /// Unique up to X_u → X_u R with one rotation R. A sheaf with D global sections (no noise) gives them exactly.
-/// The bound is Σ_u s_u⁻² · (λ_1 + … + λ_D) with S_u = s_u I.
+/// The bound is Σ_u s_u⁻² · (λ_1 + … + λ_D) with S_u = s_u I. math: "Approximate sections" (1.8).
 ///
 /// \throws std::invalid_argument  a graph that is not connected, or eigenvectors of which a node's block has no unique
 ///         nearest rotation; otherwise as smallest_eigenpairs

@@ -22,7 +22,7 @@
 
 namespace sheafnn {
 
-/// See the table on top of this file.
+/// See the table on top of this file; math: "Coboundary and Laplacian" (1.3).
 enum class Normalisation { none, block, augmented, degree };
 
 /// Its texts, in the order of the enumeration.

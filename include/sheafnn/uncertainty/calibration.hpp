@@ -45,7 +45,7 @@ namespace sheafnn {
 /// the ECE the adaptive one.
 enum class Binning { equal_width, equal_mass };
 
-/// A calibration error and what is known about it; see the file comment.
+/// A calibration error and what is known about it; see the file comment. math: "Calibration" (6.4), (6.6).
 struct CalibrationError {
   double error = 0;      ///< ECE, in [0, 1]
   double expected = 0;   ///< its mean for a calibrated model with these confidences

@@ -34,6 +34,7 @@
 namespace sheafnn {
 
 /// Adaptive scores of all classes of all nodes. Of equal probabilities, the first class is ranked first.
+/// math: "Conformal prediction sets" (6.8).
 ///
 /// \param probabilities  n × C, row-major
 /// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1. Sets are not random then, and
@@ -97,6 +98,7 @@ namespace sheafnn {
 }
 
 /// The ⌈(n + 1)(1 − α)⌉-th smallest of n scores, or ∞ where that is more than n: every class is then in every set.
+/// math: "Conformal prediction sets" (6.9).
 ///
 /// \param scores  of the labels of calibration nodes
 /// \param alpha   share of labels that sets may miss, in (0, 1)

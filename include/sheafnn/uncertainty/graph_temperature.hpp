@@ -28,7 +28,7 @@
 
 namespace sheafnn {
 
-/// Temperatures in [lowest_temperature, highest_temperature].
+/// Temperatures in [lowest_temperature, highest_temperature]. math: "Temperature scaling on graphs" (6.10).
 struct GraphTemperature {
   double disagreeing = 1;  ///< 1/β₀, of nodes with agreement 0
   double agreeing = 1;     ///< 1/β₁, of nodes with agreement 1
