@@ -6,8 +6,9 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
 environment=$root/build/docs-environment
-if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null; then
-  echo "Sphinx or Doxygen is missing: bash docs/site/install.sh" >&2
+if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null || ! command -v node > /dev/null ||
+  [ ! -f /usr/share/javascript/katex/katex.min.js ]; then
+  echo "Sphinx, Doxygen, Node.js or KaTeX is missing: bash docs/site/install.sh" >&2
   exit 1
 fi
 work=$(mktemp -d)

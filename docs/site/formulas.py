@@ -65,8 +65,10 @@ def visit_inline(visitor, node):
     tex = node.astext()
     if tex.startswith("`") and tex.endswith("`"):  # $`…`$, GitHub's other notation
         tex = tex[1:-1]
-    # Lines break between the parts of a long formula: <wbr> says so within the span of keep_together.
-    html = typeset(visitor, node, tex, False).replace('</span><span class="base">', '</span><wbr><span class="base">')
+    html = typeset(visitor, node, tex, False)
+    if len(re.sub(r"\\[a-zA-Z]+", "x", tex).translate(str.maketrans("", "", "{}_^ "))) > 12:
+        # Lines break between the parts of a long formula: <wbr> says so within the span of keep_together.
+        html = html.replace('</span><span class="base">', '</span><wbr><span class="base">')
     visitor.body.append(f'<span class="math notranslate nohighlight">{html}</span>')
     raise nodes.SkipNode
 
