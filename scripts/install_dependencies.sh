@@ -41,6 +41,9 @@ if [ "${1:-}" = --docs ]; then
   shift
   need doxygen have_command doxygen
   need doxygen-awesome-css test -d /usr/share/doxygen-awesome-css
+  need nodejs have_command node
+  need libjs-katex test -f /usr/share/javascript/katex/katex.min.js
+  need fonts-katex test -d /usr/share/fonts/truetype/katex
 fi
 for further in "$@"; do
   need "${further%%=*}" have_command "${further#*=}"

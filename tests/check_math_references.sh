@@ -2,7 +2,9 @@
 # usage: check_math_references.sh [ROOT [--list]]
 # Every section of docs/math.md that a comment or a document names in quotes, behind "math:", "math," or "math.md", must
 # be a heading there, behind a number that no other has. Several quoted names may follow each other, separated by commas,
-# and a name may continue on the next line of a comment. Prints those that are missing; with --list, all of them.
+# and a name may continue on the next line of a comment. Numbers of equations behind a name, "Score" (2.15), or behind "math:" must be
+# those of equations there; every displayed equation has one number, of its chapter, that no other has, and the page itself
+# refers to no other. Prints those that are missing; with --list, all of them.
 set -euo pipefail
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 list=${2:-}
@@ -18,7 +20,42 @@ while IFS= read -r file; do files+=("$file"); done < <(grep -rIlw math "${folder
   --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.h' --include='*.md' | sort)
 
 awk -v list="$list" '
-  FILENAME == "docs/math.md" && FNR == NR {  # the first argument: the headings
+  FILENAME == "docs/math.md" && FNR == NR {  # the first argument: the headings and the equations
+    if (/^```/) {
+      if (in_block && is_formula && tags != 1) {
+        print "docs/math.md:" FNR ": a displayed equation with " tags + 0 " numbers"
+        bad = 1
+      }
+      in_block = !in_block
+      is_formula = /^```math *$/
+      tags = 0
+      next
+    }
+    if (in_block) {
+      rest = is_formula ? $0 : ""
+      while (match(rest, /\\tag\{[^}]*\}/)) {
+        number = substr(rest, RSTART + 5, RLENGTH - 6)
+        rest = substr(rest, RSTART + RLENGTH)
+        ++tags
+        if (number !~ /^[0-9]+\.[1-9][0-9]*$/ || number + 0 < chapter || number + 0 >= chapter + 1) {
+          print "docs/math.md:" FNR ": (" number ") is no number for an equation of chapter " chapter
+          bad = 1
+        }
+        if (number in equation) {
+          print "docs/math.md:" FNR ": a second equation (" number ")"
+          bad = 1
+        }
+        equation[number] = FNR
+        ++equations
+      }
+      next
+    }
+    rest = $0
+    gsub(/\$[^$]*\$|`[^`]*`/, "", rest)
+    while (match(rest, /\([0-9]+\.[0-9]+\)/)) {
+      quoted[++quotations] = FNR " " substr(rest, RSTART + 1, RLENGTH - 2)
+      rest = substr(rest, RSTART + RLENGTH)
+    }
     if (match($0, /^##?#?#? +/)) {
       name = substr($0, RLENGTH + 1)
       if (match(name, /^([0-9]+\.)+[0-9]* +/)) {
@@ -29,6 +66,7 @@ awk -v list="$list" '
           bad = 1
         }
         numbered[number] = FNR
+        chapter = int(number)
       } else if ($1 != "#") {
         print "docs/math.md:" FNR ": a section without a number"
         bad = 1
@@ -51,32 +89,55 @@ awk -v list="$list" '
     lines = FNR
     text = text $0 " "
   }
-  function check(name, position,    low, high, middle) {
+  function line_of(position,    low, high, middle) {
     low = 1
     high = lines
     while (low < high) {
       middle = int((low + high + 1) / 2)
       if (start[middle] <= position) low = middle; else high = middle - 1
     }
+    return low
+  }
+  function check(name, position) {
     ++count
-    if (list != "") print file ":" low ": \"" name "\"" (name in heading ? "" : " (missing)")
+    if (list != "") print file ":" line_of(position) ": \"" name "\"" (name in heading ? "" : " (missing)")
     if (name in heading) return
-    if (list == "") print file ":" low ": docs/math.md has no heading \"" name "\""
+    if (list == "") print file ":" line_of(position) ": docs/math.md has no heading \"" name "\""
     ++missing
+  }
+  function check_number(number, position) {
+    ++numbers
+    if (list != "") print file ":" line_of(position) ": (" number ")" (number in equation ? "" : " (missing)")
+    if (number in equation) return
+    if (list == "") print file ":" line_of(position) ": docs/math.md has no equation (" number ")"
+    ++missing_numbers
   }
   function finish(    rest, at, length_of_name) {
     rest = text
     at = 0  # rest is what follows the character at of text
-    while (match(rest, /(^|[^A-Za-z0-9_:])math(:|,|\.md\)?[:,]?) +"/)) {
+    while (match(rest, /(^|[^A-Za-z0-9_:])math(:|,|\.md\)?[:,]?) +("|\([0-9]+\.[0-9]+\))/)) {
+      if (substr(rest, RSTART + RLENGTH - 1, 1) != "\"") {  # a number without a name: read it as below
+        match(rest, /\([0-9]+\.[0-9]+\)/)
+        at += RSTART - 1
+        rest = substr(rest, RSTART)
+        match(rest, /^\([0-9]+\.[0-9]+\)/)
+      }
       do {
-        at += RSTART + RLENGTH - 1
-        rest = substr(rest, RSTART + RLENGTH)
-        length_of_name = index(rest, "\"") - 1
-        if (length_of_name < 0) length_of_name = length(rest)
-        check(substr(rest, 1, length_of_name), at)
-        at += length_of_name + 1
-        rest = substr(rest, length_of_name + 2)
-      } while (match(rest, /^ *(,|and|, and) *"/))
+        if (substr(rest, RSTART + RLENGTH - 1, 1) == ")") {
+          match(rest, /[0-9]+\.[0-9]+\)/)
+          check_number(substr(rest, RSTART, RLENGTH - 1), at + RSTART)
+          at += RSTART + RLENGTH - 1
+          rest = substr(rest, RSTART + RLENGTH)
+        } else {
+          at += RSTART + RLENGTH - 1
+          rest = substr(rest, RSTART + RLENGTH)
+          length_of_name = index(rest, "\"") - 1
+          if (length_of_name < 0) length_of_name = length(rest)
+          check(substr(rest, 1, length_of_name), at)
+          at += length_of_name + 1
+          rest = substr(rest, length_of_name + 2)
+        }
+      } while (match(rest, /^ *(,|and|, and) *"/) || match(rest, /^ *(,|and|, and)? *\([0-9]+\.[0-9]+\)/))
     }
     text = ""
   }
@@ -86,6 +147,14 @@ awk -v list="$list" '
       print "no reference to a section of docs/math.md found"
       exit 1
     }
-    print count " references to sections of docs/math.md, " missing + 0 " of them missing"
-    exit bad || missing > 0
+    for (i = 1; i <= quotations; ++i) {
+      split(quoted[i], part, " ")
+      if (!(part[2] in equation)) {
+        print "docs/math.md:" part[1] ": there is no equation (" part[2] ")"
+        bad = 1
+      }
+    }
+    print count " references to sections of docs/math.md, " missing + 0 " of them missing; " numbers + 0 " to its " equations + 0 \
+      " equations, " missing_numbers + 0 " of them missing"
+    exit bad || missing > 0 || missing_numbers > 0
   }' docs/math.md "${files[@]}"

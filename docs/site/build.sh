@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link, on a C++ block of the pages that does not compile, and on a public class, enumeration or function of a
-# namespace that is not documented.
+# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, and on a public class,
+# enumeration or function of a namespace that is not documented.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
 environment=$root/build/docs-environment
-if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null; then
-  echo "Sphinx or Doxygen is missing: bash docs/site/install.sh" >&2
+if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null || ! command -v node > /dev/null ||
+  [ ! -f /usr/share/javascript/katex/katex.min.js ]; then
+  echo "Sphinx, Doxygen, Node.js or KaTeX is missing: bash docs/site/install.sh" >&2
   exit 1
 fi
 work=$(mktemp -d)
@@ -16,9 +17,10 @@ version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/versi
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
 python3 "$root/docs/site/check_snippets.py"
+"$environment/bin/python" "$root/docs/site/check_formulas.py"
 mkdir -p "$out"
 "$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
-# Comments that quote a heading of the mathematics link to it.
+# Comments that quote a heading or an equation of the mathematics link to it.
 python3 "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed"
 sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
   "$root/docs/site/Doxyfile.in" > "$work/Doxyfile"

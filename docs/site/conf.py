@@ -7,7 +7,7 @@ import sys
 from docutils import nodes
 
 root = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root / "python"))
+sys.path[:0] = [str(root / "python"), str(root / "docs" / "site")]
 
 project = "sheafnn"
 author = "the sheafnn contributors"
@@ -16,11 +16,13 @@ version = release = re.search(
     r'VERSION_STRING "([^"]+)"', (root / "include/sheafnn/version.hpp").read_text(encoding="utf-8")
 ).group(1)
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas"]
 exclude_patterns = ["site"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
-myst_enable_extensions = ["fieldlist"]
+myst_enable_extensions = ["fieldlist", "dollarmath"]
+myst_fence_as_directive = ["math"]
+html_math_renderer = "katex"
 autodoc_mock_imports = ["sheafnn._core"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -36,7 +38,7 @@ highlight_language = "none"
 html_theme = "furo"
 html_title = f"sheafnn {version}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css"]  # and, from formulas.py, KaTeX's
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1d5a8c", "color-brand-content": "#1d5a8c"},
     "dark_css_variables": {"color-brand-primary": "#7db7e8", "color-brand-content": "#7db7e8"},

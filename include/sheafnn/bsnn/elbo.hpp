@@ -4,7 +4,7 @@
 ///     L = (1/K) Σ_k loss(f(X; F_k), y) + λ · KL(q(F | X) ‖ p(F)),   F_1 … F_K ~ q(F | X)
 ///
 /// and its derivative. Deterministic models have K = 1 and no second term. Source: paper, "variational inference";
-/// math: "Loss", "KL estimators".
+/// math: "Loss" (3.35), "KL estimators" (3.38).
 #pragma once
 
 #include "sheafnn/bsnn/losses.hpp"
@@ -43,7 +43,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 
 }  // namespace detail
 
-/// Computes L and, in network.gradient(), its derivative with respect to every parameter.
+/// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
 ///
 /// \param pass   with training = true; its sample does not matter
 /// \param nodes  training nodes, in increasing order, among those of the pass

@@ -5,7 +5,7 @@
 ///
 /// with its backward pass, x̄ = w ∘ (ȳ − mean(ȳ) − x̂ mean(ȳ ∘ x̂)) / √(var(x) + ε). The rows are the nodes of a graph, all
 /// of which are there in every pass: evaluations use the statistics of the graph at hand, and no running averages.
-/// Source: math: "Cooperative sheaves"; Batch Normalization (Ioffe, Szegedy).
+/// Source: math: "Cooperative sheaves" (4.4); Batch Normalization (Ioffe, Szegedy).
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 ///
 /// or e_u = b_u² deg⁻_u σ_u². Each is a product at the nodes, a sum over neighbours without weights, and a product at
 /// the nodes. Features are n × D × f, channels innermost.
-/// Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
+/// Source: math: "Cooperative sheaves" (4.2), "Backward pass of a cooperative layer" (4.8).
 #pragma once
 
 #include <algorithm>

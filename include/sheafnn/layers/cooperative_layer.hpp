@@ -9,7 +9,7 @@
 ///   - leave: X' from what was sent.
 ///
 /// Each can be run for a group of nodes on its own, so that callers can do in the same walk what comes before enter and
-/// after leave. Source: math: "Cooperative sheaves", "Backward pass of a cooperative layer".
+/// after leave. Source: math: "Cooperative sheaves" (4.3), "Backward pass of a cooperative layer" (4.10).
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ struct DiffusedRow {
 }  // namespace detail
 
 /// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
-/// arrays.
+/// arrays. math: "Cooperative sheaves" (4.3).
 template <int D, class S>
 class CooperativeLayer {
  public:

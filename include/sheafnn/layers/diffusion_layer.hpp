@@ -1,6 +1,6 @@
 /// \file
 /// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass (math: "The
-/// model", "Backward pass of one diffusion step"; paper, sheaf diffusion layer).
+/// model" (3.6), "Backward pass of one diffusion step" (3.19); paper, sheaf diffusion layer).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct DiffusionOptions {
 /// what the last one kept.
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
+/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "The model" (3.6).
 template <RestrictionMapFamily Family, class S>
 class DiffusionLayer {
  public:

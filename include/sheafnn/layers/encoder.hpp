@@ -1,6 +1,6 @@
 /// \file
 /// Encoder: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)), the networks' first layer, on sparse features (math: "The
-/// model"). Used for node features and, without dropout, for the sheaf learner's own embeddings.
+/// model" (3.1)). Used for node features and, without dropout, for the sheaf learner's own embeddings.
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"

@@ -4,7 +4,7 @@
 ///     dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ),   0 ≤ t ≤ T,
 ///
 /// with one sheaf for all t, and its backward pass, the adjoint of the steps that were taken (math: "Continuous-time
-/// diffusion"). The Dormand–Prince steps are those of Boost.Odeint.
+/// diffusion" (3.31)). The Dormand–Prince steps are those of Boost.Odeint.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace sheafnn {
 
 /// Buffers of a flow on one graph; the gradient's memory grows with the number of steps, one array of features each.
-/// Nothing is allocated by a pass that needs no more steps than one before it.
+/// Nothing is allocated by a pass that needs no more steps than one before it. math: "Continuous-time diffusion" (3.31).
 template <RestrictionMapFamily Family, class S>
 class FlowLayer {
  public:

@@ -1,6 +1,6 @@
 /// \file
-/// OutputLayer: raw outputs of the nodes, Y = X W + 1 bᵀ, with its backward pass (math: "The model"). What they mean,
-/// logits of classes or a prediction, is the loss's business.
+/// OutputLayer: raw outputs of the nodes, Y = X W + 1 bᵀ, with its backward pass (math: "The model" (3.7)). What they
+/// mean, logits of classes or a prediction, is the loss's business.
 #pragma once
 
 #include <algorithm>

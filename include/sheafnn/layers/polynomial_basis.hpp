@@ -4,7 +4,7 @@
 ///     P_0 = 1,   P_1 = A_0 x + B_0,   P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1},
 ///
 /// their coefficients w as functions of the numbers that a model learns, and the derivatives of these functions.
-/// Source: math: "Polynomial filters".
+/// Source: math: "Polynomial filters" (3.22).
 #pragma once
 
 #include <algorithm>

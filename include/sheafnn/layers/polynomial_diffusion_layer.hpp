@@ -11,7 +11,7 @@
 ///
 /// Backwards Clenshaw's recurrence runs on G = Z̄ instead of Y; each step hands its share to the blocks of Δ. All
 /// recurrences run on tiles of channels, between which nothing is exchanged.
-/// Source: math: "Polynomial filters"; Polynomial Neural Sheaf Diffusion (arXiv 2512.00242).
+/// Source: math: "Polynomial filters" (3.20); Polynomial Neural Sheaf Diffusion (arXiv 2512.00242).
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost.
+/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
 class PolynomialDiffusionLayer {
  public:

@@ -3,7 +3,8 @@
 ///
 ///     X_i = X + h Σ_{j<i} a_ij K_j,   K_i = f(X_i),   X⁺ = X + h Σ_i b_i K_i,
 ///
-/// and the sums of arrays that their steps, and the adjoints of these, are made of (math: "Continuous-time diffusion").
+/// and the sums of arrays that their steps, and the adjoints of these, are made of (math: "Continuous-time
+/// diffusion" (3.32)).
 #pragma once
 
 #include <array>

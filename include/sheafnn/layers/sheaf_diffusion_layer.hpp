@@ -4,8 +4,8 @@
 ///     X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) dropout(X) Bᵀ),
 ///
 /// Δ_F being the normalised Laplacian of the sheaf with restriction maps F. Features, maps and weights go in as views,
-/// their derivatives come out as views (paper, sheaf diffusion layer; math: "The model", "Coboundary and Laplacian").
-/// Networks are made of DiffusionLayer, which shares sheaves and buffers between layers.
+/// their derivatives come out as views (paper, sheaf diffusion layer; math: "The model" (3.6), "Coboundary
+/// and Laplacian" (1.3)). Networks are made of DiffusionLayer, which shares sheaves and buffers between layers.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,7 @@ struct SheafDiffusionOptions {
 };
 
 /// One layer on one graph, with what its backward pass needs; for one caller at a time. It can be moved.
+/// math: "The model" (3.6).
 ///
 /// \tparam Family  of the restriction maps
 template <RestrictionMapFamily Family, std::floating_point S = float>

@@ -7,7 +7,7 @@
 ///     w_e = sigmoid(ω·[Z_u‖Z_v]) · sigmoid(ω·[Z_v‖Z_u])
 ///
 /// The first layer is W_a Z_u + W_b Z_v: a projection per node, then one addition per arc (math: "First
-/// sheaf-learner layer, cheaply"). Source: paper, "sheaf learner".
+/// sheaf-learner layer, cheaply" (3.9)). Source: paper, "sheaf learner".
 #pragma once
 
 #include <algorithm>

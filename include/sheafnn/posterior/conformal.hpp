@@ -5,7 +5,7 @@
 ///     raw outputs: D(D − 1)/2 numbers for M, μ_raw  |  κ_raw, σ_raw
 ///     μ = tanh(μ_raw) (or another SheafActivation),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
 ///
-/// Source: math: "Conformal maps".
+/// Source: math: "Conformal maps" (3.12).
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace sheafnn {
 
-/// T = float, double or Pack.
+/// T = float, double or Pack. math: "Conformal maps" (3.12).
 template <RestrictionMapFamily Family>
 struct ConformalPosterior {
   using family = Family;

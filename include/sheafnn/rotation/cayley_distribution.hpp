@@ -3,7 +3,7 @@
 ///
 /// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the
 /// wrapped Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley
-/// distributions"; math, "Cayley distribution".
+/// distributions"; math, "Cayley distribution" (2.5).
 #pragma once
 
 #include <cmath>
@@ -59,7 +59,7 @@ template <class T, int N>
 }
 
 /// The Cayley distribution C_N(M, κ) on SO(N): location M, concentration κ in [0, 1), 0 uniform. Equation: on top of this
-/// file.
+/// file; math: "Cayley distribution" (2.5).
 template <int N, class Dtype = double>
 class CayleyDistribution {
   static_assert(N >= 1);
@@ -89,7 +89,7 @@ class CayleyDistribution {
   Scalar concentration_;
 };
 
-/// log f(P); a drifted P is orthonormalised first.
+/// log f(P); a drifted P is orthonormalised first. math: "Cayley distribution" (2.5).
 ///
 /// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
 /// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
@@ -128,6 +128,7 @@ template <int N, class Scalar>
 }
 
 /// A sample: a pure function of (stream, id); takes draws first_draw … first_draw + haar_draws<N> − 1.
+/// math: "Sampling without the singularity" (2.7).
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample(const CayleyDistribution<N, Scalar>& distribution,
                                              const Stream& stream, std::uint32_t id,
@@ -143,7 +144,7 @@ struct CayleyCotangent {
 };
 
 /// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math,
-/// "Sampling without the singularity").
+/// "Sampling without the singularity" (2.10)).
 ///
 /// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)
 /// \param cotangent  Ȳ

@@ -1,7 +1,7 @@
 /// \file
 /// KL(C_N(M, κ) ‖ uniform) in closed form, its derivative in κ, and the length of the mean, E[Y] = r_N(κ) M.
 ///
-/// The closed form of math, "KL to the uniform distribution", with k = ⌊N/2⌋ is the same as
+/// The closed form of math, "KL to the uniform distribution" (2.12), with k = ⌊N/2⌋ is the same as
 ///     KL_N(κ) = (N − 1) · [ −(N − 1)/2 · log(1 − κ²) + T_N(κ) ],   T_N(κ) = Σ_{j ≥ 0} κ^{N+2j}/(N + 2j),
 ///     KL_N'(κ) = (N − 1) κ (N − 1 + κ^{N−2}) / (1 − κ²),
 ///     r_N(κ) = κ (N − 1 + κ^{N−2}) / N,
@@ -37,7 +37,7 @@ template <int Exponent, class T>
 
 }  // namespace detail
 
-/// KL(C_N(M, κ) ‖ uniform), in nats. \param kappa  in [0, 1)
+/// KL(C_N(M, κ) ‖ uniform), in nats; math: "KL to the uniform distribution" (2.13). \param kappa  in [0, 1)
 /// Unchecked: that it is.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD inline T cayley_kl(const T& kappa) {

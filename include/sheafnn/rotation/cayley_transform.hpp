@@ -1,6 +1,6 @@
 /// \file
 /// Cayley transform C(A) = (I − A)⁻¹(I + A), its inverse C⁻¹(P) = (P − I)(P + I)⁻¹, their derivatives, and the
-/// Cayley parametrisation φ ↦ C(X_φ) of rotations without eigenvalue −1. Source: math, "Rotations".
+/// Cayley parametrisation φ ↦ C(X_φ) of rotations without eigenvalue −1. Source: math, "Rotations" (2.1).
 #pragma once
 
 #include "sheafnn/core/config.hpp"

@@ -3,7 +3,7 @@
 ///
 /// The same function of (stream, id) as haar_rotation followed by moebius, up to rounding, with the shorter ways
 /// of small dimensions: N = 2 maps half angles, N = 3 scales the real part of a quaternion by γ. Those, unlike an
-/// elimination, keep full accuracy as κ → 1. Source: math, "Sampling without the singularity".
+/// elimination, keep full accuracy as κ → 1. Source: math, "Sampling without the singularity" (2.7).
 #pragma once
 
 #include <cmath>

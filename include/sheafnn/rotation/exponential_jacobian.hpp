@@ -9,7 +9,7 @@
 /// the last product for odd N only. φ is halved until its length is at most 0.9, where a power series of the sums
 /// of θ_i^{2k} is short; these and the symmetric functions of cos ψ_i follow from traces. All matrices are
 /// functions of X_φ and commute, so that d tr f(X) = tr(f′(X) dX) gives the derivative.
-/// Source: math: "Normal in the tangent space".
+/// Source: math: "Normal in the tangent space" (2.24).
 ///
 /// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
 /// rounding leaves of the zero. ‖φ‖ ≤ 3000.

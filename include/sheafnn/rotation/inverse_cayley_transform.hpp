@@ -1,6 +1,6 @@
 /// \file
 /// Inverse Cayley transform C⁻¹(P) = (P − I)(P + I)⁻¹, its derivative, and the Jacobian of the Cayley
-/// parametrisation. Source: math, "Rotations".
+/// parametrisation. Source: math, "Rotations" (2.1).
 #pragma once
 
 #include "sheafnn/core/eigen.hpp"

@@ -6,7 +6,7 @@
 ///     Z = Π_{j=1}^{N−1} Γ(j/2 + k) Γ(j) / (Γ(j/2) Γ(j + k)),      r = |E P| = k/(N − 1 + k).
 /// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent
 /// factors: a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k
-/// degrees of freedom. Derived in math, "León's distribution".
+/// degrees of freedom. Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 
 #include <boost/math/special_functions/erf.hpp>
@@ -127,7 +127,8 @@ template <int N, class Scalar>
 
 }  // namespace detail
 
-/// León's Cayley distribution on SO(N): location M, concentration κ ≥ 0. Equation: on top of this file.
+/// León's Cayley distribution on SO(N): location M, concentration κ ≥ 0. Equation: on top of this file;
+/// math: "León's distribution" (2.40).
 template <int N, class Dtype = double>
 class LeonCayleyDistribution {
   static_assert(N >= 2);

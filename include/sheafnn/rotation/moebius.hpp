@@ -8,7 +8,7 @@
 /// hence
 ///     dY₀/dκ = B (I − U Y₀) = (I − Y₀²)/(1 − κ²),
 ///     log det(I + κU) = N log(1 − κ²) − log det(I − κY₀).
-/// Source: math, "Sampling without the singularity".
+/// Source: math, "Sampling without the singularity" (2.7).
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -34,7 +34,7 @@ template <class T, int N>
 
 }  // namespace detail
 
-/// Y₀ = (I + κU)⁻¹(U + κI) ∈ SO(N).
+/// Y₀ = (I + κU)⁻¹(U + κI) ∈ SO(N). math: "Sampling without the singularity" (2.7).
 ///
 /// \param u      rotation
 /// \param kappa  in [0, 1)

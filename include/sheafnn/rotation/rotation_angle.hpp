@@ -4,7 +4,7 @@
 ///
 /// N = 2: the signed angle in [−π, π]; N = 3: the angle about the axis in [0, π]; densities with respect to dr.
 /// The Möbius map acts on angles, tan(r/2) = (1 − κ)/(1 + κ) · tan(u/2) with the angle u of a uniform rotation,
-/// whose distribution function is (u + π)/2π (N = 2) or (u − sin u)/π (N = 3). Source: math, "Angles".
+/// whose distribution function is (u + π)/2π (N = 2) or (u − sin u)/π (N = 3). Source: math, "Angles" (2.39).
 #pragma once
 
 #include <algorithm>

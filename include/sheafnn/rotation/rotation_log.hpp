@@ -5,7 +5,7 @@
 ///     log(exp(X_δ) R) = φ + J(φ) δ + O(δ²),   J = f(ad),   f(x) = x/(eˣ − 1).
 /// Closed forms: N = 3 by the quaternion of R, J δ = δ − ½ φ×δ + c φ×(φ×δ), c = (1 − (θ/2) cot(θ/2))/θ². N = 4 by the
 /// pair of quaternions, R v = p v q*, where so(4) = so(3) + so(3). N = 5 is N = 4 behind a reflection that takes the
-/// fixed axis of R to the last one. Source: math: "Logarithm".
+/// fixed axis of R to the last one. Source: math: "Logarithm" (2.31).
 ///
 /// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned; logarithms of
 /// rotations near it may be far apart. J is that of the branch and exists there, but for two angles π (N ≥ 4).
@@ -217,6 +217,7 @@ class LogDerivative<5> {
 }  // namespace detail
 
 /// φ with exp(X_φ) = R and all rotation angles in [0, π] (N = 2: φ in [−π, π]).
+/// math: "Logarithm" (2.31).
 ///
 /// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3, near I relative to ‖φ‖; for
 /// N ≥ 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.

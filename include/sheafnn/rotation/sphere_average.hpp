@@ -6,7 +6,7 @@
 ///     E log(1 − xᵀD²x)            = ∫₀¹ (1 − t)^{N/2−1} (1 − Δ(t))/t dt,
 ///     Σ_{k≥0} E (xᵀD²x)^k/(N+2k)  = ½ ∫₀¹ (1 − t)^{N/2−1} Δ(t) dt.
 /// The integrands are algebraic. Results are double, accurate to about 1e-14 relative. Source: math, "Averages
-/// over the sphere".
+/// over the sphere" (2.38).
 #pragma once
 
 #include <array>

@@ -10,7 +10,7 @@
 /// H(branch | Y): for N = 2 and 3, 1.0e-9 and 4.2e-8 nats at σ = 0.5, 0.0048 and 0.054 at σ = 1; as σ → ∞ it grows
 /// without bound. Other branches matter little while the largest angle of φ stays below π: at σ = 0.5 it exceeds π
 /// with probability 0.001 for N = 8, at σ = 1 with 0.0015, 0.02, 0.1, 0.3, 0.6 and 0.96 for N = 2, 3, 4, 5, 6, 8.
-/// Source: math: "Normal in the tangent space".
+/// Source: math: "Normal in the tangent space" (2.26).
 #pragma once
 
 #include <cmath>

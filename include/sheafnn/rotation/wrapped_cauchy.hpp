@@ -4,7 +4,7 @@
 /// Density with respect to the uniform distribution of angles (so that it integrates to 1 against dθ/2π):
 /// f(θ) = (1 − κ²)/(1 + κ² − 2κ cos(θ − μ)). A sample is the circle's Möbius map e^{iu} ↦ (e^{iu} + κ)/(1 +
 /// κe^{iu}) of a uniform angle u, which is tan(θ/2) = (1 − κ)/(1 + κ) tan(u/2). Source: math, "Sampling
-/// without the singularity".
+/// without the singularity" (2.11).
 #pragma once
 
 #include <cmath>

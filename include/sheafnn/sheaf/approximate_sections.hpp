@@ -9,7 +9,8 @@
 /// For rotations, D sections together are a matrix per node; nearest_section() replaces it by a rotation:
 /// synchronisation. Source: Singer, "Angular synchronization by eigenvectors and semidefinite programming", Applied
 /// and Computational Harmonic Analysis 30 (2011); Bandeira, Singer, Spielman, "A Cheeger inequality for the graph
-/// connection Laplacian", SIAM Journal on Matrix Analysis and Applications 34 (2013); math: "Approximate sections".
+/// connection Laplacian", SIAM Journal on Matrix Analysis and Applications 34 (2013); math: "Approximate
+/// sections" (1.8).
 #pragma once
 
 #include <algorithm>
@@ -114,7 +115,7 @@ template <class Family, class Scalar>
 /// Synchronisation: the D smallest eigenvectors of Δ, replaced node by node by the nearest rotation.
 ///
 /// Unique up to X_u → X_u R with one rotation R. A sheaf with D global sections (no noise) gives them exactly.
-/// The bound is Σ_u s_u⁻² · (λ_1 + … + λ_D) with S_u = s_u I.
+/// The bound is Σ_u s_u⁻² · (λ_1 + … + λ_D) with S_u = s_u I. math: "Approximate sections" (1.8).
 ///
 /// \throws std::invalid_argument  a graph that is not connected, or eigenvectors of which a node's block has no unique
 ///         nearest rotation; otherwise as smallest_eigenpairs

@@ -2,7 +2,7 @@
 /// The coboundary δ: C⁰ → C¹ of a sheaf and its transpose, applied and as sparse matrices.
 ///
 /// For e = {u, v} with u < v, oriented u→v: (δx)_e = F_{v⊴e} x_v − F_{u⊴e} x_u; (δᵀy)_u sums ±F_{u⊴e}ᵀ y_e over
-/// the edges of u. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian".
+/// the edges of u. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian" (1.1).
 #pragma once
 
 #include <type_traits>

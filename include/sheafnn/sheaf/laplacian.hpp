@@ -3,7 +3,7 @@
 ///
 /// Blocks: Δ_uu = S_u D_u S_u and, for every arc u→v, Δ_uv = −S_u F_{u⊴e}ᵀ F_{v⊴e} S_v, stored in the kind the
 /// family has (multiple of I, diagonal, dense). Source: paper, "sheaf Laplacian"; math: "Coboundary and
-/// Laplacian".
+/// Laplacian" (1.2).
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ SHEAFNN_INLINE void add_block_product(const Eigen::Matrix<T, R, C>& block, const
 
 /// The Laplacian of a sheaf with a normalisation (normalisation.hpp). A snapshot: later changes of the sheaf's
 /// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: numbers of nodes and
-/// arcs.
+/// arcs. math: "Coboundary and Laplacian" (1.3).
 template <RestrictionMapFamily Family, class Scalar_ = double>
 class SheafLaplacian {
  public:

@@ -8,7 +8,7 @@
 /// | augmented     | (D_u + I)^{-1/2}     | needs no invertibility; the model's default                         |
 /// | degree        | (c·deg u + 1)^{-1/2} | c = D for dense Gram matrices, else 1; does not depend on the maps           |
 ///
-/// Source: paper, "sheaf Laplacian"; math: "Coboundary and Laplacian", "SPD inverse square root".
+/// Source: paper, "sheaf Laplacian"; math: "Coboundary and Laplacian" (1.3), "SPD inverse square root" (1.6).
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace sheafnn {
 
-/// See the table on top of this file.
+/// See the table on top of this file; math: "Coboundary and Laplacian" (1.3).
 enum class Normalisation { none, block, augmented, degree };
 
 /// Its texts, in the order of the enumeration.

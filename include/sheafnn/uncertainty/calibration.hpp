@@ -24,7 +24,7 @@
 /// Nixon, Dusenberry, Zhang, Jerfel, Tran, "Measuring calibration in deep learning", CVPR workshops 2019 (adaptive and
 /// class-wise errors); Vaicenavicius et al., "Evaluating model calibration in classification", AISTATS 2019 (expectation
 /// under calibration); Kumar, Liang, Ma, "Verified uncertainty calibration", NeurIPS 2019 (debiased squared error; this is
-/// theirs where the confidences of a bin are equal). math: "Calibration".
+/// theirs where the confidences of a bin are equal). math: "Calibration" (6.4), (6.6).
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ namespace sheafnn {
 /// the ECE the adaptive one.
 enum class Binning { equal_width, equal_mass };
 
-/// A calibration error and what is known about it; see the file comment.
+/// A calibration error and what is known about it; see the file comment. math: "Calibration" (6.4), (6.6).
 struct CalibrationError {
   double error = 0;      ///< ECE, in [0, 1]
   double expected = 0;   ///< its mean for a calibrated model with these confidences

@@ -8,7 +8,7 @@
 ///     s_u(y) = Σ_{c before y} p(c | u) + U_u p(y | u),    averaged over neighbours: (1 − λ) s_u + λ mean_{v∼u} s_v.
 ///
 /// The guarantee needs calibration nodes and other nodes to be exchangeable: the former must not have served to train or
-/// to choose the model. math: "Conformal prediction sets".
+/// to choose the model. math: "Conformal prediction sets" (6.8), (6.9).
 ///
 /// Sources: Romano, Sesia, Candès, "Classification with valid and adaptive coverage", NeurIPS 2020; Zargarbashi, Antonelli,
 /// Bojchevski, "Conformal prediction sets for graph neural networks", ICML 2023 (averages over neighbours).
@@ -34,6 +34,7 @@
 namespace sheafnn {
 
 /// Adaptive scores of all classes of all nodes. Of equal probabilities, the first class is ranked first.
+/// math: "Conformal prediction sets" (6.8).
 ///
 /// \param probabilities  n × C, row-major
 /// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1. Sets are not random then, and
@@ -97,6 +98,7 @@ namespace sheafnn {
 }
 
 /// The ⌈(n + 1)(1 − α)⌉-th smallest of n scores, or ∞ where that is more than n: every class is then in every set.
+/// math: "Conformal prediction sets" (6.9).
 ///
 /// \param scores  of the labels of calibration nodes
 /// \param alpha   share of labels that sets may miss, in (0, 1)

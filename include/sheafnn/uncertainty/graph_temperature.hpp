@@ -6,7 +6,7 @@
 ///     β_u = (1 − g_u) β₀ + g_u β₁,    g_u = mean_{v∼u} Σ_c p_u(c) p_v(c),    T = 1/β.
 ///
 /// β₀ = β₁ is plain temperature scaling (uncertainty/temperature.hpp). The NLL is convex in (β₀, β₁): both are found by
-/// Newton's method within the same bounds. math: "Temperature scaling on graphs".
+/// Newton's method within the same bounds. math: "Temperature scaling on graphs" (6.10).
 ///
 /// It follows the idea of Hsu, Shen, Tomani, Cremers, "What makes graph neural networks miscalibrated?", NeurIPS 2022 (GATS):
 /// a temperature per node that depends on its neighbourhood; theirs has attention and six terms.
@@ -28,7 +28,7 @@
 
 namespace sheafnn {
 
-/// Temperatures in [lowest_temperature, highest_temperature].
+/// Temperatures in [lowest_temperature, highest_temperature]. math: "Temperature scaling on graphs" (6.10).
 struct GraphTemperature {
   double disagreeing = 1;  ///< 1/β₀, of nodes with agreement 0
   double agreeing = 1;     ///< 1/β₁, of nodes with agreement 1

@@ -3,7 +3,7 @@
 /// the model has never seen.
 ///
 /// The measures themselves, of every node: entropy, epistemic variance, mutual information (uncertainty/sampling.hpp).
-/// math: "Rejection and detection".
+/// math: "Rejection and detection" (6.12).
 #pragma once
 
 #include <algorithm>
