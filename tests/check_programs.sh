@@ -52,7 +52,9 @@ grep -q 'learner: averaged is not allowed; choose concatenation, summed, summed-
 timeout 60 "${train[@]}" "" "" > refused.txt 2>&1 && fail "empty arguments are taken"
 grep -q 'is empty; --help lists the options' refused.txt || fail "empty arguments: $(cat refused.txt)"
 timeout 20 "$bin/train" --unknown -- --stalk-dim '' --channels > refused.txt 2>&1 && fail "an empty argument behind -- is taken"
-grep -q 'argument 4 is empty; --help lists the options' refused.txt || fail "an empty argument behind --: $(cat refused.txt)"
+grep -q 'argument 4 (behind --stalk-dim) is empty; --help lists the options' refused.txt || fail "an empty argument behind --: $(cat refused.txt)"
+timeout 20 "$bin/train" --splits --model '' --learner > refused.txt 2>&1 && fail "an empty argument behind an option is taken"
+grep -q 'argument 3 (behind --model) is empty; --help lists the options' refused.txt || fail "an empty argument: $(cat refused.txt)"
 # One split has no standard deviation.
 "$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --report single.json > single.txt
 grep -q '^ *std *$' single.txt || fail "one split has a standard deviation: $(cat single.txt)"

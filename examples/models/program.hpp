@@ -37,18 +37,15 @@ inline void flush_output() {
   return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
 }
 
-/// Refuses an empty argument that is no option's value: CLI11 takes it for the name of a group of options, and several of
-/// them without end.
+/// Refuses empty arguments, which no option takes: CLI11 takes one for the name of a group of options where it expects
+/// an option, at times without end.
 ///
 /// \throws std::runtime_error  naming its place
-inline void refuse_empty_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
-  bool options_end = false;  // behind "--" nothing is the value of an option
+inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    options_end = options_end || arguments[i] == "--";
     if (!arguments[i].empty()) continue;
-    const CLI::Option* option = i > 0 && !options_end ? app.get_option_no_throw(arguments[i - 1]) : nullptr;
-    if (option != nullptr && option->get_items_expected_max() > 0) continue;
-    throw std::runtime_error("argument " + std::to_string(i + 1) + " is empty; --help lists the options");
+    const std::string behind = i > 0 ? " (behind " + arguments[i - 1] + ")" : "";
+    throw std::runtime_error("argument " + std::to_string(i + 1) + behind + " is empty; --help lists the options");
   }
 }
 
@@ -61,7 +58,7 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   try {
     std::vector<std::string> arguments = read_arguments();
-    refuse_empty_arguments(app, arguments);
+    refuse_empty_arguments(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     try {
       app.parse(arguments);

@@ -56,8 +56,9 @@ inline void expect_message(const char* message) {
 }
 
 /// Runs `body`; it may throw only what is listed, with a message. \returns whether it threw nothing
+/// \param said  where the message goes
 template <class... Documented, class Body>
-bool keeps_contract(const Body& body) {
+bool keeps_contract(const Body& body, std::string* said = nullptr) {
   try {
     body();
     return true;
@@ -65,6 +66,7 @@ bool keeps_contract(const Body& body) {
     const bool documented = (... || (dynamic_cast<const Documented*>(&error) != nullptr));
     if (!documented) broken("an exception that is not documented", error.what());
     expect_message(error.what());
+    if (said != nullptr) *said = error.what();
     return false;
   }
 }

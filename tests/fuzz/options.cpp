@@ -52,7 +52,7 @@ SHEAFNN_FUZZ_TARGET(options, 4096, 1 << 22) {
   const bool parsed = fuzz::keeps_contract<CLI::ParseError, std::invalid_argument, std::runtime_error>([&] {
     try {
       std::vector<std::string> arguments = arguments_of(input);
-      programs::refuse_empty_arguments(app, arguments);
+      programs::refuse_empty_arguments(arguments);
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
       app.parse(arguments);
     } catch (const CLI::ParseError& error) {
