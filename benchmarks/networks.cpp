@@ -7,13 +7,18 @@
 /// As in epochs.cpp: stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3. Polynomial networks have
 /// Chebyshev filters of degree 8; cooperative ones layer norm and learners of width 32, of two layers where those are
 /// convolutions.
+///
+/// Then maps per node against maps per arc on synthetic graphs of 4000 nodes and growing mean degree k: the cooperative
+/// network, with mlp learner, and NSD with general maps, whose diffusion takes kd/(4d + k) times as
+/// many operations (docs/math.md, "Cooperative sheaves").
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <map>
+#include <list>
 #include <sheafnn/bsnn/forward_pass.hpp>
+#include <sheafnn/graph/synthetic.hpp>
 #include <string>
 #include <string_view>
 
@@ -36,6 +41,7 @@ struct Network {
   std::string_view name;
   const programs::ModelEntry& entry;
   sheafnn::NodeLearnerKind learner = sheafnn::NodeLearnerKind::mlp;  ///< of cooperative ones
+  bool filter = true;                                                ///< of the others
 };
 const Network networks[] = {{"polynomial/diagonal", programs::Diagonal_3},
                             {"polynomial/special-orthogonal", programs::SpecialOrthogonal_3},
@@ -44,9 +50,11 @@ const Network networks[] = {{"polynomial/diagonal", programs::Diagonal_3},
                             {"cooperative/sage", programs::Cooperative_3, sheafnn::NodeLearnerKind::sage},
                             {"cooperative/sage-projected", programs::Cooperative_3,
                              sheafnn::NodeLearnerKind::sage_projected}};
+const Network per_arc = {"maps-per-arc", programs::GeneralLinear_3, {}, false};
+const Network per_node = {"maps-per-node", programs::Cooperative_3};
 
 struct Cell {
-  const benchmarks::EpochGraph& graph;
+  const sheafnn::Dataset& data;
   const Network& network;
   bool bayesian;
   int threads;  ///< at most
@@ -57,8 +65,10 @@ programs::NetworkOptions options_of(const Network& network, const sheafnn::Datas
   auto& [pairs, cooperative, flow] = r;
   pairs.features = cooperative.features = data.feature_count();
   pairs.classes = cooperative.classes = data.class_count;
-  pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;
-  pairs.filter.degree = 8;
+  if (network.filter) {
+    pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+    pairs.filter.degree = 8;
+  }
   cooperative.norm = sheafnn::FeatureNorm::layer;
   cooperative.learner = network.learner;
   cooperative.learner_layers = network.learner == sheafnn::NodeLearnerKind::mlp ? 1 : 2;
@@ -71,9 +81,7 @@ struct Width {
 };
 
 void run_cell(benchmark::State& state, const Cell& cell) {
-  static std::map<std::string_view, sheafnn::Dataset> loaded;
-  if (!loaded.contains(cell.graph.name)) loaded.emplace(cell.graph.name, benchmarks::load_task(cell.graph));
-  const sheafnn::Dataset& data = loaded.at(cell.graph.name);
+  const sheafnn::Dataset& data = cell.data;
   constexpr Index min_epochs = 5;
   const int threads = std::min(cell.threads, sheafnn::suggested_threads(Width{}, data.graph));
   const benchmarks::TrainingEpochs epochs =
@@ -95,16 +103,22 @@ int main(int argc, char** argv) {
     benchmarks::add_build_context();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    std::list<sheafnn::Dataset> graphs;
+    const auto add = [&](std::string_view graph, const Network& network, bool bayesian) {
+      const std::string name = sheafnn::detail::concat(graph, "/", bayesian ? "bayesian-" : "", network.name);
+      benchmark::RegisterBenchmark(name.c_str(), run_cell, Cell{graphs.back(), network, bayesian, threads})
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
+    };
     for (const benchmarks::EpochGraph& graph : benchmarks::epoch_graphs) {
+      graphs.push_back(benchmarks::load_task(graph));
       for (const Network& network : networks) {
-        for (const bool bayesian : {false, true}) {
-          const std::string name =
-              sheafnn::detail::concat(graph.name, "/", bayesian ? "bayesian-" : "", network.name);
-          benchmark::RegisterBenchmark(name.c_str(), run_cell, Cell{graph, network, bayesian, threads})
-              ->UseManualTime()
-              ->Unit(benchmark::kMillisecond);
-        }
+        for (const bool bayesian : {false, true}) add(graph.name, network, bayesian);
       }
+    }
+    for (const int degree : {3, 6, 12, 24, 48}) {
+      graphs.push_back(sheafnn::synthetic({.nodes = 4000, .degree = static_cast<double>(degree)}));
+      for (const Network* network : {&per_arc, &per_node}) add("degree-" + std::to_string(degree), *network, false);
     }
     benchmark::RunSpecifiedBenchmarks();
     return 0;
