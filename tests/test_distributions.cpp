@@ -215,6 +215,14 @@ TEST_CASE("parameters outside their range are refused") {
   lambda(1, 1) = 1;
   lambda(0, 2) = 0.5;
   CHECK_THROWS_WITH_AS(acg(lambda), doctest::Contains("must be symmetric"), std::invalid_argument);
+  for (const double scale : {1e-151, 1e151}) {
+    CHECK_THROWS_WITH_AS(acg(scale * identity), doctest::Contains("the scale of Λ has no effect"), std::invalid_argument);
+  }
+  for (const double scale : {1e-150, 1e150}) {
+    const AngularCentralGaussian<3> uniform{SquareMatrix<double, 3>(scale * identity)};
+    CHECK(std::abs(sheafnn::pdf(uniform, Column<double, 3>(0, 1, 0)) - 1) <= 1e-12);
+    CHECK(std::abs(sheafnn::sample(uniform, sheafnn::Stream{.seed = 5}, 0).norm() - 1) <= 1e-15);
+  }
   CHECK_THROWS_AS(static_cast<void>(sheafnn::pdf(AngularCentralGaussian<3>(identity), Column<double, 3>(1, 1, 0))),
                   std::invalid_argument);
 }

@@ -75,13 +75,18 @@ class AngularCentralGaussian {
   using Matrix = SquareMatrix<Scalar, P>;
 
   /// \param covariance  Λ (P × P), symmetric and positive definite
-  /// \throws std::invalid_argument  an entry that is NaN or infinite, an asymmetry above √ε · max|Λ|, or a pivot
-  ///         of the Cholesky factorisation that is not positive
+  /// \throws std::invalid_argument  an entry that is NaN or infinite, max|Λ| out of the range whose squares a number
+  ///         holds (1e±150, float: 1e±18), an asymmetry above √ε · max|Λ|, or a pivot of the Cholesky factorisation
+  ///         that is not positive
   explicit AngularCentralGaussian(const Matrix& covariance) : covariance_(covariance) {
     constexpr const char* name = "AngularCentralGaussian: covariance";
     detail::require_finite<Scalar, P>(name, covariance);
+    const Scalar largest = covariance.cwiseAbs().maxCoeff();
+    constexpr Scalar bound = sizeof(Scalar) == sizeof(float) ? Scalar(1e18f) : Scalar(1e150);
+    require(largest <= bound && largest >= 1 / bound, name, detail::concat("a matrix with max|Λ| = ", largest),
+            detail::concat("must have it between ", 1 / bound, " and ", bound, "; the scale of Λ has no effect"));
     const Scalar asymmetry = (covariance - covariance.transpose()).cwiseAbs().maxCoeff();
-    const Scalar limit = rotation_tolerance<Scalar>() * covariance.cwiseAbs().maxCoeff();
+    const Scalar limit = rotation_tolerance<Scalar>() * largest;
     require(asymmetry <= limit, name, detail::concat("a matrix with |Λ - Λᵀ| = ", asymmetry),
             detail::concat("must be symmetric within ", limit));
     factor_.setZero();
