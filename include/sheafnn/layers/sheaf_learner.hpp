@@ -17,6 +17,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/sheaf_learner_input.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
@@ -315,6 +316,7 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   const Index n = graph_->node_count();
   detail::multiply_dense(execution, z, {input_.weight().data(), shape_.inputs, stride_},
                          MatrixView<S>(projection_.data(), n, stride_), false);
+  detail::fetch_halo(*graph_, projection_.data(), stride_);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -344,6 +346,7 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   });
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
+  detail::give_halo_back(*graph_, projection_.data(), stride_);
   const Index n = graph_->node_count();
   detail::multiply_dense(execution, detail::transposed(z), {projection_.data(), n, stride_},
                          MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
