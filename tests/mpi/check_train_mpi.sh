@@ -50,7 +50,7 @@ refused() {
   [ "$(grep -c "^rank [0-9]* of 2: " "$work/refused.out")" = 1 ] || complain "not one line of a rank for $*: $(cat "$work/refused.out")"
   grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
-refused "rank 0 of 2: --model: csnn is not allowed" --model csnn
+refused "rank 0 of 2: stop_on: roc-auc is not allowed; on several ranks: loss or accuracy" --stop-on roc-auc
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"

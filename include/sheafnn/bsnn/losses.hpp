@@ -122,9 +122,8 @@ template <class T>
 }
 
 template <class S>
-void fill_zero(const MatrixView<S>& matrix) {
-  if (matrix.rows() > 0)
-    std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
+void fill_zero(const MatrixView<S>& m) {
+  if (m.rows() > 0) std::fill_n(m.data(), (m.rows() - 1) * m.stride() + m.columns(), S(0));
 }
 
 }  // namespace detail

@@ -96,6 +96,7 @@ class NetworkPasses {
   }
   /// Of a graph that is a part of another (graph/graph_part.hpp), finish_backward() leaves the part's own share of the
   /// derivatives, of the loss and of the KL term: this adds them up over all parts. Of a whole graph it does nothing.
+  /// Takes any numbers.
   void sum_over_parts(double& loss, double& kl) {
     GraphPart* part = steps_.graph.part();
     if (part == nullptr) return;

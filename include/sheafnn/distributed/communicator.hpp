@@ -25,7 +25,7 @@ namespace sheafnn::distributed {
 
 static_assert(MPI_VERSION >= 3, "sheafnn/distributed.hpp needs MPI 3");
 
-/// What one rank has sent since it began to count.
+/// What one rank has sent since it began to count. Takes any numbers.
 struct Traffic {
   std::int64_t messages = 0;  ///< with rows of node features
   std::int64_t bytes = 0;     ///< in them
@@ -68,7 +68,7 @@ template <class T>
 /// Errors of MPI end the program, as MPI does by default.
 class Communicator {
  public:
-  /// After MPI_Init_thread() (see run()), which it does not check; a copy of `ranks`.
+  /// A copy of `ranks`. Unchecked: that MPI is initialised (run()) and `ranks` a group of it.
   explicit Communicator(MPI_Comm ranks = MPI_COMM_WORLD) {
     MPI_Comm_dup(ranks, &comm_);
     MPI_Comm_rank(comm_, &rank_);

@@ -19,12 +19,35 @@ namespace sheafnn::distributed {
 /// features() exchanges rows with those of the other ranks: all ranks take the same passes in the same order.
 class DistributedData {
  public:
+  /// What is kept of a dataset.
+  struct Piece {
+    LocalPart part;
+    NodeFeatures features;             ///< part_features()
+    std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
+    Index class_count = 0;             ///< C
+  };
+
   /// Every rank gives the same dataset and partition and keeps its part. `ranks` must outlive this.
   ///
   /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph or into
   ///         another number of parts than there are ranks
   DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
-      : DistributedData(ranks, whole, local(ranks, whole, partition)) {}
+      : DistributedData(ranks, cut(ranks, whole, partition)) {}
+  /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
+  DistributedData(Communicator& ranks, Piece piece)
+      : ranks_(&ranks),
+        exchange_(ranks, std::move(piece.part.numbers), std::move(piece.part.neighbours)),
+        graph_(std::move(piece.part.graph)),
+        features_(std::move(piece.features)),
+        labels_(std::move(piece.labels)),
+        class_count_(piece.class_count) {
+    graph_.set_part(&exchange_);
+    labels_.resize(static_cast<std::size_t>(graph_.node_count()), -1);
+    const std::span<const Index> own(numbers().node.data(), static_cast<std::size_t>(numbers().own));
+    for (std::size_t u = 0; u < own.size(); ++u) by_number_.emplace_back(own[u], static_cast<std::int32_t>(u));
+    std::sort(by_number_.begin(), by_number_.end());
+    gathered_ = ranks.gather(own);
+  }
   DistributedData(const DistributedData&) = delete;  // the graph refers to the exchange
   DistributedData& operator=(const DistributedData&) = delete;
 
@@ -84,29 +107,16 @@ class DistributedData {
   }
 
  private:
-  DistributedData(Communicator& ranks, const Dataset& whole, LocalPart part)
-      : ranks_(&ranks),
-        exchange_(ranks, std::move(part.numbers), std::move(part.neighbours)),
-        graph_(std::move(part.graph)),
-        features_(std::move(part.features)),
-        labels_(static_cast<std::size_t>(graph_.node_count()), -1),
-        class_count_(whole.class_count) {
-    graph_.set_part(&exchange_);
-    std::vector<Index> own;
-    for (Index u = 0; u < numbers().own; ++u) {
-      const Index of = numbers().node[static_cast<std::size_t>(u)];
-      labels_[static_cast<std::size_t>(u)] = whole.labels[static_cast<std::size_t>(of)];
-      by_number_.emplace_back(of, static_cast<std::int32_t>(u));
-      own.push_back(of);
-    }
-    std::sort(by_number_.begin(), by_number_.end());
-    gathered_ = ranks.gather(std::span<const Index>(own));
-  }
-  [[nodiscard]] static LocalPart local(const Communicator& ranks, const Dataset& whole, const Partition& partition) {
+  [[nodiscard]] static Piece cut(const Communicator& ranks, const Dataset& whole, const Partition& partition) {
     validate(whole);
     require(partition.parts == ranks.size(), "partition.parts", partition.parts,
             sheafnn::detail::concat("must be the number of ranks, ", ranks.size()));
-    return local_part(whole.graph, whole.features, partition, ranks.rank());
+    Piece r{local_part(whole.graph, partition, ranks.rank()), {}, {}, whole.class_count};
+    r.features = part_features(whole.features, r.part.numbers);
+    for (Index u = 0; u < r.part.numbers.own; ++u) {
+      r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);
+    }
+    return r;
   }
 
   Communicator* ranks_;

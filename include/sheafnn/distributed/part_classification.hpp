@@ -39,6 +39,7 @@ class PartClassification {
 
   /// \throws std::invalid_argument  as Classification
   void validate(Index nodes, Index outputs) const { loss_.validate(nodes, outputs); }
+  /// Unchecked: u is a node of the part.
   [[nodiscard]] bool known(Index u) const noexcept { return loss_.known(u); }
   /// Does any rank have nodes? Takes any.
   [[nodiscard]] bool has_nodes(std::span<const std::int32_t> nodes) const {

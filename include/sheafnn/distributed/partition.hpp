@@ -177,7 +177,7 @@ struct PartitionReport {
   return r;
 }
 
-/// The report in one line of text, and one for each part if there are few.
+/// The report in one line of text, and one for each part if there are few. Takes any.
 [[nodiscard]] inline std::string to_string(const PartitionReport& report, Index nodes, Index edges) {
   std::ostringstream out;
   out.precision(3);

@@ -16,7 +16,7 @@
 
 namespace sheafnn::distributed {
 
-/// See the file comment, and GraphPart for what must hold. `ranks` must outlive it.
+/// See the file comment. `ranks` must outlive it. Unchecked: as GraphPart.
 class RowExchange final : public GraphPart {
  public:
   /// Unchecked: numbers and neighbours are those of local_part() on each rank, of the same graph and partition.

@@ -41,50 +41,62 @@ template <class Model>
 }
 
 /// The figures of the best epoch that need the predictions of all test nodes: rank 0 computes them for all.
-inline void add_test_figures(DistributedData& data, const Split& split, std::span<const double> best, Index outputs,
-                             TrainResult& result) {
-  const std::vector<double> labels_of_part(data.labels().begin(), data.labels().end());
-  const std::vector<double> probabilities = data.gather(best, outputs), numbers = data.gather(labels_of_part, 1);
+///
+/// \param test  owned test nodes
+inline void add_test_figures(DistributedData& data, std::span<const std::int32_t> test, std::span<const double> best,
+                             Index outputs, TrainResult& result) {
+  // Per node its label, or −2 where it is no test node.
+  std::vector<double> targets(static_cast<std::size_t>(data.graph().node_count()), -2);
+  for (const std::int32_t u : test) targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
+  const std::vector<double> probabilities = data.gather(best, outputs), numbers = data.gather(targets, 1);
   if (data.ranks().is_root()) {
-    const std::vector<std::int32_t> labels(numbers.begin(), numbers.end());
+    std::vector<std::int32_t> labels, nodes;
+    for (std::size_t u = 0; u < numbers.size(); ++u) {
+      labels.push_back(std::max(-1, static_cast<std::int32_t>(numbers[u])));
+      if (numbers[u] >= -1) nodes.push_back(static_cast<std::int32_t>(u));
+    }
     const Classification loss(labels);
     const MatrixView<const double> view(probabilities.data(), data.numbers().total_nodes, outputs);
-    result.test_nll = sheafnn::detail::score_of(loss, view, split.test).loss;
-    result.test_ece = sheafnn::detail::calibration_error(probabilities, outputs, labels, split.test);
-    sheafnn::detail::add_test_metrics(result, loss, probabilities, outputs, split.test);
+    result.test_nll = sheafnn::detail::score_of(loss, view, nodes).loss;
+    result.test_ece = sheafnn::detail::calibration_error(probabilities, outputs, labels, nodes);
+    sheafnn::detail::add_test_metrics(result, loss, probabilities, outputs, nodes);
   }
-  double* const figures[] = {&result.test_nll,      &result.test_ece,      &result.test_roc_auc,
+  double* const figures[] = {&result.test_nll,      &result.test_ece,   &result.test_roc_auc,
                              &result.test_macro_f1, &result.test_brier, &result.test_average_precision};
   for (double* figure : figures) data.ranks().broadcast(std::span<double>(figure, 1));
+}
+
+/// What all ranks must have in common but the split.
+template <class Model>
+[[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options) {
+  Settings r = settings_of(model);
+  const Settings more = settings_of(options);
+  r.insert(r.end(), more.begin(), more.end());
+  r.emplace_back("epochs to go on from", std::to_string(options.resume == nullptr ? 0 : options.resume->history.size()));
+  return r;
 }
 
 }  // namespace detail
 
 /// Trains `model`, a Bsnn, Nsd or SheafModel without polynomial filter, to classify the labelled nodes; see
-/// sheafnn::train(). All ranks call it with the same model, split and options and end with the same parameters and
-/// result; times are each rank's own.
+/// sheafnn::train(). All ranks call it with the same model and options and end with the same parameters and result; times
+/// are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
 /// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
 /// MPI; every rank gives the state to go on from. StopOn is loss or accuracy.
 ///
-/// \param split  of the whole graph
+/// \param own  owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
 ///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
 template <class Model>
-TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& given = {}) {
+TrainResult train_owned(Model& model, DistributedData& data, const Split& own, const TrainOptions& given = {}) {
   Communicator& ranks = data.ranks();
   const PartNumbers& numbers = data.numbers();
   const Index outputs = model.options().classes;
-  Settings settings = detail::settings_of(model);
-  for (const Settings& more : {detail::settings_of(given), detail::settings_of(split)}) {
-    settings.insert(settings.end(), more.begin(), more.end());
-  }
-  settings.emplace_back("epochs to go on from", std::to_string(given.resume == nullptr ? 0 : given.resume->history.size()));
-  require_agreement(ranks, settings);
+  require_agreement(ranks, detail::settings_of(model, given));
   validate(given);
-  validate(split, numbers.total_nodes, "split");
   require(outputs >= data.class_count(), "classes", outputs,
           detail::concat("the data have ", data.class_count(), " classes"));
   require(!is_metric(given.stop_on), "stop_on", to_string(given.stop_on), "on several ranks: loss or accuracy");
@@ -92,14 +104,6 @@ TrainResult train(Model& model, DistributedData& data, const Split& split, const
 
   TrainOptions options = given;
   options.threads = detail::threads_of_rank(model, data, given.threads);
-  std::optional<TrainingState> state;
-  if (given.resume != nullptr) {
-    sheafnn::detail::check_state(*given.resume, given, model.parameters().size(), numbers.total_nodes * outputs,
-                                 !split.validation.empty());
-    state = *given.resume;
-    state->best_predictions = data.own_rows(given.resume->best_predictions, outputs);
-    options.resume = &*state;
-  }
   if (detail::root_says(ranks, static_cast<bool>(given.on_epoch))) {
     options.on_epoch = [&](const EpochReport& report) {
       const bool stop = ranks.is_root() && given.on_epoch(report) == EpochAction::stop;
@@ -107,25 +111,42 @@ TrainResult train(Model& model, DistributedData& data, const Split& split, const
     };
   }
   if (detail::root_says(ranks, static_cast<bool>(given.on_checkpoint))) {
-    options.on_checkpoint = [&](const TrainingState& own) {
-      TrainingState whole = own;
-      whole.best_predictions = data.gather(own.best_predictions, outputs);
+    options.on_checkpoint = [&](const TrainingState& of_rank) {
+      TrainingState whole = of_rank;
+      whole.best_predictions = data.gather(of_rank.best_predictions, outputs);
       if (ranks.is_root()) given.on_checkpoint(whole);
     };
   }
   try {
-    const Split own = data.owned(split);
     const PartClassification loss(data, own.train);
     loss.validate(data.graph().node_count(), outputs);
+    std::optional<TrainingState> state;
+    if (given.resume != nullptr) {
+      sheafnn::detail::check_state(*given.resume, given, model.parameters().size(), numbers.total_nodes * outputs,
+                                   loss.has_nodes(own.validation));
+      state = *given.resume;
+      state->best_predictions = data.own_rows(given.resume->best_predictions, outputs);
+      options.resume = &*state;
+    }
     sheafnn::detail::TrainingRun<Model, PartClassification> run(model, data.graph(), data.features(), loss, own, options);
     return run.run([&](TrainResult& result) {
-      detail::add_test_figures(data, split, run.best_predictions(), outputs, result);
+      detail::add_test_figures(data, own.test, run.best_predictions(), outputs, result);
     });
   } catch (const std::bad_alloc&) {
     throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
                                             data.graph().node_count() - numbers.own, " in the halo, and ",
                                             data.graph().edge_count(), " edges; more ranks on more computers have smaller ones"));
   }
+}
+
+/// The same with a split of the whole graph, which all ranks give.
+///
+/// \throws std::invalid_argument, std::runtime_error  as above; a split that is not in order
+template <class Model>
+TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& options = {}) {
+  require_agreement(data.ranks(), detail::settings_of(split));
+  validate(split, data.numbers().total_nodes, "split");
+  return train_owned(model, data, data.owned(split), options);
 }
 
 /// Predicts every node; see sheafnn::predict(). All ranks call it; rank 0 has the prediction of all nodes, elsewhere it is

@@ -225,7 +225,7 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
     : graph_(&graph),
       diffusion_(&diffusion),
       options_(options),
-      mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
       output_(scaled_.size()),
@@ -285,7 +285,7 @@ void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWei
                                              {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
                                              sheaf_gradient, accumulate);
   });
-  detail::clear_halo(*graph_, y_bar.data(), diffusion_->row());
+  detail::clear_halo(*graph_, x_bar.data(), diffusion_->row());
   mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
 }
 

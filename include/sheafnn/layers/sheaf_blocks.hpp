@@ -148,10 +148,10 @@ class SheafBlocks {
   }
 
  private:
-  /// body(first node, count) for blocks of W nodes.
+  /// body(first node, count) for blocks of W owned nodes.
   template <class Body>
   void for_node_blocks(Execution execution, const Body& body) const {
-    parallel_for(execution, graph_->node_count(), W, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->own_node_count(), W, [&](Index begin, Index end) {
       for (Index first = begin; first < end; first += W) {
         body(first, static_cast<int>(std::min<Index>(W, end - first)));
       }
