@@ -52,19 +52,18 @@ Training train_model(const Task& task, const Run& run) {
                                                  .epoch = static_cast<std::uint32_t>(r.result.best_epoch),
                                                  .threads = options.threads});
   if (!task.part.ranks().is_root()) return r;
-  r.outcome = programs::outcome_of(
-      model, r.result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
-      {.model = !s.save.empty()});
+  r.outcome = programs::outcome_of(model, r.result.best_epoch, [&] { return std::move(prediction); }, task.whole,
+                                   split, {.model = !s.save.empty()});
   return r;
 }
 
 /// The networks that the program contains: those of SHEAFNN_MPI_MODELS, FAMILY and stalk dimension.
 Training train_run(const Task& task, const Run& run) {
   const TrainSettings& s = task.settings;
-#define SHEAFNN_TRY_MODEL(Family, D)                                                                          \
-  if (s.maps == sheafnn::Family<D>::name && s.stalk_dimension == D) {                                         \
-    return programs::is_bayesian(s.model) ? train_model<sheafnn::Bsnn<sheafnn::Family<D>>>(task, run)         \
-                                          : train_model<sheafnn::Nsd<sheafnn::Family<D>>>(task, run);         \
+#define SHEAFNN_TRY_MODEL(Family, D)                                                                  \
+  if (s.maps == sheafnn::Family<D>::name && s.stalk_dimension == D) {                                 \
+    return programs::is_bayesian(s.model) ? train_model<sheafnn::Bsnn<sheafnn::Family<D>>>(task, run) \
+                                          : train_model<sheafnn::Nsd<sheafnn::Family<D>>>(task, run); \
   }
   SHEAFNN_MPI_MODELS(SHEAFNN_TRY_MODEL)
 #undef SHEAFNN_TRY_MODEL
@@ -125,7 +124,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
     programs::require_writable("--save", s.save);
   }
   const std::vector<Run> runs = runs_of(s, data);
-  sheafnn::require(s.save.empty() || runs.size() == 1, "--save", s.save, "on several ranks: of one split and seed");
+  sheafnn::require(s.save.empty() || runs.size() == 1, "--save", s.save,
+                   "on several ranks: of one split and seed");
   mpi::require_agreement(ranks, data);
   const mpi::Partition partition = partition_of(ranks, partition_choice, data.graph);
   const mpi::PartitionReport report = mpi::describe(data.graph, partition);
@@ -133,11 +133,12 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
   const Task task{s, data, part};
 
   if (ranks.is_root()) {
-    std::printf("%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
-                "%td layers\n\n",
-                data.name.c_str(), data.node_count(), data.graph.edge_count(), data.feature_count(), data.class_count,
-                mpi::to_string(report, data.node_count(), data.graph.edge_count()).c_str(), s.model.c_str(),
-                s.maps.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
+    std::printf(
+        "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
+        "%td layers\n\n",
+        data.name.c_str(), data.node_count(), data.graph.edge_count(), data.feature_count(), data.class_count,
+        mpi::to_string(report, data.node_count(), data.graph.edge_count()).c_str(), s.model.c_str(),
+        s.maps.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
   }
   programs::TrainResults results(s, preset);
   if (ranks.is_root()) results.print_header();
@@ -158,7 +159,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
   }
   if (!ranks.is_root()) return 0;
   results.print_summary();
-  const double mean_messages = std::accumulate(messages.begin(), messages.end(), 0.0) / static_cast<double>(runs.size());
+  const double mean_messages =
+      std::accumulate(messages.begin(), messages.end(), 0.0) / static_cast<double>(runs.size());
   const double mean_bytes = std::accumulate(bytes.begin(), bytes.end(), 0.0) / static_cast<double>(runs.size());
   std::printf("%d ranks: %.0f messages and %s of node rows per epoch\n", ranks.size(), mean_messages,
               sheafnn::memory_text(mean_bytes).c_str());
@@ -184,11 +186,13 @@ int main(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     programs::add_training_options(app, settings);
     auto* group = app.add_option_group("Run");
-    group->add_option("--partition", partition,
-                      "metis, contiguous, or a text file with the number of a part for every node")
+    group
+        ->add_option("--partition", partition,
+                     "metis, contiguous, or a text file with the number of a part for every node")
         ->capture_default_str();
     group->add_option("--splits", settings.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-    group->add_option("--seeds", settings.seeds, "train on every split with each of these seeds (default: --seed)");
+    group->add_option("--seeds", settings.seeds,
+                      "train on every split with each of these seeds (default: --seed)");
     group->add_option("--report", settings.report, "write the results to this JSON file");
     group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well");
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string>
@@ -42,8 +45,14 @@ bool everywhere(bool here) {
 }
 
 sheafnn::Dataset dataset() {
-  sheafnn::Dataset data = sheafnn::synthetic(
-      {.nodes = 90, .classes = 3, .features = 20, .words = 4, .degree = 5, .homophily = 0.4, .splits = 1, .seed = 3});
+  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 90,
+                                              .classes = 3,
+                                              .features = 20,
+                                              .words = 4,
+                                              .degree = 5,
+                                              .homophily = 0.4,
+                                              .splits = 1,
+                                              .seed = 3});
   std::vector<double> of_arcs;
   for (Index i = 0; i < 2 * data.graph.arc_count(); ++i) of_arcs.push_back(tiny::number(17, i));
   data.graph.set_arc_features(of_arcs, 2);
@@ -144,7 +153,8 @@ void check_steps() {
   for (const Setting& setting : settings<Model>()) {
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.2);
-    const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels), split.train, setting);
+    const Step expected =
+        step(model, data.graph, data.features, sheafnn::Classification(data.labels), split.train, setting);
     for (const mpi::Partition& partition : partitions) {
       mpi::DistributedData part(ranks(), data, partition);
       const std::vector<std::int32_t> train = part.owned(split.train);
@@ -160,7 +170,8 @@ void check_steps() {
       const Step again = step(model, part.graph(), part.features(), loss, train, setting);
       std::vector<double> of_root = got.gradient;
       ranks().broadcast(std::span<double>(of_root));
-      CHECK(everywhere(again.gradient == got.gradient && again.elbo.loss == got.elbo.loss && of_root == got.gradient));
+      CHECK(everywhere(again.gradient == got.gradient && again.elbo.loss == got.elbo.loss &&
+                       of_root == got.gradient));
     }
   }
 }
@@ -206,13 +217,17 @@ TEST_CASE("partitions and what they cost") {
   const sheafnn::Graph& graph = data.graph;
   for (const int parts : {1, 2, 5, 8}) {
     mpi::Partition random{parts, {}};
-    for (Index u = 0; u < graph.node_count(); ++u) random.owner.push_back(static_cast<std::int32_t>(u * 7 % parts));
+    for (Index u = 0; u < graph.node_count(); ++u)
+      random.owner.push_back(static_cast<std::int32_t>(u * 7 % parts));
     for (const mpi::Partition& partition :
          {mpi::contiguous_partition(graph, parts), mpi::metis_partition(graph, parts), random}) {
       const mpi::PartitionReport report = mpi::describe(graph, partition);
       Index cut = 0, nodes = 0, arcs = 0, sent = 0, received = 0;
       for (const sheafnn::Edge& edge : graph.edges()) {
-        cut += partition.owner[static_cast<std::size_t>(edge.u)] != partition.owner[static_cast<std::size_t>(edge.v)] ? 1 : 0;
+        cut +=
+            partition.owner[static_cast<std::size_t>(edge.u)] != partition.owner[static_cast<std::size_t>(edge.v)]
+                ? 1
+                : 0;
       }
       for (int p = 0; p < parts; ++p) {
         const mpi::LocalPart part = mpi::local_part(graph, partition, p);
@@ -227,7 +242,8 @@ TEST_CASE("partitions and what they cost") {
         }
         nodes += figures.own;
         arcs += figures.arcs;
-        for (Index u = 0; u < part.numbers.own; ++u) {  // an owned node has all of its arcs, in the same order of ends
+        for (Index u = 0; u < part.numbers.own;
+             ++u) {  // an owned node has all of its arcs, in the same order of ends
           CHECK(part.graph.degree(u) == graph.degree(part.numbers.node[static_cast<std::size_t>(u)]));
         }
         for (Index arc = 0; arc < part.graph.arc_count(); ++arc) {
@@ -281,7 +297,8 @@ template <class Model>
 void check_training(const sheafnn::ModelOptions& architecture) {
   sheafnn::Dataset data = dataset();
   const sheafnn::Split& split = data.splits[0];
-  sheafnn::TrainOptions options{.epochs = 6, .patience = 4, .learning_rate = 0.02, .training_samples = 2, .seed = 4};
+  sheafnn::TrainOptions options{
+      .epochs = 6, .patience = 4, .learning_rate = 0.02, .training_samples = 2, .seed = 4};
   options.kl_schedule = sheafnn::KlSchedule::constant;
   options.kl_maximum = 0.1;
   options.checkpoint_every = 3;
@@ -343,7 +360,8 @@ void check_training(const sheafnn::ModelOptions& architecture) {
   CHECK(everywhere(close(gone_on.history.back().loss, expected.history.back().loss)));
 
   const sheafnn::PredictOptions predicting{.samples = 4, .seed = 9};
-  const sheafnn::Prediction whole = sheafnn::predict(model, data, predicting), gathered = mpi::predict(model, part, predicting);
+  const sheafnn::Prediction whole = sheafnn::predict(model, data, predicting),
+                            gathered = mpi::predict(model, part, predicting);
   if (ranks().is_root()) {
     CHECK(gathered.label == whole.label);
     for (std::size_t u = 0; u < whole.entropy.size(); ++u) {
@@ -360,9 +378,10 @@ void check_training(const sheafnn::ModelOptions& architecture) {
     other.resume = nullptr;
     other.on_epoch = nullptr;
     if (ranks().rank() == ranks().size() - 1) other.dropout = 0.25;
-    const std::string message = sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
-    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)), doctest::Contains(message.c_str()),
-                         std::runtime_error);
+    const std::string message =
+        sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
+                         doctest::Contains(message.c_str()), std::runtime_error);
     Model different({.features = 20, .channels = 3, .layers = ranks().is_root() ? 2 : 1, .classes = 3}, 2);
     options.resume = nullptr;
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
@@ -381,16 +400,121 @@ TEST_CASE("a training of deterministic networks is that of one process") {
   check_training<Nsd<Diagonal<2>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
 }
 
+/// A folder's dataset, read as a whole.
+sheafnn::Dataset whole_folder(const std::filesystem::path& folder) {
+  mpi::NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), features(folder / "features.npy"),
+      labels(folder / "labels.npy");
+  const Index n = indptr.rows() - 1;
+  const auto offsets = indptr.read<std::int64_t>(0, n + 1),
+             targets = indices.read<std::int64_t>(0, indices.rows());
+  std::vector<sheafnn::Edge> pairs;
+  for (Index u = 0; u < n; ++u) {
+    for (Index k = offsets[static_cast<std::size_t>(u)]; k < offsets[static_cast<std::size_t>(u + 1)]; ++k) {
+      pairs.push_back(
+          {static_cast<std::int32_t>(u), static_cast<std::int32_t>(targets[static_cast<std::size_t>(k)])});
+    }
+  }
+  sheafnn::Dataset r;
+  r.graph = sheafnn::Graph(n, pairs);
+  CHECK(r.graph.arc_count() == indices.rows());
+  const std::vector<double> dense = features.read<double>(0, n);
+  r.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), n, features.columns());
+  const auto classes = labels.read<std::int64_t>(0, n);
+  r.labels.assign(classes.begin(), classes.end());
+  r.class_count = 1 + *std::max_element(r.labels.begin(), r.labels.end());
+  r.splits.resize(1);
+  std::vector<std::int32_t>* const sets[] = {&r.splits[0].train, &r.splits[0].validation, &r.splits[0].test};
+  const char* names[] = {"train_mask.npy", "val_mask.npy", "test_mask.npy"};
+  for (int k = 0; k < 3; ++k) {
+    const auto mask = mpi::NpyFile(folder / names[k]).read<std::int64_t>(0, n);
+    for (Index u = 0; u < n; ++u) {
+      if (mask[static_cast<std::size_t>(u)] != 0) sets[k]->push_back(static_cast<std::int32_t>(u));
+    }
+  }
+  return r;
+}
+
+TEST_CASE("a folder that every rank reads its own rows of") {
+  // The same folder on all ranks.
+  std::string name =
+      std::filesystem::temp_directory_path() / sheafnn::detail::concat("sheafnn_folder_", std::random_device{}());
+  ranks().broadcast(name);
+  const std::filesystem::path folder = name;
+  const mpi::FolderOptions size{
+      .nodes = 101, .reach = 5, .density = 0.7, .features = 6, .classes = 3, .range = 7, .seed = 2};
+  mpi::write_synthetic_folder(ranks(), folder, size);
+  const sheafnn::Dataset data = whole_folder(folder);
+  sheafnn::validate(data);
+  const double edges = 101 * 5 * 0.7;
+  CHECK(std::abs(static_cast<double>(data.graph.edge_count()) - edges) < 5 * std::sqrt(edges * 0.3));
+
+  using Model = Nsd<Diagonal<2>, double>;
+  const sheafnn::ModelOptions architecture = {.features = 6, .channels = 3, .layers = 2, .classes = 3};
+  const sheafnn::TrainOptions options{.epochs = 4, .learning_rate = 0.02};
+  Model one(architecture, 2), model(architecture, 2);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, data.splits[0], options);
+  mpi::FolderPiece read = mpi::read_folder(ranks(), folder);
+  mpi::DistributedData part(ranks(), std::move(read.piece));
+  CHECK(part.class_count() == data.class_count);
+  const sheafnn::TrainResult result = mpi::train_owned(model, part, read.own, options);
+  for (std::size_t t = 0; t < 4; ++t) {
+    CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
+    CHECK(everywhere(std::abs(result.history[t].validation_loss - expected.history[t].validation_loss) < 1e-8));
+  }
+  CHECK(everywhere(std::abs(result.test_nll - expected.test_nll) < 1e-8));
+  // Rows are read, and none of them twice.
+  Index own = 0;
+  for (const std::int64_t count : ranks().all(static_cast<std::int64_t>(part.numbers().own))) own += count;
+  CHECK(own == 101);
+
+  // The same graph from its edges, in any order, both directions, some twice.
+  if (ranks().is_root()) {
+    std::ofstream file(folder / "edges.txt");
+    for (Index e = data.graph.edge_count() - 1; e >= 0; --e) {
+      const sheafnn::Edge edge = data.graph.edge(e);
+      file << edge.v << ' ' << edge.u << '\n';
+      if (e % 3 == 0) file << edge.u << ' ' << edge.v << '\n' << edge.u << ' ' << edge.u << '\n';
+    }
+  }
+  mpi::convert_edges(ranks(), folder / "edges.txt", folder / "converted", 101, 9);
+  for (const char* file : {"indptr.npy", "indices.npy"}) {
+    mpi::NpyFile a(folder / file), b(folder / "converted" / file);
+    REQUIRE(a.rows() == b.rows());
+    CHECK(a.read<std::int64_t>(0, a.rows()) == b.read<std::int64_t>(0, b.rows()));
+  }
+
+  // An arc without its reverse, and other rows that are not in order.
+  static_cast<void>(ranks().all<std::int32_t>(0));
+
+  const auto write = [&](std::int64_t target) {
+    if (ranks().is_root())
+      mpi::write_rows<std::int64_t>(folder / "indices.npy", 0, 1, std::span<const std::int64_t>(&target, 1));
+    static_cast<void>(ranks().all<std::int32_t>(0));
+  };
+  if (ranks().size() == 1) {
+    write(0);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::read_folder(ranks(), folder)),
+                         doctest::Contains("node 0 has a self-loop"), std::runtime_error);
+    write(101);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::read_folder(ranks(), folder)),
+                         doctest::Contains("has a neighbour 101; there are 101 nodes"), std::runtime_error);
+  }
+  static_cast<void>(ranks().all<std::int32_t>(0));
+  if (ranks().is_root()) std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("sums do not depend on how they are cut into messages") {
   for (const std::size_t count : {1U, 5U, 64U}) {
     std::vector<double> values;
     std::vector<float> floats(3, static_cast<float>(ranks().rank() + 1));
     double more[] = {std::ldexp(1.0, 60 * (ranks().rank() % 2)), 0.1};
-    for (std::size_t i = 0; i < count; ++i) values.push_back(tiny::number(static_cast<std::uint64_t>(ranks().rank()), static_cast<Index>(i)));
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(tiny::number(static_cast<std::uint64_t>(ranks().rank()), static_cast<Index>(i)));
     std::vector<double> expected(count);
     double first = 0, second = 0;
     for (int rank = 0; rank < ranks().size(); ++rank) {
-      for (std::size_t i = 0; i < count; ++i) expected[i] += tiny::number(static_cast<std::uint64_t>(rank), static_cast<Index>(i));
+      for (std::size_t i = 0; i < count; ++i)
+        expected[i] += tiny::number(static_cast<std::uint64_t>(rank), static_cast<Index>(i));
       first += std::ldexp(1.0, 60 * (rank % 2));
       second += 0.1;
     }

@@ -11,7 +11,9 @@ namespace sheafnn {
 /// value_and_derivative(), which elbo() adds up, are those of all parts' nodes; of these a part may have none. All parts
 /// call its functions in the same order, also has_nodes(nodes): does any part have some?
 template <class L>
-inline constexpr bool spans_parts = requires { requires L::spans_parts; };
+inline constexpr bool spans_parts = requires {
+  requires L::spans_parts;
+};
 
 /// Are there nodes to compute a loss of? Takes any.
 template <class L>

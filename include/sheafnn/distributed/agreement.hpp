@@ -105,8 +105,9 @@ template <class Model>
                 {"family", std::string(Model::Family::name)},
                 {"stalk dimension", std::to_string(Model::stalk_dimension)},
                 {"bytes of a number", std::to_string(sizeof(typename Model::Scalar))}};
-  io::detail::for_each_option(model.options(),
-                              [&](const char* key, const auto& value) { r.emplace_back(key, io::detail::option_text(value)); });
+  io::detail::for_each_option(model.options(), [&](const char* key, const auto& value) {
+    r.emplace_back(key, io::detail::option_text(value));
+  });
   Fingerprint parameters;
   parameters.add(model.parameters().values().view());
   r.emplace_back("fingerprint of the parameters", parameters.text());
@@ -115,7 +116,8 @@ template <class Model>
 
 [[nodiscard]] inline Settings settings_of(const Split& split) {
   Fingerprint nodes;
-  for (const auto* set : {&split.train, &split.validation, &split.test}) nodes.add(std::span<const std::int32_t>(*set));
+  for (const auto* set : {&split.train, &split.validation, &split.test})
+    nodes.add(std::span<const std::int32_t>(*set));
   return {{"training nodes", std::to_string(split.train.size())},
           {"validation nodes", std::to_string(split.validation.size())},
           {"test nodes", std::to_string(split.test.size())},

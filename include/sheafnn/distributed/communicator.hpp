@@ -59,7 +59,8 @@ template <class T>
 /// MPI counts with int. \throws std::length_error  more than it can
 [[nodiscard]] inline int mpi_count(Index count) {
   if (count <= std::numeric_limits<int>::max()) return static_cast<int>(count);
-  throw std::length_error(concat("a message of ", count, " numbers is longer than MPI allows, 2147483647; use more ranks"));
+  throw std::length_error(
+      concat("a message of ", count, " numbers is longer than MPI allows, 2147483647; use more ranks"));
 }
 
 }  // namespace detail
@@ -122,7 +123,8 @@ class Communicator {
   /// The values of `root` on all ranks. Takes any numbers, as many on all ranks.
   template <class T>
   void broadcast(std::span<T> values, int root = 0) {
-    MPI_Bcast(values.data(), detail::mpi_count(static_cast<Index>(values.size())), detail::mpi_type<T>(), root, comm_);
+    MPI_Bcast(values.data(), detail::mpi_count(static_cast<Index>(values.size())), detail::mpi_type<T>(), root,
+              comm_);
   }
   /// The same of a text of any length.
   void broadcast(std::string& text, int root = 0) {

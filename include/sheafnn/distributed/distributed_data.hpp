@@ -67,7 +67,8 @@ class DistributedData {
     std::vector<std::int32_t> r;
     for (const std::int32_t u : nodes) {
       require_between("node", Index{u}, 0, numbers().total_nodes - 1);
-      const auto found = std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
+      const auto found =
+          std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
       if (found != by_number_.end() && found->first == u) r.push_back(found->second);
     }
     std::sort(r.begin(), r.end());
@@ -85,7 +86,8 @@ class DistributedData {
   [[nodiscard]] std::vector<double> gather(std::span<const double> values, Index columns) {
     require(static_cast<Index>(values.size()) == graph_.node_count() * columns, "values", values.size(),
             sheafnn::detail::concat("expected nodes * columns = ", graph_.node_count(), " * ", columns));
-    const std::vector<double> rows = ranks_->gather(values.first(static_cast<std::size_t>(numbers().own * columns)));
+    const std::vector<double> rows =
+        ranks_->gather(values.first(static_cast<std::size_t>(numbers().own * columns)));
     const std::size_t width = static_cast<std::size_t>(columns);
     std::vector<double> r(rows.size());
     for (std::size_t i = 0; i < gathered_.size(); ++i) {
@@ -101,7 +103,8 @@ class DistributedData {
             sheafnn::detail::concat("expected nodes * columns = ", numbers().total_nodes, " * ", columns));
     std::vector<double> r(static_cast<std::size_t>(graph_.node_count() * columns));
     for (Index u = 0; u < numbers().own; ++u) {
-      std::copy_n(whole.begin() + numbers().node[static_cast<std::size_t>(u)] * columns, columns, r.begin() + u * columns);
+      std::copy_n(whole.begin() + numbers().node[static_cast<std::size_t>(u)] * columns, columns,
+                  r.begin() + u * columns);
     }
     return r;
   }
@@ -126,7 +129,7 @@ class DistributedData {
   std::vector<std::int32_t> labels_;
   Index class_count_;
   std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: number in the whole, in the part
-  std::vector<Index> gathered_;  ///< rank 0: node in the whole of every gathered row
+  std::vector<Index> gathered_;                            ///< rank 0: node in the whole of every gathered row
 };
 
 }  // namespace sheafnn::distributed

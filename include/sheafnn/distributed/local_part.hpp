@@ -23,8 +23,8 @@ namespace sheafnn::distributed {
 /// Rows that a part exchanges with another one.
 struct Neighbour {
   int rank = 0;
-  Index halo = 0;   ///< first node of the halo that it owns
-  Index count = 0;  ///< how many of them
+  Index halo = 0;                  ///< first node of the halo that it owns
+  Index count = 0;                 ///< how many of them
   std::vector<std::int32_t> sent;  ///< owned nodes that are in its halo, in the order that they have there
 };
 
@@ -38,10 +38,10 @@ struct LocalPart {
 /// The neighbours of the nodes that a rank owns; all numbers are those of the whole graph.
 struct OwnRows {
   Index total_nodes = 0, total_edges = 0;
-  std::vector<Index> node;         ///< owned nodes, increasing
-  std::vector<Index> first_arc;    ///< of each
-  std::vector<Index> offset = {0}; ///< of each in `target`, and the end of the last
-  std::vector<Index> target;       ///< neighbours, increasing within a node
+  std::vector<Index> node;          ///< owned nodes, increasing
+  std::vector<Index> first_arc;     ///< of each
+  std::vector<Index> offset = {0};  ///< of each in `target`, and the end of the last
+  std::vector<Index> target;        ///< neighbours, increasing within a node
 };
 
 /// An arc from a node of the halo to an owned one.
@@ -110,7 +110,8 @@ class PartNodes {
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {
   std::vector<std::tuple<Index, Index, Index>> of_halo;  // source, target, number
-  for (std::size_t i = 0; i < entering.size(); ++i) of_halo.emplace_back(entering[i].source, entering[i].target, number[i]);
+  for (std::size_t i = 0; i < entering.size(); ++i)
+    of_halo.emplace_back(entering[i].source, entering[i].target, number[i]);
   std::sort(of_halo.begin(), of_halo.end());
   numbers.arc.resize(static_cast<std::size_t>(graph.arc_count()));
   for (Index arc = 0; arc < graph.arc_count(); ++arc) {
@@ -128,8 +129,8 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   }
 }
 
-[[nodiscard]] inline std::vector<Neighbour> neighbours_of(std::span<const HaloArc> entering, const PartNodes& nodes,
-                                                          const PartNumbers& numbers) {
+[[nodiscard]] inline std::vector<Neighbour> neighbours_of(std::span<const HaloArc> entering,
+                                                          const PartNodes& nodes, const PartNumbers& numbers) {
   std::vector<Neighbour> r;
   for (std::size_t i = 0; i < entering.size(); ++i) {
     const HaloArc& arc = entering[i];
@@ -155,7 +156,8 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
 ///         than Graph takes, or without nodes. Unchecked: that rows and arcs belong together
 [[nodiscard]] inline LocalPart part_of_rows(const OwnRows& rows, std::span<const HaloArc> entering,
                                             std::span<const Index> number) {
-  require(rows.total_edges <= (Index{1} << 31), "edges", rows.total_edges, "arcs have 32-bit addresses: at most 2^31");
+  require(rows.total_edges <= (Index{1} << 31), "edges", rows.total_edges,
+          "arcs have 32-bit addresses: at most 2^31");
   require(!rows.node.empty(), "nodes of a part", 0, "every rank needs one; use fewer ranks");
   LocalPart r;
   r.numbers.total_nodes = rows.total_nodes;
@@ -203,7 +205,8 @@ namespace detail {
     if (owner(u) != rank) continue;
     rows.node.push_back(u);
     rows.first_arc.push_back(graph.first_arc(u));
-    for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) rows.target.push_back(graph.target(arc));
+    for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc)
+      rows.target.push_back(graph.target(arc));
     rows.offset.push_back(static_cast<Index>(rows.target.size()));
   }
   const std::vector<HaloArc> entering = halo_arcs(rows, rank, owner);
@@ -237,7 +240,8 @@ namespace detail {
       const Index row = numbers.node[u] - first;
       require_between("row of the features", row, 0, whole.rows() - 1);
       const std::size_t begin = static_cast<std::size_t>(whole.offsets()[static_cast<std::size_t>(row)]);
-      const std::size_t count = static_cast<std::size_t>(whole.offsets()[static_cast<std::size_t>(row) + 1]) - begin;
+      const std::size_t count =
+          static_cast<std::size_t>(whole.offsets()[static_cast<std::size_t>(row) + 1]) - begin;
       const auto of_row = whole.column_of().subspan(begin, count);
       const auto numbers_of_row = whole.values().subspan(begin, count);
       numbers.first_entry.push_back(entry + static_cast<Index>(begin));

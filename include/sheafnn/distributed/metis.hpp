@@ -32,7 +32,8 @@ namespace sheafnn::distributed {
   std::vector<idx_t> offset(graph.offsets().begin(), graph.offsets().end());
   std::vector<idx_t> target(graph.targets().begin(), graph.targets().end());
   std::vector<idx_t> work(static_cast<std::size_t>(n)), owner(static_cast<std::size_t>(n));
-  for (Index u = 0; u < n; ++u) work[static_cast<std::size_t>(u)] = static_cast<idx_t>(graph.degree(u) + node_work);
+  for (Index u = 0; u < n; ++u)
+    work[static_cast<std::size_t>(u)] = static_cast<idx_t>(graph.degree(u) + node_work);
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = seed;

@@ -68,7 +68,8 @@ class PartClassification {
     loss_.predict(execution, outputs, rows, predictions);
   }
   /// Mean negative log-likelihood and accuracy of all ranks' nodes; NaN without nodes. Unchecked: as Classification.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> nodes) const {
     double sums[] = {0, weight(nodes), 0, 0};
     for (const std::int32_t u : nodes) sums[3] += known(u) ? 1 : 0;
     if (sums[3] > 0) {
@@ -86,9 +87,9 @@ class PartClassification {
     double sum = 0;
     for (const std::int32_t u : nodes) {
       if (!known(u)) continue;
-      sum += loss_.weighted() ? loss_.class_weights()[static_cast<std::size_t>(
-                                    loss_.labels()[static_cast<std::size_t>(u)])]
-                              : 1;
+      sum += loss_.weighted()
+                 ? loss_.class_weights()[static_cast<std::size_t>(loss_.labels()[static_cast<std::size_t>(u)])]
+                 : 1;
     }
     return sum;
   }

@@ -48,7 +48,8 @@ inline void validate(const Partition& partition, Index nodes) {
   for (std::size_t p = 0; p < count.size(); ++p) {
     if (count[p] == 0) {
       throw_invalid_argument("partition", concat("part ", p, " without nodes"),
-                             concat("every part needs one; ", nodes, " nodes are cut into ", partition.parts, " parts"));
+                             concat("every part needs one; ", nodes, " nodes are cut into ", partition.parts,
+                                    " parts"));
     }
   }
 }
@@ -65,7 +66,8 @@ inline void validate(const Partition& partition, Index nodes) {
   Index owner = 0;
   for (Index u = 0; u < n; ++u) {
     const Index left = n - u;  // nodes, of which each further part needs one
-    if (u > 0 && owner + 1 < parts && (work >= share * static_cast<double>(owner + 1) || left <= parts - owner - 1)) {
+    if (u > 0 && owner + 1 < parts &&
+        (work >= share * static_cast<double>(owner + 1) || left <= parts - owner - 1)) {
       ++owner;
     }
     r.owner[static_cast<std::size_t>(u)] = static_cast<std::int32_t>(owner);
@@ -107,10 +109,10 @@ inline void write_partition(const std::filesystem::path& path, const Partition& 
 /// What a partition costs.
 struct PartitionReport {
   struct Part {
-    Index own = 0;       ///< owned nodes
-    Index interior = 0;  ///< those of them without neighbours elsewhere
-    Index halo = 0;      ///< neighbours owned elsewhere: rows that the part receives in every exchange
-    Index arcs = 0;      ///< of owned nodes
+    Index own = 0;         ///< owned nodes
+    Index interior = 0;    ///< those of them without neighbours elsewhere
+    Index halo = 0;        ///< neighbours owned elsewhere: rows that the part receives in every exchange
+    Index arcs = 0;        ///< of owned nodes
     Index neighbours = 0;  ///< other parts that it exchanges rows with
   };
   Index cut = 0;  ///< edges between parts

@@ -48,13 +48,15 @@ class RowExchange final : public GraphPart {
   }
   template <class S>
   void send(const S* rows, Index count, Index width, int rank, int tag, std::size_t request) {
-    MPI_Isend(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(), &requests_[request]);
+    MPI_Isend(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(),
+              &requests_[request]);
     ++ranks_->traffic().messages;
     ranks_->traffic().bytes += static_cast<std::int64_t>(count * width) * static_cast<std::int64_t>(sizeof(S));
   }
   template <class S>
   void receive(S* rows, Index count, Index width, int rank, int tag, std::size_t request) {
-    MPI_Irecv(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(), &requests_[request]);
+    MPI_Irecv(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(),
+              &requests_[request]);
   }
   void wait() { MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE); }
 

@@ -43,11 +43,12 @@ template <class Model>
 /// The figures of the best epoch that need the predictions of all test nodes: rank 0 computes them for all.
 ///
 /// \param test  owned test nodes
-inline void add_test_figures(DistributedData& data, std::span<const std::int32_t> test, std::span<const double> best,
-                             Index outputs, TrainResult& result) {
+inline void add_test_figures(DistributedData& data, std::span<const std::int32_t> test,
+                             std::span<const double> best, Index outputs, TrainResult& result) {
   // Per node its label, or −2 where it is no test node.
   std::vector<double> targets(static_cast<std::size_t>(data.graph().node_count()), -2);
-  for (const std::int32_t u : test) targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
+  for (const std::int32_t u : test)
+    targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
   const std::vector<double> probabilities = data.gather(best, outputs), numbers = data.gather(targets, 1);
   if (data.ranks().is_root()) {
     std::vector<std::int32_t> labels, nodes;
@@ -72,7 +73,8 @@ template <class Model>
   Settings r = settings_of(model);
   const Settings more = settings_of(options);
   r.insert(r.end(), more.begin(), more.end());
-  r.emplace_back("epochs to go on from", std::to_string(options.resume == nullptr ? 0 : options.resume->history.size()));
+  r.emplace_back("epochs to go on from",
+                 std::to_string(options.resume == nullptr ? 0 : options.resume->history.size()));
   return r;
 }
 
@@ -128,14 +130,16 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
       state->best_predictions = data.own_rows(given.resume->best_predictions, outputs);
       options.resume = &*state;
     }
-    sheafnn::detail::TrainingRun<Model, PartClassification> run(model, data.graph(), data.features(), loss, own, options);
+    sheafnn::detail::TrainingRun<Model, PartClassification> run(model, data.graph(), data.features(), loss, own,
+                                                                options);
     return run.run([&](TrainResult& result) {
       detail::add_test_figures(data, own.test, run.best_predictions(), outputs, result);
     });
   } catch (const std::bad_alloc&) {
     throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
                                             data.graph().node_count() - numbers.own, " in the halo, and ",
-                                            data.graph().edge_count(), " edges; more ranks on more computers have smaller ones"));
+                                            data.graph().edge_count(),
+                                            " edges; more ranks on more computers have smaller ones"));
   }
 }
 

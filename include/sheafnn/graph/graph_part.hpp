@@ -25,10 +25,10 @@ namespace sheafnn {
 
 /// Numbers of a part and of what it has in the whole graph.
 struct PartNumbers {
-  Index own = 0;          ///< owned nodes; they are 0 … own − 1
-  Index interior = 0;     ///< those of them without neighbours elsewhere; they are 0 … interior − 1
-  Index total_nodes = 0;  ///< of the whole graph
-  Index total_edges = 0;  ///< of the whole graph
+  Index own = 0;                   ///< owned nodes; they are 0 … own − 1
+  Index interior = 0;              ///< those of them without neighbours elsewhere; they are 0 … interior − 1
+  Index total_nodes = 0;           ///< of the whole graph
+  Index total_edges = 0;           ///< of the whole graph
   std::vector<Index> node;         ///< number in the whole graph, of every node of the part
   std::vector<std::uint32_t> arc;  ///< the same of every arc
   std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well

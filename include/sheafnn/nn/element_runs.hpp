@@ -38,7 +38,8 @@ class ElementRuns {
       constexpr Index block = Dropout::block;
       std::fill_n(mask + begin * (block / 8), (end - begin) * (block / 8), std::uint8_t{0});
       Index at = begin * block;
-      std::size_t run = static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), at) - first_.begin());
+      std::size_t run =
+          static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), at) - first_.begin());
       for (; run < first_.size() && at < end * block; ++run) {
         const Index stop = std::min(end * block, first_[run]);
         copy_bits(dropout, number_[run - 1] + (at - first_[run - 1]), stop - at, mask, at);
