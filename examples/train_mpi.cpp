@@ -2,14 +2,19 @@
 /// train on several ranks of MPI: the same options, table and report for the networks bsnn and nsd. Rank 0 prints.
 ///
 ///     mpirun -n 4 build/mpi/examples/train_mpi --dataset cora.npz --preset citation --partition metis
+///
+/// --dataset may also be a folder of .npy arrays (distributed/graph_folder.hpp, program graph_folder), of which every rank
+/// reads the rows of its own nodes.
 #include <cstdio>
-#include <memory>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <sheafnn/distributed.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
+#include <sheafnn/io/training_state.hpp>
 #include <sheafnn/posterior/default_posterior.hpp>
 #include <sheafnn/sheaf/families.hpp>
 #include <string>
@@ -20,6 +25,7 @@
 #include "models/shared.hpp"
 #include "models/train_results.hpp"
 #include "models/train_settings.hpp"
+#include "models/training_folder.hpp"
 #include "mpi_models.hpp"
 
 namespace {
@@ -33,8 +39,25 @@ using sheafnn::Index;
 /// What is trained, on one rank.
 struct Task {
   const TrainSettings& settings;
-  const sheafnn::Dataset& whole;
+  const sheafnn::Dataset& whole;  ///< of a folder: without nodes, with one empty split
   mpi::DistributedData& part;
+  std::optional<sheafnn::Split> own;  ///< of a folder: the owned nodes of its masks
+  std::map<std::string, std::string>
+      decisive;  ///< what a training must have in common with the one that it goes on with
+
+  /// The state of --resume, if any.
+  [[nodiscard]] std::optional<sheafnn::TrainingState> state() const {
+    if (settings.resume.empty()) return {};
+    sheafnn::io::TrainingFile file = sheafnn::io::read_training_state(settings.resume);
+    for (const auto& [key, value] : decisive) {
+      const auto found = file.metadata.find(key);
+      const std::string before = found == file.metadata.end() ? "nothing" : found->second;
+      if (before == value) continue;
+      throw std::runtime_error(sheafnn::detail::concat(settings.resume, ": ", key, " was '", before, "' and is '",
+                                                       value, "' now; this training cannot go on"));
+    }
+    return std::move(file.state);
+  }
 };
 
 template <class Model>
@@ -43,14 +66,25 @@ Training train_model(const Task& task, const Run& run) {
   const sheafnn::Split& split = task.whole.splits[run.split];
   sheafnn::TrainOptions options = s.train;
   options.seed = run.seed;
+  const std::optional<sheafnn::TrainingState> state = task.state();
+  if (state) options.resume = &*state;
+  if (!s.checkpoint.empty()) {
+    options.on_checkpoint = [&](const sheafnn::TrainingState& now) {
+      sheafnn::io::write_training_state(s.checkpoint, now, task.decisive);
+    };
+  }
   Model model(s.options, run.seed);
   Training r;
-  r.result = mpi::train(model, task.part, split, options);
-  sheafnn::Prediction prediction = mpi::predict(model, task.part,
-                                                {.samples = options.samples,
-                                                 .seed = options.seed,
-                                                 .epoch = static_cast<std::uint32_t>(r.result.best_epoch),
-                                                 .threads = options.threads});
+  r.result = task.own ? mpi::train_owned(model, task.part, *task.own, options)
+                      : mpi::train(model, task.part, split, options);
+  sheafnn::Prediction prediction;
+  if (!task.own) {
+    prediction = mpi::predict(model, task.part,
+                              {.samples = options.samples,
+                               .seed = options.seed,
+                               .epoch = static_cast<std::uint32_t>(r.result.best_epoch),
+                               .threads = options.threads});
+  }
   if (!task.part.ranks().is_root()) return r;
   r.outcome = programs::outcome_of(model, r.result.best_epoch, [&] { return std::move(prediction); }, task.whole,
                                    split, {.model = !s.save.empty()});
@@ -109,36 +143,73 @@ nlohmann::ordered_json partition_json(const mpi::PartitionReport& report, const 
           {"parts", parts}};
 }
 
+/// Is it a folder that every rank reads its own rows of?
+bool is_folder(const std::string& dataset) {
+  return std::filesystem::exists(std::filesystem::path(dataset) / "indptr.npy");
+}
+
 int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choice,
         const std::vector<std::string>& arguments) {
   mpi::Communicator ranks;
   s.device = "mpi";
   programs::resolve_options(app, s);
   sheafnn::require(s.model == "bsnn" || s.model == "nsd", "--model", s.model, "on several ranks: bsnn or nsd");
-  const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
+  const bool folder = is_folder(s.dataset);
+  sheafnn::Dataset data;
+  mpi::DataPiece piece;
+  std::optional<sheafnn::Split> own;
+  std::optional<mpi::PartitionReport> report;
+  if (folder) {
+    sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
+                     "--partition", partition_choice, "of a folder of .npy arrays: contiguous");
+    if (s.preset == "auto") s.preset = "large";
+    mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
+    piece = std::move(read.piece);
+    own = std::move(read.own);
+    data.name = std::filesystem::path(s.dataset).filename().string();
+    data.class_count = std::max<Index>(2, piece.class_count);
+    data.splits.resize(1);
+  } else {
+    data = programs::load_training_data(s.dataset, s.synthetic, s.data);
+    mpi::require_agreement(ranks, data);
+    const mpi::Partition partition = partition_of(ranks, partition_choice, data.graph);
+    report = mpi::describe(data.graph, partition);
+    piece = mpi::cut(data, partition, ranks.rank());
+  }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = data.feature_count();
+  s.options.features = piece.features.columns();
   s.options.classes = data.class_count;
   if (ranks.is_root()) {
     programs::require_writable("--report", s.report);
     programs::require_writable("--save", s.save);
+    programs::require_writable("--checkpoint", s.checkpoint);
   }
   const std::vector<Run> runs = runs_of(s, data);
-  sheafnn::require(s.save.empty() || runs.size() == 1, "--save", s.save,
-                   "on several ranks: of one split and seed");
-  mpi::require_agreement(ranks, data);
-  const mpi::Partition partition = partition_of(ranks, partition_choice, data.graph);
-  const mpi::PartitionReport report = mpi::describe(data.graph, partition);
-  mpi::DistributedData part(ranks, data, partition);
-  const Task task{s, data, part};
+  for (const auto& [option, file] :
+       {std::pair("--save", s.save), {"--checkpoint", s.checkpoint}, {"--resume", s.resume}}) {
+    sheafnn::require(file.empty() || runs.size() == 1, option, file, "on several ranks: of one split and seed");
+  }
+  mpi::DistributedData part(ranks, std::move(piece));
+  const sheafnn::PartNumbers& numbers = part.numbers();
+  const std::string of_data =
+      folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
+             : data.name + " " + programs::fingerprint(data);
+  const Task task{s, data, part, own, programs::decisive_settings(s, of_data)};
 
+  std::string cut = report ? mpi::to_string(*report, numbers.total_nodes, numbers.total_edges) : "";
+  if (!report) {
+    double sums[] = {static_cast<double>(numbers.cut.size()),
+                     static_cast<double>(part.graph().node_count() - numbers.own)};
+    ranks.sum(std::span<double>(sums));
+    cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows\n");
+  }
   if (ranks.is_root()) {
     std::printf(
         "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
         "%td layers\n\n",
-        data.name.c_str(), data.node_count(), data.graph.edge_count(), data.feature_count(), data.class_count,
-        mpi::to_string(report, data.node_count(), data.graph.edge_count()).c_str(), s.model.c_str(),
-        s.maps.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
+        data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.options.features, s.options.classes,
+        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
+    std::fflush(stdout);
   }
   programs::TrainResults results(s, preset);
   if (ranks.is_root()) results.print_header();
@@ -167,7 +238,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
   if (!s.report.empty()) {
     nlohmann::ordered_json json = results.report(data, arguments, 0);
     json["ranks"] = ranks.size();
-    json["partition"] = partition_json(report, partition_choice);
+    if (report) json["partition"] = partition_json(*report, partition_choice);
     json["messages_per_epoch"] = mean_messages;
     json["bytes_per_epoch"] = mean_bytes;
     sheafnn::io::write_text(s.report, json.dump(2) + "\n");
@@ -196,6 +267,14 @@ int main(int argc, char** argv) {
     group->add_option("--report", settings.report, "write the results to this JSON file");
     group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well");
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");
+    group->add_option("--checkpoint", settings.checkpoint,
+                      "write the state of the training to this file, every few epochs and at its end");
+    group->add_option("--every", settings.train.checkpoint_every, "epochs between two checkpoints, at least 1")
+        ->capture_default_str();
+    group->add_option(
+        "--resume", settings.resume,
+        "go on from the state in this file, with the same options, on any number of ranks; --epochs and "
+        "--patience may change");
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
     try {
       programs::refuse_empty_arguments(app, arguments);

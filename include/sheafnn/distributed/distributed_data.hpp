@@ -15,26 +15,39 @@
 
 namespace sheafnn::distributed {
 
+/// What a rank keeps of a dataset.
+struct DataPiece {
+  LocalPart part;
+  NodeFeatures features;             ///< part_features()
+  std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
+  Index class_count = 0;             ///< C
+};
+
+/// The piece of a rank of a dataset that is there as a whole.
+///
+/// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
+///         is no part
+[[nodiscard]] inline DataPiece cut(const Dataset& whole, const Partition& partition, int rank) {
+  validate(whole);
+  DataPiece r{local_part(whole.graph, partition, rank), {}, {}, whole.class_count};
+  r.features = part_features(whole.features, r.part.numbers);
+  for (Index u = 0; u < r.part.numbers.own; ++u) {
+    r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);
+  }
+  return r;
+}
+
 /// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
 /// features() exchanges rows with those of the other ranks: all ranks take the same passes in the same order.
 class DistributedData {
  public:
-  /// What is kept of a dataset.
-  struct Piece {
-    LocalPart part;
-    NodeFeatures features;             ///< part_features()
-    std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
-    Index class_count = 0;             ///< C
-  };
-
-  /// Every rank gives the same dataset and partition and keeps its part. `ranks` must outlive this.
+  /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
   ///
-  /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph or into
-  ///         another number of parts than there are ranks
+  /// \throws std::invalid_argument  as cut(); a partition into another number of parts than there are ranks
   DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
-      : DistributedData(ranks, cut(ranks, whole, partition)) {}
+      : DistributedData(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
   /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
-  DistributedData(Communicator& ranks, Piece piece)
+  DistributedData(Communicator& ranks, DataPiece piece)
       : ranks_(&ranks),
         exchange_(ranks, std::move(piece.part.numbers), std::move(piece.part.neighbours)),
         graph_(std::move(piece.part.graph)),
@@ -110,16 +123,10 @@ class DistributedData {
   }
 
  private:
-  [[nodiscard]] static Piece cut(const Communicator& ranks, const Dataset& whole, const Partition& partition) {
-    validate(whole);
-    require(partition.parts == ranks.size(), "partition.parts", partition.parts,
-            sheafnn::detail::concat("must be the number of ranks, ", ranks.size()));
-    Piece r{local_part(whole.graph, partition, ranks.rank()), {}, {}, whole.class_count};
-    r.features = part_features(whole.features, r.part.numbers);
-    for (Index u = 0; u < r.part.numbers.own; ++u) {
-      r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);
-    }
-    return r;
+  [[nodiscard]] static const Partition& fitting(const Partition& partition, int ranks) {
+    require(partition.parts == ranks, "partition.parts", partition.parts,
+            sheafnn::detail::concat("must be the number of ranks, ", ranks));
+    return partition;
   }
 
   Communicator* ranks_;

@@ -31,7 +31,7 @@ namespace sheafnn::distributed {
 
 /// What a rank reads.
 struct FolderPiece {
-  DistributedData::Piece piece;
+  DataPiece piece;
   Split own;  ///< owned nodes of the masks, by their numbers in the part
 };
 
