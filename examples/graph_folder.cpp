@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
     convert->add_option("--edges", edges, "the text file")->required();
     generate->add_option("--reach", options.reach, "half of the most neighbours")->capture_default_str();
     generate->add_option("--density", options.density, "share of them that there is")->capture_default_str();
+    generate->add_flag("--far,!--no-far", options.far, "every third neighbour is far away, so that every cut is large");
     generate->add_option("--features", options.features)->capture_default_str();
     generate->add_option("--classes", options.classes)->capture_default_str();
     generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();

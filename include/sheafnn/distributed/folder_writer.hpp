@@ -25,7 +25,8 @@ namespace sheafnn::distributed {
 /// ⌊C u/N⌋, and features that are N(0, 1) numbers, the one of its class raised by `signal`.
 struct FolderOptions {
   Index nodes = 1000;     ///< N ≥ 2 · reach + 2
-  Index reach = 6;        ///< of the distances 1, 2, … and, every third, one spread over the graph
+  Index reach = 6;        ///< of the distances 1, 2, …
+  bool far = true;        ///< every third distance is one spread over the graph, so that every cut has many edges
   double density = 0.5;   ///< in (0, 1]
   Index features = 16;    ///< p, classes … 16384
   Index classes = 4;      ///< C ≥ 2
@@ -52,7 +53,7 @@ namespace detail {
 [[nodiscard]] inline std::vector<Index> distances(const FolderOptions& options) {
   std::vector<Index> r;
   for (Index j = 1; j <= options.reach; ++j) {
-    Index d = j % 3 == 0 ? options.nodes / 2 * j / (options.reach + 1) : j;
+    Index d = options.far && j % 3 == 0 ? options.nodes / 2 * j / (options.reach + 1) : j;
     while (std::find(r.begin(), r.end(), d) != r.end() || d < 1) ++d;
     r.push_back(d);
   }
