@@ -3,6 +3,7 @@
 /// docs/distributed.md.
 #pragma once
 
+#include "sheafnn/bsnn.hpp"
 #include "sheafnn/distributed/agreement.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
