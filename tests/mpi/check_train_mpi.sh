@@ -12,7 +12,7 @@ complain() {
   failures=$((failures + 1))
 }
 options=(--dataset synthetic --synthetic-nodes 60 --synthetic-classes 3 --synthetic-features 30 --preset none
-  --maps special-orthogonal --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
+  --maps special-orthogonal --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
 
 # usage: train RANKS NAME OPTION...
 train() {
