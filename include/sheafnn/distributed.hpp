@@ -5,6 +5,7 @@
 
 #include "sheafnn/bsnn.hpp"
 #include "sheafnn/distributed/agreement.hpp"
+#include "sheafnn/distributed/cluster_training.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
 #include "sheafnn/distributed/environment.hpp"

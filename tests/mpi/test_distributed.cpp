@@ -525,6 +525,51 @@ TEST_CASE("sums do not depend on how they are cut into messages") {
   }
 }
 
+TEST_CASE("training in clusters") {
+  if (!ranks().is_root()) return;  // on one machine
+  using Model = Bsnn<SpecialOrthogonal<3>, double>;
+  sheafnn::Dataset data = dataset();
+  const sheafnn::Split& split = data.splits[0];
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.edge_features = 2;
+  sheafnn::TrainOptions options{.epochs = 5, .learning_rate = 0.02, .seed = 4};
+  const mpi::Partition parts = mpi::metis_partition(data.graph, 6);
+  // All parts in one step: the training of the whole graph, to the bit.
+  Model one(architecture, 2), all(architecture, 2);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, split, options);
+  const sheafnn::TrainResult got = mpi::train_in_clusters(all, data, parts, 6, split, options);
+  REQUIRE(got.history.size() == expected.history.size());
+  for (std::size_t t = 0; t < got.history.size(); ++t) {
+    CHECK(got.history[t].loss == expected.history[t].loss);
+    CHECK(got.history[t].validation_loss == expected.history[t].validation_loss);
+  }
+  CHECK(got.test_nll == expected.test_nll);
+  CHECK(std::equal(all.parameters().values().begin(), all.parameters().values().end(),
+                   one.parameters().values().begin()));
+  // Every part is seen once in an epoch, in another order in each.
+  std::set<std::vector<std::vector<bool>>> orders;
+  for (Index epoch = 0; epoch < 8; ++epoch) {
+    std::vector<int> seen(6);
+    const auto batches = mpi::detail::batches(6, 4, 7, epoch, true);
+    CHECK(batches.size() == 2);
+    for (const auto& batch : batches) {
+      for (std::size_t p = 0; p < 6; ++p) seen[p] += batch[p] ? 1 : 0;
+    }
+    CHECK(seen == std::vector<int>(6, 1));
+    orders.insert(batches);
+  }
+  CHECK(orders.size() > 1);
+  // A few parts in a step: as many steps more; it learns.
+  options.epochs = 25;
+  Model few(architecture, 2);
+  const sheafnn::TrainResult result = mpi::train_in_clusters(few, data, parts, 2, split, options);
+  CHECK(result.history.back().nll < 0.8 * result.history.front().nll);
+  CHECK(result.validation_accuracy > 0.5);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_in_clusters(few, data, parts, 7, split, options)),
+                       doctest::Contains("parts_per_step: 7 is not allowed; must be between 1 and 6"),
+                       std::invalid_argument);
+}
+
 TEST_CASE("networks that cannot be cut are refused") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
