@@ -41,7 +41,9 @@ struct Task {
   const TrainSettings& settings;
   const sheafnn::Dataset& whole;  ///< of a folder: without nodes, with one empty split
   mpi::DistributedData& part;
-  std::optional<sheafnn::Split> own;  ///< of a folder: the owned nodes of its masks
+  std::optional<sheafnn::Split> own;       ///< of a folder: the owned nodes of its masks
+  std::optional<mpi::Partition> clusters;  ///< of --clusters
+  Index clusters_per_step;
   std::map<std::string, std::string>
       decisive;  ///< what a training must have in common with the one that it goes on with
 
@@ -75,6 +77,12 @@ Training train_model(const Task& task, const Run& run) {
   }
   Model model(s.options, run.seed);
   Training r;
+  if (task.clusters) {
+    r.result = mpi::train_in_clusters(model, task.whole, *task.clusters, task.clusters_per_step, split, options);
+    r.outcome.parameters = model.parameters().size();
+    std::get<sheafnn::ModelOptions>(r.outcome.resolved) = model.options();
+    return r;
+  }
   r.result = task.own ? mpi::train_owned(model, task.part, *task.own, options)
                       : mpi::train(model, task.part, split, options);
   sheafnn::Prediction prediction;
@@ -148,9 +156,16 @@ bool is_folder(const std::string& dataset) {
   return std::filesystem::exists(std::filesystem::path(dataset) / "indptr.npy");
 }
 
-int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choice,
+/// The options that train does not have.
+struct OwnOptions {
+  std::string partition = "metis";
+  Index clusters = 0, clusters_per_step = 1;
+};
+
+int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
         const std::vector<std::string>& arguments) {
   mpi::Communicator ranks;
+  const std::string& partition_choice = options.partition;
   s.device = "mpi";
   programs::resolve_options(app, s);
   sheafnn::require(s.model == "bsnn" || s.model == "nsd", "--model", s.model, "on several ranks: bsnn or nsd");
@@ -189,12 +204,21 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
        {std::pair("--save", s.save), {"--checkpoint", s.checkpoint}, {"--resume", s.resume}}) {
     sheafnn::require(file.empty() || runs.size() == 1, option, file, "on several ranks: of one split and seed");
   }
+  std::optional<mpi::Partition> clusters;
+  if (options.clusters > 0) {
+    sheafnn::require(ranks.size() == 1 && !folder && s.save.empty() && s.checkpoint.empty() && s.resume.empty(),
+                     "--clusters", options.clusters,
+                     "on one rank, of a data set that is no folder, without --save and checkpoints");
+    sheafnn::require_between("--clusters", options.clusters, 1, data.node_count());
+    clusters = mpi::metis_partition(data.graph, static_cast<int>(options.clusters));
+  }
   mpi::DistributedData part(ranks, std::move(piece));
   const sheafnn::PartNumbers& numbers = part.numbers();
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
              : data.name + " " + programs::fingerprint(data);
-  const Task task{s, data, part, own, programs::decisive_settings(s, of_data)};
+  const Task task{
+      s, data, part, own, clusters, options.clusters_per_step, programs::decisive_settings(s, of_data)};
 
   std::string cut = report ? mpi::to_string(*report, numbers.total_nodes, numbers.total_edges) : "";
   if (!report) {
@@ -252,15 +276,19 @@ int run(const CLI::App& app, TrainSettings& s, const std::string& partition_choi
 int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&] {
     TrainSettings settings;
-    std::string partition = "metis";
+    OwnOptions own;
     CLI::App app("Trains a sheaf neural network on a graph cut into one part for each rank of MPI.", "train_mpi");
     app.get_formatter()->column_width(34);
     programs::add_training_options(app, settings);
     auto* group = app.add_option_group("Run");
     group
-        ->add_option("--partition", partition,
+        ->add_option("--partition", own.partition,
                      "metis, contiguous, or a text file with the number of a part for every node")
         ->capture_default_str();
+    group->add_option(
+        "--clusters", own.clusters,
+        "on one rank: train on a few of so many parts at a time, with memory for these (default: off)");
+    group->add_option("--clusters-per-step", own.clusters_per_step, "parts in a step")->capture_default_str();
     group->add_option("--splits", settings.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
     group->add_option("--seeds", settings.seeds,
                       "train on every split with each of these seeds (default: --seed)");
@@ -285,6 +313,6 @@ int main(int argc, char** argv) {
       if (root) std::fprintf(stderr, "train_mpi: %s; --help lists the options\n", error.what());
       return programs::exit_bad_input;
     }
-    return run(app, settings, partition, arguments);
+    return run(app, settings, own, arguments);
   });
 }
