@@ -30,12 +30,15 @@ train 3 again || complain "three ranks once more: $(cat "$work/again.out")"
 [ "$(history three)" = "$(history again)" ] || complain "two runs on three ranks differ"
 awk 'BEGIN { for (i = 0; i < 60; ++i) print i % 3 }' > "$work/parts"
 train 3 file --partition "$work/parts" || complain "a partition from a file: $(cat "$work/file.out")"
+train 3 begun --epochs 3 --checkpoint "$work/state.safetensors" || complain "a checkpoint: $(cat "$work/begun.out")"
+train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
+train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
 python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
 import json, sys
-reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file")}
+reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "clusters")}
 expected = reports["one"]["splits"][0]["history"]
-for name in ("three", "file"):
-    assert reports[name]["ranks"] == 3
+for name in ("three", "file", "gone_on", "clusters"):
+    assert reports[name]["ranks"] == {"gone_on": 2, "clusters": 1}.get(name, 3)
     for key in ("loss", "kl", "validation_loss"):
         for a, b in zip(reports[name]["splits"][0]["history"][key], expected[key], strict=True):
             assert abs(a - b) < 2e-4 * max(1, abs(b)), (name, key, a, b)
@@ -51,6 +54,8 @@ refused() {
   grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
 refused "rank 0 of 2: stop_on: roc-auc is not allowed; on several ranks: loss or accuracy" --stop-on roc-auc
+refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
+refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
