@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(sheafnn [COMPONENTS io cuda]).
+# Installs the headers and a package for find_package(sheafnn [COMPONENTS io cuda mpi]).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sheafnn)
@@ -6,7 +6,12 @@ set(without_cuda "")
 if(NOT SHEAFNN_CUDA)
   set(without_cuda REGEX "/(cuda|device_error|device_executor)\\.hpp$" EXCLUDE)
 endif()
-install(DIRECTORY include/sheafnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" ${without_cuda})
+set(without_mpi "")
+if(NOT SHEAFNN_MPI)
+  set(without_mpi REGEX "/distributed(\\.hpp|$)" EXCLUDE)
+endif()
+install(DIRECTORY include/sheafnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" ${without_cuda}
+        ${without_mpi})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/sheafnn)
 
 # One export per target: without zlib the consumer of the core must not stumble over sheafnn::io.
@@ -15,6 +20,11 @@ install(EXPORT sheafnnTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
 if(TARGET sheafnn_io)
   install(TARGETS sheafnn_io EXPORT sheafnnIoTargets)
   install(EXPORT sheafnnIoTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
+endif()
+if(TARGET sheafnn_mpi)
+  install(TARGETS sheafnn_mpi EXPORT sheafnnMpiTargets)
+  install(EXPORT sheafnnMpiTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
+  install(FILES cmake/FindMETIS.cmake DESTINATION ${package_dir})
 endif()
 if(TARGET sheafnn_cuda)
   install(TARGETS sheafnn_cuda EXPORT sheafnnCudaTargets)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs with apt what building sheafnn, its examples and its tests needs and this machine lacks (Debian, Ubuntu).
 # Does nothing when everything is there, however it was installed.
-# usage: install_dependencies.sh [--python] [--docs] [PACKAGE=COMMAND]...   with what building the Python package and the
-# documentation's site needs; further packages, each with a command that it provides
+# usage: install_dependencies.sh [--mpi] [--python] [--docs] [PACKAGE=COMMAND]...   with what the preset mpi, the Python
+# package and the documentation's site need; further packages, each with a command that it provides
 set -euo pipefail
 
 have_command() { command -v "$1" > /dev/null; }
@@ -31,6 +31,12 @@ need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
+if [ "${1:-}" = --mpi ]; then
+  shift
+  need libopenmpi-dev have_command mpicxx
+  need openmpi-bin have_command mpirun
+  need libmetis-dev have_header metis.h
+fi
 have_python_part() { have_command python3 && python3 -c "$1" > /dev/null 2>&1; }
 if [ "${1:-}" = --python ]; then
   shift

@@ -28,10 +28,16 @@ else
   "${command[@]}" -x c++-header "$work/wide.hpp" -o "$work/wide.hpp.gch" &
 fi
 
+# The headers for MPI, where it is not installed.
+without_mpi='^$'
+for needed in mpi.h metis.h; do
+  echo "#include <$needed>" | "${command[@]}" -fsyntax-only -x c++ - > /dev/null 2>&1 || without_mpi='^sheafnn/distributed'
+done
+
 # One line for each compilation: "wide" if its headers include $wide, otherwise "narrow", and the headers. All but three
 # that need the CUDA Toolkit.
 chains() {
-  grep -roE '^# *include ["<]sheafnn/[^">]+|^#pragma once' --include='*.hpp' sheafnn | sort | awk -F: -v wide="$wide" '
+  grep -roE '^# *include ["<]sheafnn/[^">]+|^#pragma once' --include='*.hpp' sheafnn | sort | awk -F: -v wide="$wide" -v without_mpi="$without_mpi" '
     function add_what_is_included(by, header,    i, n, names) {
       n = split(included[header], names, " ")
       for (i = 1; i <= n; ++i) {
@@ -42,6 +48,7 @@ chains() {
       }
     }
     $1 ~ /^sheafnn\/(cuda|batch\/device_(error|executor))\.hpp$/ { next }
+    $1 ~ without_mpi { next }
     !($1 in included) { headers[++count] = $1; included[$1] = "" }
     /include/ { sub(/.*["<]/, "", $2); included[$1] = included[$1] " " $2 }
     END {

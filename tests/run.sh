@@ -9,7 +9,7 @@ give_up() {
   echo "0 passed, 1 failed"
   exit 1
 }
-bash scripts/install_dependencies.sh gnuplot-nox=gnuplot python3-numpy=f2py3 || give_up "dependencies are missing"
+bash scripts/install_dependencies.sh --mpi gnuplot-nox=gnuplot python3-numpy=f2py3 || give_up "dependencies are missing"
 cmake --preset tests "$@" || give_up "cmake failed"
 # Two compilers a processor, as ninja would run, take a tenth longer in all. Large pages save g++ two per cent.
 GLIBC_TUNABLES=${GLIBC_TUNABLES-glibc.malloc.hugetlb=1} cmake --build --preset tests --parallel "$(nproc)" || give_up "the build failed"

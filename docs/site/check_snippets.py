@@ -37,6 +37,7 @@ BLOCKS = {
     "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
     "docs/data.md 0": ("function", "", ""),
+    "docs/distributed.md 0": ("program", "examples/minimal_mpi.cpp", ""),
     "docs/extending.md 0": ("namespace", "", "sheafnn::Nsd<LowerTriangular<3>> instance({});\n"),
     "docs/extending.md 1": (
         "namespace", LOWER + "template <class F> using MyPosterior = sheafnn::NormalPosterior<F>;\n",

@@ -294,6 +294,7 @@ struct CooperativeParts {
   static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
                               const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
+    refuse_part(graph, "a network of node maps");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));

@@ -37,6 +37,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
     network.accumulate(outputs_bar);
   }
   r.kl = network.finish_backward();
+  network.sum_over_parts(r.loss, r.kl);
   r.objective = r.loss + options.kl_weight * r.kl;
   return r;
 }

@@ -147,7 +147,10 @@ class EpochSchedule<Model> {
   [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const Graph& graph,
                                                          Execution execution) {
     constexpr Index small = 1'000'000;
-    if (execution.threads() == 1 || moved_features(model, graph) > small) return {{execution, false}};
+    // The parts of a graph take their passes one after the other, all in the same order.
+    if (execution.threads() == 1 || moved_features(model, graph) > small || graph.part() != nullptr) {
+      return {{execution, false}};
+    }
     return {{execution, false}, {execution, true}, {1, false}};
   }
 

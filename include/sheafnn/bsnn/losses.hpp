@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/loss_parts.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -56,8 +57,8 @@ template <class L>
 void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelection& rows,
                 std::span<const std::int32_t> nodes) {
   loss.validate(node_count, outputs);
-  require(!nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
-  bool known = false;
+  require(spans_parts<L> || !nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
+  bool known = spans_parts<L>;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
     const auto refuse = [&](const std::string& reason) {
@@ -121,9 +122,8 @@ template <class T>
 }
 
 template <class S>
-void fill_zero(const MatrixView<S>& matrix) {
-  if (matrix.rows() > 0)
-    std::fill_n(matrix.data(), (matrix.rows() - 1) * matrix.stride() + matrix.columns(), S(0));
+void fill_zero(const MatrixView<S>& m) {
+  if (m.rows() > 0) std::fill_n(m.data(), (m.rows() - 1) * m.stride() + m.columns(), S(0));
 }
 
 }  // namespace detail

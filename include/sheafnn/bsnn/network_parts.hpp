@@ -68,6 +68,7 @@ struct NetworkParts {
       buffer->resize(on.node_count() * shape.row());
     }
     gradient.resize(of.parameters().size());
+    if (on.part() != nullptr) address_masks(on.part()->numbers());
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
@@ -164,6 +165,18 @@ struct NetworkParts {
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
+  /// On a part of a graph: masks are those that the nodes and features have in the whole.
+  void address_masks(const PartNumbers& part) {
+    const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
+    for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
+      rows->add(part.node[u] * shape.row(), shape.row());
+      entries->add(part.first_entry[u], input.row_size(static_cast<Index>(u)));
+    }
+    embedding.entry_mask().set_runs(entries);
+    embedding.mask().set_runs(rows);
+    for (Index l = 0; l < layer_count(); ++l) layer_mask(l).set_runs(rows);
+    source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
+  }
   void add_layers(const Model& of, const Graph& on) {
     const PolynomialOptions& filter = of.options().filter;
     const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
@@ -183,6 +196,8 @@ struct NetworkParts {
   }
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
+    if (Model::kind != "bsnn" && Model::kind != "nsd") refuse_part(graph, concat("a ", Model::kind));
+    if (model.options().filter.active()) refuse_part(graph, "a network with a polynomial filter");
     return graph;
   }
   static NodeFeatures normalised(NodeFeatures features) {

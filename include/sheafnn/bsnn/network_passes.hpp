@@ -94,6 +94,18 @@ class NetworkPasses {
     steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
     backward_begun_ = true;
   }
+  /// Of a graph that is a part of another (graph/graph_part.hpp), finish_backward() leaves the part's own share of the
+  /// derivatives, of the loss and of the KL term: this adds them up over all parts. Of a whole graph it does nothing.
+  /// Takes any numbers.
+  void sum_over_parts(double& loss, double& kl) {
+    GraphPart* part = steps_.graph.part();
+    if (part == nullptr) return;
+    double numbers[] = {loss, kl};
+    part->sum(steps_.gradient.view(), numbers);
+    loss = numbers[0];
+    kl = numbers[1];
+  }
+
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
   /// sides); 0 for models without, or without closed form. Of cooperative networks with layer_learners that of the last
   /// draw, with its mean over layers.

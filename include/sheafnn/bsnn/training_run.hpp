@@ -60,6 +60,7 @@ template <class L>
 [[nodiscard]] Score score_of(const L& loss, const MatrixView<const double>& predictions,
                              std::span<const std::int32_t> nodes) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  if constexpr (spans_parts<L>) return loss.score(predictions, nodes);
   return nodes.empty() ? Score{nan, nan} : loss.score(predictions, nodes);
 }
 
@@ -153,7 +154,7 @@ class TrainingRun {
     const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
     // Without nodes to score, one sample of all nodes shows whether the parameters still give finite outputs.
-    const Index samples = evaluated_.empty() ? 1 : options_.samples;
+    const Index samples = validated_ || tested_ ? options_.samples : 1;
     network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
       loss_.predict(network.execution(), outputs, network.nodes(), sums);
     });
@@ -236,7 +237,7 @@ class TrainingRun {
 
   /// Without validation nodes every epoch is the best so far.
   [[nodiscard]] bool is_best() const {
-    if (split_.validation.empty()) return true;
+    if (!validated_) return true;
     const double score = stopping_score(report_);
     return score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
   }
@@ -262,6 +263,7 @@ class TrainingRun {
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
   std::vector<std::int32_t> evaluated_;  ///< validation and test nodes; empty: all nodes
+  bool validated_, tested_;              ///< are there such nodes?
   std::vector<double> predictions_, best_predictions_;
   StopMetric stop_metric_;
   ForwardPass<S> pass_;
@@ -285,6 +287,8 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, cons
       adam_(parameters_.size(), options.learning_rate),
       first_values_(parameters_.values()),
       best_values_(parameters_.values()),
+      validated_(has_nodes(loss, split.validation)),
+      tested_(has_nodes(loss, split.test)),
       predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {

@@ -14,6 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 
 namespace sheafnn {
 
@@ -131,6 +132,13 @@ class Graph {
   [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }
   [[nodiscard]] std::span<const double> arc_features() const noexcept { return arc_features_; }
 
+  /// Makes the graph one of several parts of a whole (null: it is a whole). The part must outlive the graph and its
+  /// copies. Unchecked: its numbers are of this graph.
+  void set_part(GraphPart* part) noexcept { part_ = part; }
+  [[nodiscard]] GraphPart* part() const noexcept { return part_; }
+  /// Nodes 0 … own_node_count() − 1 are this process's own: all, if the graph is no part.
+  [[nodiscard]] Index own_node_count() const noexcept { return part_ == nullptr ? node_count_ : part_->numbers().own; }
+
   /// n + 1 CSR offsets.
   [[nodiscard]] std::span<const std::int32_t> offsets() const noexcept { return offset_.view(); }
   /// 2m sources, non-decreasing.
@@ -179,6 +187,7 @@ class Graph {
   }
 
   Index node_count_ = 0, arc_feature_count_ = 0;
+  GraphPart* part_ = nullptr;
   std::vector<double> arc_features_;
   Index dropped_self_loops_ = 0;
   Index merged_duplicates_ = 0;

@@ -176,15 +176,17 @@ template <class T, class S>
 /// R = L W and Z = S R (so Z = Δ Y for W = S Y) at some nodes, handed over while they are in registers.
 ///
 /// \param w    n × d' × f, from scale_features()
+/// \param from, to  indices of `nodes`
 /// \param use  called as use.template operator()<T, N>(Index index, Index i, Index c, const T* r, const T* z) for
-///             every index of `nodes` and tile T of channels from c on: once with the N = D learned coordinates
-///             (i = 0), and once with N = 1 for each fixed filter i
+///             every index from `from` to `to` − 1 and tile T of channels from c on: once with the N = D learned
+///             coordinates (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w, const Use& use) {
+                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, Index from, Index to, const S* w,
+                     const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
-  parallel_for(execution, nodes.count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, to - from, 16, [&](Index begin, Index end) {
     for_channels<D>(shape, [&]<class T, Index Fixed>(Index c) {
       const Index channels = Fixed > 0 ? Fixed : shape.channels, row = Fixed > 0 ? D * Fixed : shape.row();
       const Use use_here = use;
@@ -192,7 +194,7 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
       const std::int32_t* offset = graph.offsets().data();
       const Index last_arc = graph.arc_count() - 1;
       const S* x = w + c;
-      for (Index index = begin; index < end; ++index) {
+      for (Index index = from + begin; index < from + end; ++index) {
         const Index u = nodes[index];
         T r[D], z[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
@@ -224,6 +226,13 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
       }
     });
   });
+}
+
+/// The same for all of `nodes`.
+template <class Family, class S, class Use>
+void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
+                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w, const Use& use) {
+  apply_laplacian<Family>(execution, graph, shape, sheaf, nodes, Index{0}, nodes.count(), w, use);
 }
 
 /// Products over a tile of channels: the block `out` of `Size` numbers (1, D or D²) = (out +) Σ_c (a bᵀ + p qᵀ).
@@ -302,20 +311,22 @@ struct DiffusionSteps {
   const S *y, *w, *r_bar;
 };
 
-/// The derivative of ⟨R̄, L S Y⟩ in one walk over the nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv
+/// The derivative of ⟨R̄, L S Y⟩ in one walk over nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv
 /// (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to that of Z = S R).
 ///
+/// \param from, to    the nodes from `from` to `to` − 1, and the edges from them to larger ones
 /// \param y_bar       n × d' × f, overwritten
 /// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
 void apply_laplacian_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                              const SheafBlocks<Family, S>& sheaf, const DiffusionSteps<S>& steps, S* y_bar,
-                              SheafBlocksGradient<Family, S>& gradient, bool accumulate) {
+                              const SheafBlocks<Family, S>& sheaf, Index from, Index to,
+                              const DiffusionSteps<S>& steps, S* y_bar, SheafBlocksGradient<Family, S>& gradient,
+                              bool accumulate) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool learned = is_learned<Family>;
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
-  parallel_for(execution, graph.node_count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, to - from, 16, [&](Index begin, Index end) {
     for_tiles<S>(0, channels, [&]<class T>(Index c) {
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();
@@ -325,7 +336,7 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
       const S *w_c = steps.w + c, *bar_c = steps.r_bar + c;
       S* edge_bar = gradient.off_diagonal_bar.data();
       const bool add = accumulate || c > 0;
-      for (Index u = begin; u < end; ++u) {
+      for (Index u = from + begin; u < from + end; ++u) {
         const Index first = offset[u], last = offset[u + 1];
         T r_bar[D], w[D], w_bar[D], out[D];
         load_coordinates<D>(bar_c + u * row, channels, r_bar);

@@ -73,7 +73,7 @@ class DiffusionField {
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* slope_bar, S* x_bar, S* y_bar,
                 const DiffusionWeights<S>& weights_bar) {
     backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar);
-    detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf,
+    detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf, Index{0}, graph_->node_count(),
                                              {mixing_.output(), scaled_.data(), slope_bar}, y_bar, sheaf_gradient,
                                              accumulate);
     S one[max_coordinates];

@@ -12,6 +12,7 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
@@ -105,9 +106,9 @@ class DiffusionLayer {
       detail::scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
     });
   }
-  /// output() from X and W, and R = L W where it is to be kept.
+  /// output() from X and W, whose rows of the halo are written, and R = L W where it is to be kept.
   void diffuse_and_activate(Execution execution, const DiffusionWeights<const S>& weights,
-                            const SheafBlocks<Family, S>& sheaf, const S* x, const S* w, bool keep) {
+                            const SheafBlocks<Family, S>& sheaf, const S* x, S* w, bool keep) {
     const NodeSelection nodes = nodes_;
     const Index f = diffusion_->channels, row = diffusion_->row();
     S gain[max_coordinates];
@@ -115,21 +116,24 @@ class DiffusionLayer {
     S* out = output_.data();
     S* diffused = diffused_.data();
     const bool activation = options_.activation;
-    detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, w,
-                            [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
-                              const Index in = nodes[index] * row + i * f + c, to = index * row + i * f + c;
-                              T step[N];
-                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
-                              if (activation) {
-                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
-                              }
-                              if (keep) {
-                                SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + to + k * f, r[k]);
-                              }
-                              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                                detail::store(out + to + k * f, T(gain[i + k]) * detail::load<T>(x + in + k * f) - step[k]);
-                              }
-                            });
+    detail::with_halo(*graph_, nodes, w, row, [&](Index from, Index to) {
+      detail::apply_laplacian<Family>(
+          execution, *graph_, *diffusion_, sheaf, nodes, from, to, w,
+          [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+            const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
+            T step[N];
+            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
+            if (activation) {
+              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
+            }
+            if (keep) {
+              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
+            }
+            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+              detail::store(out + at + k * f, T(gain[i + k]) * detail::load<T>(x + in + k * f) - step[k]);
+            }
+          });
+    });
   }
 
   /// 1 + tanh ε_i.
@@ -221,7 +225,7 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
     : graph_(&graph),
       diffusion_(&diffusion),
       options_(options),
-      mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
       output_(scaled_.size()),
@@ -275,9 +279,13 @@ void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWei
   gains(weights, gain);
   backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
                       accumulate, weights_bar);
-  detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf,
-                                   {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(), sheaf_gradient,
-                                   accumulate);
+  const NodeSelection all(graph_->node_count());
+  detail::with_halo(*graph_, all, r_bar.data(), diffusion_->row(), [&](Index from, Index to) {
+    detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf, from, to,
+                                             {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
+                                             sheaf_gradient, accumulate);
+  });
+  detail::clear_halo(*graph_, x_bar.data(), diffusion_->row());
   mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
 }
 

@@ -42,16 +42,44 @@ class EdgeBlocks {
     return arc_[side].data() + block * width;
   }
 
+  /// Writes the addresses of these arcs' noise: their numbers in the whole graph.
+  void noise_addresses(Index block, int side, std::uint32_t* out) const noexcept {
+    if (is_part()) {
+      std::copy_n(address_[side].data() + block * width, width, out);
+    } else {
+      std::copy_n(arcs(block, side), width, out);
+    }
+  }
+  /// Incident pairs of the whole graph.
+  [[nodiscard]] Index pair_count() const noexcept { return pair_count_; }
+  /// Are these blocks those of a part (GraphPart)? Then every incident pair counts where its node is owned.
+  [[nodiscard]] bool is_part() const noexcept { return own_nodes_ >= 0; }
+  [[nodiscard]] bool counts(Index block, int side, int lane) const noexcept {
+    return !is_part() || nodes(block, side)[lane] < own_nodes_;
+  }
+  /// weight in the lanes that count, elsewhere 0.
+  [[nodiscard]] P counted(Index block, int side, S weight) const noexcept {
+    if (!is_part()) return P(weight);
+    S values[width];
+    for (int lane = 0; lane < width; ++lane) values[lane] = counts(block, side, lane) ? weight : S(0);
+    return P::load(values);
+  }
+
  private:
   Index edge_count_ = 0;
   Index block_count_ = 0;
+  Index pair_count_ = 0;
+  Index own_nodes_ = -1;  ///< of a part; −1: of a whole graph
   Buffer<std::int32_t> node_[2];
   Buffer<std::int32_t> arc_[2];
+  Buffer<std::uint32_t> address_[2];  ///< of a part: noise addresses
 };
 
 template <class S>
 EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
-    : edge_count_(graph.edge_count()), block_count_((graph.edge_count() + width - 1) / width) {
+    : edge_count_(graph.edge_count()),
+      block_count_((graph.edge_count() + width - 1) / width),
+      pair_count_(graph.arc_count()) {
   for (int side = 0; side < 2; ++side) {
     node_[side].resize(block_count_ * width);
     arc_[side].resize(block_count_ * width);
@@ -63,6 +91,16 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
     node_[1][i] = graph.edge(e).v;
     arc_[0][i] = static_cast<std::int32_t>(forward);
     arc_[1][i] = static_cast<std::int32_t>(graph.reverse(forward));
+  }
+  if (graph.part() == nullptr) return;
+  const PartNumbers& part = graph.part()->numbers();
+  pair_count_ = 2 * part.total_edges;
+  own_nodes_ = part.own;
+  for (int side = 0; side < 2; ++side) {
+    address_[side].resize(block_count_ * width);
+    for (Index i = 0; i < block_count_ * width; ++i) {
+      address_[side][i] = part.arc[static_cast<std::size_t>(arc_[side][i])];
+    }
   }
 }
 

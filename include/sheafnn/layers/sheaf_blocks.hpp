@@ -140,6 +140,7 @@ class SheafBlocks {
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+    share_cut_edges(gradient);
     for_node_blocks(execution, [&](Index first, int count) { backward_scaling(first, count, gradient); });
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
@@ -147,14 +148,22 @@ class SheafBlocks {
   }
 
  private:
-  /// body(first node, count) for blocks of W nodes.
+  /// body(first node, count) for blocks of W owned nodes.
   template <class Body>
   void for_node_blocks(Execution execution, const Body& body) const {
-    parallel_for(execution, graph_->node_count(), W, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->own_node_count(), W, [&](Index begin, Index end) {
       for (Index first = begin; first < end; first += W) {
         body(first, static_cast<int>(std::min<Index>(W, end - first)));
       }
     });
+  }
+  /// Leaves half of the derivatives of cut edges to the other part.
+  void share_cut_edges(Gradient& gradient) const {
+    if (graph_->part() == nullptr) return;
+    for (const std::int32_t e : graph_->part()->numbers().cut) {
+      S* block = gradient.off_diagonal_bar.data() + Index{e} * Sizes::transport;
+      for (int k = 0; k < Sizes::transport; ++k) block[k] *= S(0.5);
+    }
   }
   [[nodiscard]] P neighbours(Index first, int count) const {
     S values[W] = {};

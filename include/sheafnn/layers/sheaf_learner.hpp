@@ -17,6 +17,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/sheaf_learner_input.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
@@ -312,9 +313,10 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
   require_deep(weights);
   input_.assemble(weights);
-  const Index n = graph_->node_count();
-  detail::multiply_dense(execution, z, {input_.weight().data(), shape_.inputs, stride_},
-                         MatrixView<S>(projection_.data(), n, stride_), false);
+  const Index own = graph_->own_node_count();
+  detail::multiply_dense(execution, z.middle_rows(0, own), {input_.weight().data(), shape_.inputs, stride_},
+                         MatrixView<S>(projection_.data(), own, stride_), false);
+  detail::fetch_halo(*graph_, projection_.data(), stride_);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -344,12 +346,14 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   });
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
-  const Index n = graph_->node_count();
-  detail::multiply_dense(execution, detail::transposed(z), {projection_.data(), n, stride_},
+  detail::give_halo_back(*graph_, projection_.data(), stride_);
+  if (!accumulate) detail::clear_halo(*graph_, z_bar.data(), shape_.inputs);
+  const Index own = graph_->own_node_count();
+  detail::multiply_dense(execution, detail::transposed(z.middle_rows(0, own)), {projection_.data(), own, stride_},
                          MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
   input_.distribute(weights_bar);
-  detail::multiply_dense(execution, {projection_.data(), n, 2 * columns_, stride_, 1},
-                         {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar, accumulate);
+  detail::multiply_dense(execution, {projection_.data(), own, 2 * columns_, stride_, 1},
+                         {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar.middle_rows(0, own), accumulate);
 }
 
 }  // namespace sheafnn

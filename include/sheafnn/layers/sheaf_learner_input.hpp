@@ -33,7 +33,7 @@ class SheafLearnerInput {
   SheafLearnerInput(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape, Index chunks)
       : shape_(shape),
         columns_(shape.first_outputs()),
-        half_((columns_ + 3) / 4 * 4),
+        half_(shape.projection_width() / 2),
         weight_(shape.inputs * stride()),
         weight_back_(stride() * shape.inputs),
         chunks_(chunks) {

@@ -48,6 +48,8 @@ struct SheafLearnerOptions {
   [[nodiscard]] Index first_outputs() const noexcept {
     return (hidden_layers == 0 ? outputs() : width) + (edge_weights ? 1 : 0);
   }
+  /// Numbers of a node's projections by the first layer, as source and as target: each half is filled up to groups of four.
+  [[nodiscard]] Index projection_width() const noexcept { return 2 * ((first_outputs() + 3) / 4 * 4); }
 };
 
 }  // namespace sheafnn

@@ -76,7 +76,7 @@ class VariationalSheaf {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
 
-  /// KL(posterior ‖ prior), averaged over the 2m incident pairs.
+  /// KL(posterior ‖ prior), averaged over the 2m incident pairs; on a part of a graph its own pairs' share in that.
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
@@ -97,8 +97,9 @@ class VariationalSheaf {
 
   /// Starts a backward pass with the derivative of weight · mean_kl (0 leaves the KL term out).
   void begin_backward(Execution execution, double weight) {
-    const P share = P(static_cast<S>(per_pair(weight)));
+    const S of_pair = static_cast<S>(per_pair(weight));
     for_incident_pairs(execution, [&](Index block, int side) {
+      const P share = blocks_->counted(block, side, of_pair);
       P parameters[Q::parameter_size], bar[Q::gradient_size];
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
@@ -115,7 +116,8 @@ class VariationalSheaf {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
     detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-    q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar, P(share), bar);
+    q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar,
+                       blocks_->counted(block, side, share), bar);
     detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
   }
   /// The weight of one incident pair in `weight` times a mean over all of them.
@@ -145,7 +147,7 @@ class VariationalSheaf {
     return gradient_.data() + (block * 2 + side) * Q::gradient_size * W;
   }
   [[nodiscard]] double per_pair(double weight) const noexcept {
-    return weight / static_cast<double>(std::max<Index>(1, 2 * blocks_->edge_count()));
+    return weight / static_cast<double>(std::max<Index>(1, blocks_->pair_count()));
   }
 
   template <class Body>
@@ -165,7 +167,9 @@ class VariationalSheaf {
         for (int side = 0; side < 2; ++side) {
           S value[W];
           body(block, side).store(value);
-          for (int lane = 0; lane < blocks_->lane_count(block); ++lane) sum += static_cast<double>(value[lane]);
+          for (int lane = 0; lane < blocks_->lane_count(block); ++lane) {
+            if (blocks_->counts(block, side, lane)) sum += static_cast<double>(value[lane]);
+          }
         }
         block_sum_[block] = sum;
       }
@@ -182,7 +186,7 @@ class VariationalSheaf {
       return;
     }
     std::uint32_t arcs[2 * W];
-    for (int side = 0; side < 2; ++side) std::copy_n(blocks_->arcs(block, side), W, arcs + side * W);
+    for (int side = 0; side < 2; ++side) blocks_->noise_addresses(block, side, arcs + side * W);
     Pack<S, 2 * W> both[Q::noise_size];
     q_.draw_noise(noise.stream, Pack<std::uint32_t, 2 * W>::load(arcs), both);
     for (int k = 0; k < Q::noise_size; ++k) {
@@ -195,12 +199,11 @@ class VariationalSheaf {
   const P* draw_again([[maybe_unused]] const SheafNoise<S>& noise, [[maybe_unused]] Index block,
                       [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
     if constexpr (needs_noise<Q>) {
-      const std::int32_t* arcs = blocks_->arcs(block, side);
       if (noise.values != nullptr) {
-        gather_explicit(noise.values, arcs, draw);
+        gather_explicit(noise.values, blocks_->arcs(block, side), draw);
       } else {
         std::uint32_t ids[W];
-        std::copy_n(arcs, W, ids);
+        blocks_->noise_addresses(block, side, ids);
         q_.draw_noise(noise.stream, Pack<std::uint32_t, W>::load(ids), draw);
       }
       return draw;

@@ -45,8 +45,8 @@ struct Dropout {
   void fill_mask(Execution execution, Index count, std::uint8_t* mask) const {
     parallel_for(execution, blocks(count), 16, [&](Index begin, Index end) { fill_blocks(begin, end, mask); });
   }
-  /// The same for blocks [begin, end) of elements.
-  SHEAFNN_NOINLINE void fill_blocks(Index begin, Index end, std::uint8_t* mask) const {
+  /// The same for blocks [begin, end) of elements, into a buffer that begins with block `first`.
+  SHEAFNN_NOINLINE void fill_blocks(Index begin, Index end, std::uint8_t* mask, Index first = 0) const {
     using Word = Pack<std::uint32_t, 16>;
     const Stream own = stream;  // which no store of bytes can change
     const Word limit = Word(threshold());
@@ -54,10 +54,10 @@ struct Dropout {
     for (std::uint32_t i = 0; i < 16; ++i) lane[i] = i;
     const Word lane_number = Word::load(lane);
     for (Index b = begin; b < end; ++b) {
-      const std::uint64_t first = static_cast<std::uint64_t>(b) * 16;
-      const PhiloxBlock<Word> words = own.words(Word(static_cast<std::uint32_t>(first)) + lane_number, 0,
-                                                static_cast<std::uint32_t>(first >> 32));
-      std::uint8_t* out = mask + b * (block / 8);
+      const std::uint64_t id = static_cast<std::uint64_t>(b) * 16;
+      const PhiloxBlock<Word> words = own.words(Word(static_cast<std::uint32_t>(id)) + lane_number, 0,
+                                                static_cast<std::uint32_t>(id >> 32));
+      std::uint8_t* out = mask + (b - first) * (block / 8);
       SHEAFNN_UNROLL for (int w = 0; w < 4; ++w) {
         const std::uint32_t low = detail::mask_bits((words.word[w] & Word(0xffffU)) < limit);
         const std::uint32_t high = detail::mask_bits((words.word[w] >> 16) < limit);

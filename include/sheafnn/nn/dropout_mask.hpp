@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/execution.hpp"
 #include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/element_runs.hpp"
 
 namespace sheafnn {
 
@@ -23,17 +25,24 @@ class DropoutMask {
   DropoutMask() = default;
   explicit DropoutMask(Index elements) : elements_(elements) {}
 
+  /// Before the first draw: the elements are some of a larger mask, with the bits that they have there (null: they are
+  /// all). Unchecked: no more than there are.
+  void set_runs(std::shared_ptr<const ElementRuns> runs) {
+    assert(runs == nullptr || runs->count() <= elements_);
+    runs_ = std::move(runs);
+  }
+
   /// The mask of the last draw(), as Dropout::fill_mask() writes it.
   [[nodiscard]] const std::uint8_t* bits() const noexcept { return bits_.data(); }
 
   /// Makes bits() those of an active dropout.
   void draw(Execution execution, const Dropout& dropout) {
-    if (begin_draw(dropout)) dropout.fill_mask(execution, elements_, bits_.data());
+    if (begin_draw(dropout)) fill(execution, dropout, bits_.data());
   }
   /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().
   void draw_ahead(const Dropout& dropout) {
     assert(!ahead_bits_.empty());
-    dropout.fill_mask(1, elements_, ahead_bits_.data());
+    fill(1, dropout, ahead_bits_.data());
     ahead_ = dropout;
   }
   /// Not beside draw_ahead(): makes the mask that was drawn ahead available to draw(), and prepares the next one.
@@ -55,7 +64,16 @@ class DropoutMask {
     return true;
   }
 
+  void fill(Execution execution, const Dropout& dropout, std::uint8_t* bits) const {
+    if (runs_ != nullptr) {
+      runs_->fill_mask(execution, dropout, elements_, bits);
+    } else {
+      dropout.fill_mask(execution, elements_, bits);
+    }
+  }
+
   Index elements_ = 0;
+  std::shared_ptr<const ElementRuns> runs_;
   // Of draw(), and of draw_ahead(), which share nothing; and whose bits these are.
   Buffer<std::uint8_t> bits_, ahead_bits_;
   std::optional<Dropout> drawn_, ahead_;
@@ -66,6 +84,7 @@ class MaskDrawing {
  public:
   /// The mask of an active dropout, for run(). It must stay where it is until then.
   void add(DropoutMask& mask, const Dropout& dropout) {
+    assert(mask.runs_ == nullptr);
     if (mask.begin_draw(dropout)) pending_.push_back({&mask, dropout, Dropout::blocks(mask.elements_)});
   }
   void run(Execution execution) {

@@ -59,6 +59,8 @@ class SparseInput {
   [[nodiscard]] Index rows() const noexcept { return rows_; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
   [[nodiscard]] Index entries() const noexcept { return entry_.size(); }
+  /// Stored entries of row u.
+  [[nodiscard]] Index row_size(Index u) const noexcept { return row_offset_[u + 1] - row_offset_[u]; }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
 
   /// Numbers to work in that forward() needs for `outputs` products of some width.

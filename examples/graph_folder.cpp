@@ -1,0 +1,52 @@
+/// \file
+/// Writes folders of .npy arrays, of which train_mpi's ranks read the rows of their own nodes: synthetic graphs of any
+/// size, and the arcs of a list of edges. All ranks write; each needs memory for one range of nodes.
+///
+///     mpirun -n 4 build/mpi/examples/graph_folder generate --folder big --nodes 10000000
+///     mpirun -n 4 build/mpi/examples/graph_folder convert --folder own --edges edges.txt --nodes 50000
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <sheafnn/distributed.hpp>
+#include <string>
+
+int main(int argc, char** argv) {
+  namespace mpi = sheafnn::distributed;
+  return mpi::run(argc, argv, [&] {
+    mpi::Communicator ranks;
+    mpi::FolderOptions options;
+    std::string folder, edges;
+    CLI::App app("Writes a folder of .npy arrays for train_mpi.", "graph_folder");
+    app.require_subcommand(1);
+    auto* generate = app.add_subcommand("generate", "a synthetic graph with features, labels and masks");
+    auto* convert =
+        app.add_subcommand("convert", "indptr.npy and indices.npy of a text file with two node numbers per edge");
+    for (auto* command : {generate, convert}) {
+      command->add_option("--folder", folder, "where to write")->required();
+      command->add_option("--nodes", options.nodes, "number of nodes")->required();
+      command->add_option("--range", options.range, "nodes that a rank holds at a time")->capture_default_str();
+    }
+    convert->add_option("--edges", edges, "the text file")->required();
+    generate->add_option("--reach", options.reach, "half of the most neighbours")->capture_default_str();
+    generate->add_option("--density", options.density, "share of them that there is")->capture_default_str();
+    generate->add_flag("--far,!--no-far", options.far, "every third neighbour is far away, so that every cut is large");
+    generate->add_option("--features", options.features)->capture_default_str();
+    generate->add_option("--classes", options.classes)->capture_default_str();
+    generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
+    generate->add_option("--seed", options.seed)->capture_default_str();
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {  // the same on all ranks
+      return ranks.is_root() ? app.exit(error) : error.get_exit_code();
+    }
+    if (generate->parsed()) {
+      mpi::write_synthetic_folder(ranks, folder, options);
+    } else {
+      mpi::convert_edges(ranks, edges, folder, options.nodes, options.range);
+    }
+    if (ranks.is_root()) {
+      std::printf("%s: %td nodes, %td edges\n", folder.c_str(), options.nodes,
+                  mpi::NpyFile(folder + "/indices.npy").rows() / 2);
+    }
+    return 0;
+  });
+}

@@ -1,0 +1,148 @@
+/// \file
+/// What all ranks must have in common, checked before a training begins: version, options, data, parameters.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/distributed_data.hpp"
+#include "sheafnn/io/model_options.hpp"
+#include "sheafnn/version.hpp"
+
+namespace sheafnn::distributed {
+
+/// Names and values, as texts.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Compares the settings of all ranks with those of rank 0. All ranks call it.
+///
+/// \throws std::runtime_error  on all ranks, naming the first rank that differs, the setting, and both values
+inline void require_agreement(Communicator& ranks, const Settings& settings) {
+  std::string own, expected;
+  for (const auto& [name, value] : settings) own += name + '\n' + value + '\n';
+  expected = own;
+  ranks.broadcast(expected);
+  const std::vector<std::int32_t> differs = ranks.all<std::int32_t>(own == expected ? 0 : 1);
+  for (std::size_t rank = 0; rank < differs.size(); ++rank) {
+    if (differs[rank] == 0) continue;
+    std::string message;
+    if (ranks.rank() == static_cast<int>(rank)) {
+      std::size_t at = 0;
+      const auto next = [&] {
+        const std::size_t end = std::min(expected.find('\n', at), expected.size());
+        const std::string line = expected.substr(at, end - at);
+        at = end + 1;
+        return line;
+      };
+      message = "another number of settings";
+      for (const auto& [name, value] : settings) {
+        if (at >= expected.size()) break;
+        const std::string other_name = next(), other = next();
+        if (other_name == name && other == value) continue;
+        message = other_name == name ? detail::concat(name, " is ", value, ", on rank 0 it is ", other)
+                                     : detail::concat(name, " stands where rank 0 has ", other_name);
+        break;
+      }
+    }
+    ranks.broadcast(message, static_cast<int>(rank));
+    throw std::runtime_error(detail::concat("the ranks do not agree: on rank ", rank, " ", message));
+  }
+}
+
+namespace detail {
+
+/// FNV-1a, of the bytes of what is added.
+class Fingerprint {
+ public:
+  template <class T>
+  void add(std::span<const T> values) {
+    for (const T& value : values) {
+      const auto bytes = std::bit_cast<std::array<unsigned char, sizeof(T)>>(value);
+      for (const unsigned char byte : bytes) state_ = (state_ ^ byte) * 0x100000001b3ULL;
+    }
+  }
+  [[nodiscard]] std::string text() const { return std::to_string(state_); }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+[[nodiscard]] inline std::string text_of(double value) { return io::detail::option_text(value); }
+
+[[nodiscard]] inline Settings settings_of(const TrainOptions& options) {
+  return {{"epochs", std::to_string(options.epochs)},
+          {"patience", std::to_string(options.patience)},
+          {"stop_on", std::string(to_string(options.stop_on))},
+          {"learning_rate", text_of(options.learning_rate)},
+          {"sheaf_learning_rate", text_of(options.sheaf_learning_rate)},
+          {"weight_decay", text_of(options.weight_decay)},
+          {"sheaf_decay", text_of(options.sheaf_decay)},
+          {"decay", options.decay == WeightDecay::l2 ? "l2" : "decoupled"},
+          {"input_dropout", text_of(options.input_dropout)},
+          {"dropout", text_of(options.dropout)},
+          {"kl_schedule", std::string(to_string(options.kl_schedule))},
+          {"kl_maximum", text_of(options.kl_maximum)},
+          {"kl_estimator", std::string(to_string(options.kl_estimator))},
+          {"training_samples", std::to_string(options.training_samples)},
+          {"samples", std::to_string(options.samples)},
+          {"seed", std::to_string(options.seed)},
+          {"checkpoint_every", std::to_string(options.checkpoint_every)}};
+}
+
+template <class Model>
+[[nodiscard]] Settings settings_of(const Model& model) {
+  Settings r = {{"version of sheafnn", SHEAFNN_VERSION_STRING},
+                {"model", std::string(Model::kind)},
+                {"family", std::string(Model::Family::name)},
+                {"stalk dimension", std::to_string(Model::stalk_dimension)},
+                {"bytes of a number", std::to_string(sizeof(typename Model::Scalar))}};
+  io::detail::for_each_option(model.options(), [&](const char* key, const auto& value) {
+    r.emplace_back(key, io::detail::option_text(value));
+  });
+  Fingerprint parameters;
+  parameters.add(model.parameters().values().view());
+  r.emplace_back("fingerprint of the parameters", parameters.text());
+  return r;
+}
+
+[[nodiscard]] inline Settings settings_of(const Split& split) {
+  Fingerprint nodes;
+  for (const auto* set : {&split.train, &split.validation, &split.test})
+    nodes.add(std::span<const std::int32_t>(*set));
+  return {{"training nodes", std::to_string(split.train.size())},
+          {"validation nodes", std::to_string(split.validation.size())},
+          {"test nodes", std::to_string(split.test.size())},
+          {"fingerprint of the split", nodes.text()}};
+}
+
+}  // namespace detail
+
+/// What the parts of a dataset must have in common is in the whole dataset: to be compared before it is cut.
+///
+/// \throws std::runtime_error  as require_agreement(). Takes any dataset
+inline void require_agreement(Communicator& ranks, const Dataset& whole) {
+  detail::Fingerprint edges, labels, features;
+  edges.add(whole.graph.targets());
+  labels.add(std::span<const std::int32_t>(whole.labels));
+  features.add(whole.features.column_of());
+  features.add(whole.features.values());
+  require_agreement(ranks, {{"data set", whole.name},
+                            {"nodes", std::to_string(whole.node_count())},
+                            {"edges", std::to_string(whole.graph.edge_count())},
+                            {"features", std::to_string(whole.feature_count())},
+                            {"classes", std::to_string(whole.class_count)},
+                            {"fingerprint of the edges", edges.text()},
+                            {"fingerprint of the labels", labels.text()},
+                            {"fingerprint of the features", features.text()}});
+}
+
+}  // namespace sheafnn::distributed

@@ -1,0 +1,142 @@
+/// \file
+/// DistributedData: this rank's part of a dataset.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/local_part.hpp"
+#include "sheafnn/distributed/row_exchange.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn::distributed {
+
+/// What a rank keeps of a dataset.
+struct DataPiece {
+  LocalPart part;
+  NodeFeatures features;             ///< part_features()
+  std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
+  Index class_count = 0;             ///< C
+};
+
+/// The piece of a rank of a dataset that is there as a whole.
+///
+/// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
+///         is no part
+[[nodiscard]] inline DataPiece cut(const Dataset& whole, const Partition& partition, int rank) {
+  validate(whole);
+  DataPiece r{local_part(whole.graph, partition, rank), {}, {}, whole.class_count};
+  r.features = part_features(whole.features, r.part.numbers);
+  for (Index u = 0; u < r.part.numbers.own; ++u) {
+    r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);
+  }
+  return r;
+}
+
+/// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
+/// features() exchanges rows with those of the other ranks: all ranks take the same passes in the same order.
+class DistributedData {
+ public:
+  /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
+  ///
+  /// \throws std::invalid_argument  as cut(); a partition into another number of parts than there are ranks
+  DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
+      : DistributedData(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
+  /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
+  DistributedData(Communicator& ranks, DataPiece piece)
+      : ranks_(&ranks),
+        exchange_(ranks, std::move(piece.part.numbers), std::move(piece.part.neighbours)),
+        graph_(std::move(piece.part.graph)),
+        features_(std::move(piece.features)),
+        labels_(std::move(piece.labels)),
+        class_count_(piece.class_count) {
+    graph_.set_part(&exchange_);
+    labels_.resize(static_cast<std::size_t>(graph_.node_count()), -1);
+    const std::span<const Index> own(numbers().node.data(), static_cast<std::size_t>(numbers().own));
+    for (std::size_t u = 0; u < own.size(); ++u) by_number_.emplace_back(own[u], static_cast<std::int32_t>(u));
+    std::sort(by_number_.begin(), by_number_.end());
+    gathered_ = ranks.gather(own);
+  }
+  DistributedData(const DistributedData&) = delete;  // the graph refers to the exchange
+  DistributedData& operator=(const DistributedData&) = delete;
+
+  [[nodiscard]] Communicator& ranks() noexcept { return *ranks_; }
+  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  [[nodiscard]] const NodeFeatures& features() const noexcept { return features_; }
+  /// Of the part's nodes; those of the halo are −1.
+  [[nodiscard]] const std::vector<std::int32_t>& labels() const noexcept { return labels_; }
+  [[nodiscard]] Index class_count() const noexcept { return class_count_; }
+  [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
+  [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
+
+  /// Those of the nodes (numbers in the whole graph) that this rank owns, by their numbers in the part.
+  ///
+  /// \throws std::invalid_argument  a number out of range
+  [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
+    std::vector<std::int32_t> r;
+    for (const std::int32_t u : nodes) {
+      require_between("node", Index{u}, 0, numbers().total_nodes - 1);
+      const auto found =
+          std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
+      if (found != by_number_.end() && found->first == u) r.push_back(found->second);
+    }
+    std::sort(r.begin(), r.end());
+    return r;
+  }
+  /// The owned nodes of a split of the whole; sets may be empty. \throws std::invalid_argument  as owned()
+  [[nodiscard]] Split owned(const Split& whole) const {
+    return {owned(whole.train), owned(whole.validation), owned(whole.test)};
+  }
+
+  /// Numbers of all nodes of the whole graph on rank 0, N × columns; nothing elsewhere.
+  ///
+  /// \param values  of the part's nodes, n × columns
+  /// \throws std::invalid_argument  another number of values
+  [[nodiscard]] std::vector<double> gather(std::span<const double> values, Index columns) {
+    require(static_cast<Index>(values.size()) == graph_.node_count() * columns, "values", values.size(),
+            sheafnn::detail::concat("expected nodes * columns = ", graph_.node_count(), " * ", columns));
+    const std::vector<double> rows =
+        ranks_->gather(values.first(static_cast<std::size_t>(numbers().own * columns)));
+    const std::size_t width = static_cast<std::size_t>(columns);
+    std::vector<double> r(rows.size());
+    for (std::size_t i = 0; i < gathered_.size(); ++i) {
+      std::copy_n(rows.begin() + static_cast<Index>(i * width), columns, r.begin() + gathered_[i] * columns);
+    }
+    return r;
+  }
+  /// The inverse, on every rank: rows of owned nodes from those of the whole graph; those of the halo are 0.
+  ///
+  /// \throws std::invalid_argument  another number of values
+  [[nodiscard]] std::vector<double> own_rows(std::span<const double> whole, Index columns) const {
+    require(static_cast<Index>(whole.size()) == numbers().total_nodes * columns, "values", whole.size(),
+            sheafnn::detail::concat("expected nodes * columns = ", numbers().total_nodes, " * ", columns));
+    std::vector<double> r(static_cast<std::size_t>(graph_.node_count() * columns));
+    for (Index u = 0; u < numbers().own; ++u) {
+      std::copy_n(whole.begin() + numbers().node[static_cast<std::size_t>(u)] * columns, columns,
+                  r.begin() + u * columns);
+    }
+    return r;
+  }
+
+ private:
+  [[nodiscard]] static const Partition& fitting(const Partition& partition, int ranks) {
+    require(partition.parts == ranks, "partition.parts", partition.parts,
+            sheafnn::detail::concat("must be the number of ranks, ", ranks));
+    return partition;
+  }
+
+  Communicator* ranks_;
+  RowExchange exchange_;
+  Graph graph_;
+  NodeFeatures features_;
+  std::vector<std::int32_t> labels_;
+  Index class_count_;
+  std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: number in the whole, in the part
+  std::vector<Index> gathered_;                            ///< rank 0: node in the whole of every gathered row
+};
+
+}  // namespace sheafnn::distributed

@@ -1,0 +1,223 @@
+/// \file
+/// read_folder(): a dataset as a folder of .npy arrays, of which every rank reads the rows of its own nodes and no others.
+///
+///     indptr.npy    N + 1   arcs of node u are indptr[u] … indptr[u + 1] − 1
+///     indices.npy   2M      their targets, increasing within a node; every edge in both directions, no self-loops
+///     features.npy  N × p   dense features, or, as CSR arrays, features_indptr.npy, features_indices.npy and
+///                           features_values.npy with the number of columns as the only number of features_columns.npy
+///     labels.npy    N       −1 where unknown
+///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values; the last two may be missing
+///
+/// Ranks own contiguous ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
+/// edge between parts the number of the arc that enters, which the other rank sends.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/distributed_data.hpp"
+#include "sheafnn/distributed/local_part.hpp"
+#include "sheafnn/distributed/npy_file.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn::distributed {
+
+/// What a rank reads.
+struct FolderPiece {
+  DataPiece piece;
+  Split own;  ///< owned nodes of the masks, by their numbers in the part
+};
+
+namespace detail {
+
+/// First nodes of the ranks' ranges, and N.
+[[nodiscard]] inline std::vector<Index> ranges_of(Communicator& ranks, NpyFile& indptr) {
+  const Index n = indptr.rows() - 1, parts = ranks.size();
+  require(n >= parts, indptr.name(), n, concat("nodes: too few for ", parts, " ranks"));
+  const double total = static_cast<double>(indptr.at(n) + node_work * n);
+  const double share = total * ranks.rank() / static_cast<double>(parts);
+  Index low = 0, high = n;  // the first node whose work before it is at least the share
+  while (low < high) {
+    const Index middle = low + (high - low) / 2;
+    if (static_cast<double>(indptr.at(middle) + node_work * middle) >= share) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  std::vector<Index> begin = ranks.all(low);
+  begin.push_back(n);
+  for (Index p = 1; p < parts; ++p) {  // none empty
+    Index& at = begin[static_cast<std::size_t>(p)];
+    at = std::clamp(at, begin[static_cast<std::size_t>(p - 1)] + 1, n - (parts - p));
+  }
+  return begin;
+}
+
+/// Checked rows of nodes [begin, end).
+[[nodiscard]] inline OwnRows read_rows(NpyFile& indptr, NpyFile& indices, Index begin, Index end) {
+  OwnRows r;
+  r.total_nodes = indptr.rows() - 1;
+  r.total_edges = indices.rows() / 2;
+  const std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
+  const auto refuse = [&](Index u, const std::string& why) {
+    throw std::runtime_error(concat(indices.name(), ": node ", u, " ", why));
+  };
+  for (Index u = begin; u < end; ++u) {
+    const std::size_t i = static_cast<std::size_t>(u - begin);
+    if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || offsets[i + 1] > indices.rows()) {
+      throw std::runtime_error(concat(indptr.name(), ": entry ", u, " is ", offsets[i],
+                                      "; offsets must not decrease and "
+                                      "end at ",
+                                      indices.rows()));
+    }
+    r.node.push_back(u);
+    r.first_arc.push_back(offsets[i]);
+    r.offset.push_back(offsets[i + 1] - offsets[0]);
+  }
+  r.target = indices.read<std::int64_t>(offsets.front(), offsets.back() - offsets.front());
+  for (std::size_t i = 0; i < r.node.size(); ++i) {
+    for (Index k = r.offset[i]; k < r.offset[i + 1]; ++k) {
+      const Index v = r.target[static_cast<std::size_t>(k)];
+      if (v < 0 || v >= r.total_nodes)
+        refuse(r.node[i], concat("has a neighbour ", v, "; there are ", r.total_nodes, " nodes"));
+      if (v == r.node[i]) refuse(v, "has a self-loop");
+      if (k > r.offset[i] && r.target[static_cast<std::size_t>(k - 1)] >= v)
+        refuse(r.node[i], "has neighbours that do not increase");
+    }
+  }
+  return r;
+}
+
+/// The numbers of the arcs that enter a part, from the ranks that own their sources.
+[[nodiscard]] inline std::vector<Index> entering_numbers(Communicator& ranks, const OwnRows& rows,
+                                                         std::span<const HaloArc> entering,
+                                                         std::span<const Index> begin) {
+  const std::size_t size = static_cast<std::size_t>(ranks.size());
+  std::vector<std::vector<Index>> sent(size), received(size);
+  for (std::size_t u = 0; u < rows.node.size(); ++u) {
+    for (Index k = rows.offset[u]; k < rows.offset[u + 1]; ++k) {
+      const Index v = rows.target[static_cast<std::size_t>(k)];
+      const std::size_t owner =
+          static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), v) - begin.begin() - 1);
+      if (owner != static_cast<std::size_t>(ranks.rank()))
+        sent[owner].push_back(rows.first_arc[u] + k - rows.offset[u]);
+    }
+  }
+  for (const HaloArc& arc : entering) received[static_cast<std::size_t>(arc.owner)].push_back(0);
+  // Every edge is there in both directions: as many arcs leave for a rank as come from it.
+  std::vector<std::int64_t> leaving(size), arriving(size);
+  for (std::size_t p = 0; p < size; ++p) leaving[p] = static_cast<std::int64_t>(sent[p].size());
+  MPI_Alltoall(leaving.data(), 1, MPI_INT64_T, arriving.data(), 1, MPI_INT64_T, ranks.get());
+  for (std::size_t p = 0; p < size; ++p) {
+    if (arriving[p] == static_cast<std::int64_t>(received[p].size())) continue;
+    throw std::runtime_error(concat("indices.npy: ", received[p].size(), " arcs leave for the nodes of rank ", p,
+                                    " and ", arriving[p],
+                                    " come from them; every edge must be there in both directions"));
+  }
+  std::vector<MPI_Request> requests;
+  for (std::size_t p = 0; p < size; ++p) {
+    if (sent[p].empty()) continue;
+    requests.resize(requests.size() + 2, MPI_REQUEST_NULL);
+    MPI_Irecv(received[p].data(), mpi_count(arriving[p]), MPI_INT64_T, static_cast<int>(p), 3, ranks.get(),
+              &requests[requests.size() - 2]);
+    MPI_Isend(sent[p].data(), mpi_count(leaving[p]), MPI_INT64_T, static_cast<int>(p), 3, ranks.get(),
+              &requests[requests.size() - 1]);
+  }
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  std::vector<Index> r;
+  for (const std::vector<Index>& numbers : received) r.insert(r.end(), numbers.begin(), numbers.end());
+  return r;
+}
+
+/// Features of nodes [begin, end), and the number of the first stored one in the whole.
+[[nodiscard]] inline std::pair<NodeFeatures, Index> read_features(Communicator& ranks,
+                                                                  const std::filesystem::path& folder, Index begin,
+                                                                  Index end) {
+  if (std::filesystem::exists(folder / "features.npy")) {
+    NpyFile file(folder / "features.npy");
+    const std::vector<double> values = file.read<double>(begin, end - begin);
+    NodeFeatures features = NodeFeatures::from_dense(std::span<const double>(values), end - begin, file.columns());
+    Index before = 0;
+    const std::vector<Index> entries = ranks.all(features.entries());
+    for (int p = 0; p < ranks.rank(); ++p) before += entries[static_cast<std::size_t>(p)];
+    return {std::move(features), before};
+  }
+  NpyFile indptr(folder / "features_indptr.npy"), indices(folder / "features_indices.npy"),
+      numbers(folder / "features_values.npy"), columns(folder / "features_columns.npy");
+  std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
+  const Index first = offsets.front(), count = offsets.back() - first;
+  const std::vector<std::int64_t> wide = indices.read<std::int64_t>(first, count);
+  for (std::int64_t& offset : offsets) offset -= first;
+  return {NodeFeatures::from_csr(std::vector<Index>(offsets.begin(), offsets.end()),
+                                 std::vector<std::int32_t>(wide.begin(), wide.end()),
+                                 numbers.read<double>(first, count), columns.at(0)),
+          first};
+}
+
+}  // namespace detail
+
+/// This rank's part of a folder; see the file comment. All ranks call it.
+///
+/// \throws std::runtime_error     a file that is missing, too short, damaged or of another length than the others, rows
+///         that are not in order, an edge in one direction only; on the rank that finds it
+/// \throws std::invalid_argument  features or labels out of range, fewer nodes than ranks, too large a graph
+[[nodiscard]] inline FolderPiece read_folder(Communicator& ranks, const std::filesystem::path& folder) {
+  NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), labels(folder / "labels.npy");
+  require(labels.rows() == indptr.rows() - 1, labels.name(), labels.rows(),
+          detail::concat("labels; there are ", indptr.rows() - 1, " nodes"));
+  const std::vector<Index> begin = detail::ranges_of(ranks, indptr);
+  const std::size_t rank = static_cast<std::size_t>(ranks.rank());
+  const Index first = begin[rank], last = begin[rank + 1];
+  const OwnRows rows = detail::read_rows(indptr, indices, first, last);
+  const auto owner = [&](Index u) {
+    return static_cast<int>(std::upper_bound(begin.begin(), begin.end(), u) - begin.begin() - 1);
+  };
+  const std::vector<HaloArc> entering = halo_arcs(rows, ranks.rank(), owner);
+  FolderPiece r;
+  r.piece.part = part_of_rows(rows, entering, detail::entering_numbers(ranks, rows, entering, begin));
+  PartNumbers& numbers = r.piece.part.numbers;
+  for (Index u = 0; u < numbers.own; ++u) {
+    const std::size_t row = static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first);
+    if (r.piece.part.graph.degree(u) == rows.offset[row + 1] - rows.offset[row]) continue;
+    throw std::runtime_error(detail::concat(indices.name(), ": an edge of node ", first + static_cast<Index>(row),
+                                            " is there in one direction only"));
+  }
+  const auto [features, entry] = detail::read_features(ranks, folder, first, last);
+  r.piece.features = part_features(features, numbers, first, entry);
+
+  const std::vector<std::int64_t> own_labels = labels.read<std::int64_t>(first, last - first);
+  Index classes = 1;
+  for (const std::int64_t label : own_labels) {
+    require(label >= -1 && label < 1'000'000'000, labels.name(), label, "a label is −1 or a number of a class");
+    classes = std::max<Index>(classes, label + 1);
+  }
+  for (const Index count : ranks.all(classes)) r.piece.class_count = std::max(r.piece.class_count, count);
+  const auto read_mask = [&](const char* name, std::vector<std::int32_t>& nodes) {
+    NpyFile mask(folder / name);
+    require(mask.rows() == labels.rows(), mask.name(), mask.rows(),
+            detail::concat("must be ", labels.rows(), " values"));
+    const std::vector<std::int64_t> of_node = mask.read<std::int64_t>(first, last - first);
+    for (Index u = 0; u < numbers.own; ++u) {
+      if (of_node[static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first)] != 0)
+        nodes.push_back(static_cast<std::int32_t>(u));
+    }
+  };
+  for (Index u = 0; u < numbers.own; ++u) {
+    r.piece.labels.push_back(static_cast<std::int32_t>(
+        own_labels[static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first)]));
+  }
+  read_mask("train_mask.npy", r.own.train);
+  if (std::filesystem::exists(folder / "val_mask.npy")) read_mask("val_mask.npy", r.own.validation);
+  if (std::filesystem::exists(folder / "test_mask.npy")) read_mask("test_mask.npy", r.own.test);
+  return r;
+}
+
+}  // namespace sheafnn::distributed

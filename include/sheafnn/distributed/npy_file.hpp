@@ -1,0 +1,122 @@
+/// \file
+/// Ranges of .npy files: what a rank reads and writes of an array that no rank holds as a whole.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/io/npy.hpp"
+#include "sheafnn/io/npy_writer.hpp"
+
+namespace sheafnn::distributed {
+
+/// A .npy file of numbers in C order, of which ranges of rows are read.
+class NpyFile {
+ public:
+  /// Reads the header. \throws std::runtime_error  no such file, a damaged header, or one whose array the file is too
+  ///                   short for
+  explicit NpyFile(const std::filesystem::path& path) : name_(path.string()), file_(path, std::ios::binary) {
+    if (!file_) fail("cannot be opened");
+    io::Bytes begin(65536);
+    file_.read(reinterpret_cast<char*>(begin.data()), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<std::size_t>(file_.gcount()));
+    file_.clear();
+    header_ = io::detail::read_npy_header(name_, begin);
+    io::detail::parse_npy_dtype(name_, header_);
+    if (header_.fortran_order && header_.shape.size() > 1) fail("is in Fortran order; save it in C order");
+    if (header_.shape.empty() || header_.shape.size() > 2) fail("must have one or two dimensions");
+    file_.seekg(0, std::ios::end);
+    const std::streamoff size = file_.tellg();
+    const double needed =
+        static_cast<double>(rows()) * static_cast<double>(columns()) * static_cast<double>(header_.item_size);
+    if (static_cast<double>(size) < static_cast<double>(header_.data_begin) + needed)
+      fail("is shorter than its header says");
+  }
+
+  [[nodiscard]] Index rows() const noexcept { return header_.shape[0]; }
+  /// 1 where the array has one dimension.
+  [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Where its numbers begin.
+  [[nodiscard]] std::streamoff data_begin() const noexcept {
+    return static_cast<std::streamoff>(header_.data_begin);
+  }
+
+  /// Rows first … first + count − 1. \tparam T  double, float or std::int64_t
+  ///
+  /// \throws std::runtime_error     an element that T cannot stand for, or a file that cannot be read
+  /// \throws std::invalid_argument  a range that the array does not have
+  template <class T>
+  [[nodiscard]] std::vector<T> read(Index first, Index count) {
+    require(first >= 0 && count >= 0 && first <= rows() - count, name_, first,
+            sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", rows()));
+    const Index numbers = count * columns();
+    const std::size_t bytes = static_cast<std::size_t>(numbers) * header_.item_size;
+    const Index shape[] = {numbers};
+    io::Bytes content = io::detail::npy_with_header(header_.dtype, shape, bytes);
+    const std::size_t begin = content.size();
+    content.resize(begin + bytes);
+    file_.seekg(data_begin() +
+                static_cast<std::streamoff>(first * columns()) * static_cast<std::streamoff>(header_.item_size));
+    file_.read(reinterpret_cast<char*>(content.data() + begin), static_cast<std::streamsize>(bytes));
+    if (!file_) fail("cannot be read");
+    return io::NpyArray(sheafnn::detail::concat(name_, " from row ", first, " on"), std::move(content))
+        .template values<T>();
+  }
+  /// One number of an array of one dimension. \throws as read()
+  [[nodiscard]] Index at(Index i) { return read<std::int64_t>(i, 1).front(); }
+
+ private:
+  [[noreturn]] void fail(const char* why) const { throw std::runtime_error(name_ + ": " + why); }
+
+  std::string name_;
+  std::ifstream file_;
+  io::detail::NpyHeader header_;
+};
+
+/// Makes a .npy file of zeros, to be filled by write_rows(). \tparam T  std::int64_t, std::int32_t, float or double
+///
+/// \throws std::runtime_error  a file that cannot be written. Unchecked: extents of at least 0
+template <class T>
+void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
+  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
+  const io::Bytes header =
+      io::detail::npy_with_header(sheafnn::detail::concat(io::detail::byte_order(), kind, sizeof(T)), shape, 0);
+  Index size = 1;
+  for (const Index extent : shape) size *= extent;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(header.data()), static_cast<std::streamsize>(header.size()));
+  file.close();
+  if (!file) throw std::runtime_error(path.string() + ": cannot be written");
+  std::filesystem::resize_file(path, header.size() + static_cast<std::uintmax_t>(size) * sizeof(T));
+}
+/// Writes rows of a file of create_npy(), from row `first` on. Several ranks may write rows of their own side by side.
+///
+/// \throws std::runtime_error     a file that cannot be written
+/// \throws std::invalid_argument  more rows than there are. Unchecked: T and the number of columns are the file's
+template <class T>
+void write_rows(const std::filesystem::path& path, Index first, Index columns, std::span<const T> values) {
+  const NpyFile array(path);
+  const Index count = static_cast<Index>(values.size()) / std::max<Index>(1, columns);
+  require(first >= 0 && first <= array.rows() - count, array.name(), first,
+          sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", array.rows()));
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(array.data_begin() +
+             static_cast<std::streamoff>(first * columns) * static_cast<std::streamoff>(sizeof(T)));
+  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+  file.close();
+  if (!file) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+}  // namespace sheafnn::distributed

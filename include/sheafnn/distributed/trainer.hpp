@@ -1,0 +1,178 @@
+/// \file
+/// train() and predict() on several ranks: those of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData. Every
+/// rank computes its own nodes; weights and Adam are the same on all ranks, since all have the same bits of the gradient.
+///
+/// Source: math: "The model", "Loss", "Optimiser"; what is exchanged: docs/distributed.md.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/distributed/agreement.hpp"
+#include "sheafnn/distributed/distributed_data.hpp"
+#include "sheafnn/distributed/part_classification.hpp"
+
+namespace sheafnn::distributed {
+
+namespace detail {
+
+/// Threads of a rank: what its part is worth, and not more than its share of the computer.
+template <class Model>
+[[nodiscard]] int threads_of_rank(const Model& model, DistributedData& data, int requested) {
+  if (requested > 0) return requested;
+  const int share = std::max(1, hardware_threads() / data.ranks().ranks_here());
+  return std::min(share, suggested_threads(model, data.graph()));
+}
+
+/// Does rank 0 say so?
+[[nodiscard]] inline bool root_says(Communicator& ranks, bool yes) {
+  std::int32_t answer = yes ? 1 : 0;
+  ranks.broadcast(std::span<std::int32_t>(&answer, 1));
+  return answer != 0;
+}
+
+/// The figures of the best epoch that need the predictions of all test nodes: rank 0 computes them for all.
+///
+/// \param test  owned test nodes
+inline void add_test_figures(DistributedData& data, std::span<const std::int32_t> test,
+                             std::span<const double> best, Index outputs, TrainResult& result) {
+  // Per node its label, or −2 where it is no test node.
+  std::vector<double> targets(static_cast<std::size_t>(data.graph().node_count()), -2);
+  for (const std::int32_t u : test)
+    targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
+  const std::vector<double> probabilities = data.gather(best, outputs), numbers = data.gather(targets, 1);
+  if (data.ranks().is_root()) {
+    std::vector<std::int32_t> labels, nodes;
+    for (std::size_t u = 0; u < numbers.size(); ++u) {
+      labels.push_back(std::max(-1, static_cast<std::int32_t>(numbers[u])));
+      if (numbers[u] >= -1) nodes.push_back(static_cast<std::int32_t>(u));
+    }
+    const Classification loss(labels);
+    const MatrixView<const double> view(probabilities.data(), data.numbers().total_nodes, outputs);
+    result.test_nll = sheafnn::detail::score_of(loss, view, nodes).loss;
+    result.test_ece = sheafnn::detail::calibration_error(probabilities, outputs, labels, nodes);
+    sheafnn::detail::add_test_metrics(result, loss, probabilities, outputs, nodes);
+  }
+  double* const figures[] = {&result.test_nll,      &result.test_ece,   &result.test_roc_auc,
+                             &result.test_macro_f1, &result.test_brier, &result.test_average_precision};
+  for (double* figure : figures) data.ranks().broadcast(std::span<double>(figure, 1));
+}
+
+/// What all ranks must have in common but the split.
+template <class Model>
+[[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options) {
+  Settings r = settings_of(model);
+  const Settings more = settings_of(options);
+  r.insert(r.end(), more.begin(), more.end());
+  r.emplace_back("epochs to go on from",
+                 std::to_string(options.resume == nullptr ? 0 : options.resume->history.size()));
+  return r;
+}
+
+}  // namespace detail
+
+/// Trains `model`, a Bsnn, Nsd or SheafModel without polynomial filter, to classify the labelled nodes; see
+/// sheafnn::train(). All ranks call it with the same model and options and end with the same parameters and result; times
+/// are each rank's own.
+///
+/// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
+/// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
+/// MPI; every rank gives the state to go on from. StopOn is loss or accuracy.
+///
+/// \param own  owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
+/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
+///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
+template <class Model>
+TrainResult train_owned(Model& model, DistributedData& data, const Split& own, const TrainOptions& given = {}) {
+  Communicator& ranks = data.ranks();
+  const PartNumbers& numbers = data.numbers();
+  const Index outputs = model.options().classes;
+  require_agreement(ranks, detail::settings_of(model, given));
+  validate(given);
+  require(outputs >= data.class_count(), "classes", outputs,
+          detail::concat("the data have ", data.class_count(), " classes"));
+  require(!is_metric(given.stop_on), "stop_on", to_string(given.stop_on), "on several ranks: loss or accuracy");
+  static_cast<void>(uses_closed_form<typename Model::Posterior>(given.kl_estimator));
+
+  TrainOptions options = given;
+  options.threads = detail::threads_of_rank(model, data, given.threads);
+  if (detail::root_says(ranks, static_cast<bool>(given.on_epoch))) {
+    options.on_epoch = [&](const EpochReport& report) {
+      const bool stop = ranks.is_root() && given.on_epoch(report) == EpochAction::stop;
+      return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::go_on;
+    };
+  }
+  if (detail::root_says(ranks, static_cast<bool>(given.on_checkpoint))) {
+    options.on_checkpoint = [&](const TrainingState& of_rank) {
+      TrainingState whole = of_rank;
+      whole.best_predictions = data.gather(of_rank.best_predictions, outputs);
+      if (ranks.is_root()) given.on_checkpoint(whole);
+    };
+  }
+  try {
+    const PartClassification loss(data, own.train);
+    loss.validate(data.graph().node_count(), outputs);
+    std::optional<TrainingState> state;
+    if (given.resume != nullptr) {
+      sheafnn::detail::check_state(*given.resume, given, model.parameters().size(), numbers.total_nodes * outputs,
+                                   loss.has_nodes(own.validation));
+      state = *given.resume;
+      state->best_predictions = data.own_rows(given.resume->best_predictions, outputs);
+      options.resume = &*state;
+    }
+    sheafnn::detail::TrainingRun<Model, PartClassification> run(model, data.graph(), data.features(), loss, own,
+                                                                options);
+    return run.run([&](TrainResult& result) {
+      detail::add_test_figures(data, own.test, run.best_predictions(), outputs, result);
+    });
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
+                                            data.graph().node_count() - numbers.own, " in the halo, and ",
+                                            data.graph().edge_count(),
+                                            " edges; more ranks on more computers have smaller ones"));
+  }
+}
+
+/// The same with a split of the whole graph, which all ranks give.
+///
+/// \throws std::invalid_argument, std::runtime_error  as above; a split that is not in order
+template <class Model>
+TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& options = {}) {
+  require_agreement(data.ranks(), detail::settings_of(split));
+  validate(split, data.numbers().total_nodes, "split");
+  return train_owned(model, data, data.owned(split), options);
+}
+
+/// Predicts every node; see sheafnn::predict(). All ranks call it; rank 0 has the prediction of all nodes, elsewhere it is
+/// empty.
+///
+/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+template <class Model>
+[[nodiscard]] Prediction predict(const Model& model, DistributedData& data, const PredictOptions& given = {}) {
+  PredictOptions options = given;
+  if (given.threads == 0) options.threads = detail::threads_of_rank(model, data, 0);
+  const Prediction own = sheafnn::predict(model, data.graph(), data.features(), options);
+  Prediction r;
+  r.class_count = own.class_count;
+  r.probabilities = data.gather(own.probabilities, own.class_count);
+  r.entropy = data.gather(own.entropy, 1);
+  r.epistemic_variance = data.gather(own.epistemic_variance, 1);
+  r.mutual_information = data.gather(own.mutual_information, 1);
+  for (std::size_t u = 0; u < r.entropy.size(); ++u) {
+    r.label.push_back(static_cast<std::int32_t>(
+        sheafnn::detail::most_probable(r.probabilities, r.class_count, static_cast<Index>(u))));
+  }
+  return r;
+}
+
+}  // namespace sheafnn::distributed

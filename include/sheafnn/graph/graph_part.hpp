@@ -1,0 +1,76 @@
+/// \file
+/// GraphPart: what a graph that is one process's part of a larger one knows of the whole, and how its rows of node
+/// features meet those of the other parts.
+///
+/// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own (the
+/// halo). Its edges are those with an owned end; an edge between nodes of two parts is in both (a cut edge). Nodes are
+/// numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
+///
+/// Layers keep these rules, which make the sum of all parts' derivatives that of the whole graph:
+///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()); no other row of the
+///     halo means anything, and derivatives with respect to it are 0.
+///   - Half of the derivative of a cut edge's block belongs to each of both parts.
+///   - Derivatives with respect to copies are added to those of their owners (give_back()).
+///   - Noise and dropout masks are those of the node's, feature's or arc's number in the whole graph.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn {
+
+/// Numbers of a part and of what it has in the whole graph.
+struct PartNumbers {
+  Index own = 0;                   ///< owned nodes; they are 0 … own − 1
+  Index interior = 0;              ///< those of them without neighbours elsewhere; they are 0 … interior − 1
+  Index total_nodes = 0;           ///< of the whole graph
+  Index total_edges = 0;           ///< of the whole graph
+  std::vector<Index> node;         ///< number in the whole graph, of every node of the part
+  std::vector<std::uint32_t> arc;  ///< the same of every arc
+  std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well
+  std::vector<Index> first_entry;  ///< per owned node: number of its first stored feature in the whole features
+};
+
+/// Exchanges rows with the other parts. All parts call the same functions in the same order. `rows` has one row of `width`
+/// numbers for every node of the part, without gaps. Unchecked: these sizes.
+class GraphPart {
+ public:
+  GraphPart(const GraphPart&) = delete;
+  GraphPart& operator=(const GraphPart&) = delete;
+  virtual ~GraphPart() = default;
+
+  [[nodiscard]] const PartNumbers& numbers() const noexcept { return numbers_; }
+
+  /// Starts to overwrite the rows of the halo with those of their owners. Until end_fetch() no row of the halo may be
+  /// read, no other one written, and nothing else begun. Unchecked: as above.
+  virtual void begin_fetch(float* rows, Index width) = 0;
+  /// As above.
+  virtual void begin_fetch(double* rows, Index width) = 0;
+  /// Waits for what begin_fetch() has started.
+  virtual void end_fetch() = 0;
+
+  /// Adds the rows of the halo to those of their owners, in the order of the parts' numbers, and sets them to 0.
+  /// Unchecked: as above.
+  virtual void give_back(float* rows, Index width) = 0;
+  /// As above.
+  virtual void give_back(double* rows, Index width) = 0;
+
+  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' numbers: all get the same
+  /// bits, from run to run. Unchecked: all parts give as many.
+  virtual void sum(std::span<float> values, std::span<double> more) = 0;
+  /// As above.
+  virtual void sum(std::span<double> values, std::span<double> more) = 0;
+
+ protected:
+  /// Takes any numbers; who derives from it checks them.
+  explicit GraphPart(PartNumbers numbers) : numbers_(std::move(numbers)) {}
+
+ private:
+  PartNumbers numbers_;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,54 @@
+/// \file
+/// Rows of the halo of a graph that is a part of another (graph/graph_part.hpp), where layers read them or have their
+/// derivatives. Of a whole graph there are none, and nothing happens.
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+
+namespace sheafnn::detail {
+
+/// Overwrites the rows of the halo with those of their owners. \param rows  n × width
+template <class S>
+void fetch_halo(const Graph& graph, S* rows, Index width) {
+  if (graph.part() == nullptr) return;
+  graph.part()->begin_fetch(rows, width);
+  graph.part()->end_fetch();
+}
+
+/// Adds the rows of the halo to those of their owners and sets them to 0. \param rows  n × width
+template <class S>
+void give_halo_back(const Graph& graph, S* rows, Index width) {
+  if (graph.part() != nullptr) graph.part()->give_back(rows, width);
+}
+
+/// Sets the rows of the halo to 0. \param rows  n × width
+template <class S>
+void clear_halo(const Graph& graph, S* rows, Index width) {
+  const Index own = graph.own_node_count();
+  std::fill_n(rows + own * width, (graph.node_count() - own) * width, S(0));
+}
+
+/// Calls body(first, past the last) for the indices of the selected nodes, with rows of the halo that are their owners':
+/// for interior nodes while these are on their way, then for the other owned nodes. Of a whole graph it calls body once,
+/// for all.
+///
+/// \param rows  n × width; body may read all rows but write none
+template <class S, class Body>
+void with_halo(const Graph& graph, const NodeSelection& nodes, S* rows, Index width, const Body& body) {
+  GraphPart* part = graph.part();
+  if (part == nullptr) {
+    body(Index{0}, nodes.count());
+    return;
+  }
+  const Index interior = nodes.lower_bound(part->numbers().interior);
+  part->begin_fetch(rows, width);
+  body(Index{0}, interior);
+  part->end_fetch();
+  body(interior, nodes.lower_bound(part->numbers().own));
+}
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# The program train_mpi: the same table on any number of ranks, the same bits from run to run, partitions from files, and
+# what it says of wrong options. usage: check_train_mpi.sh PROGRAM MPIEXEC...   (MPIEXEC ends with the option -n)
+set -euo pipefail
+program=$1
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+complain() {
+  echo "$1"
+  failures=$((failures + 1))
+}
+options=(--dataset synthetic --synthetic-nodes 60 --synthetic-classes 3 --synthetic-features 30 --preset none
+  --maps special-orthogonal --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
+
+# usage: train RANKS NAME OPTION...
+train() {
+  local ranks=$1 name=$2
+  shift 2
+  "${mpiexec[@]}" "$ranks" "$program" "${options[@]}" --report "$work/$name.json" --history "$@" > "$work/$name.out" 2>&1
+}
+# What a report says of the training, without times.
+history() { python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))["splits"]))' "$work/$1.json"; }
+
+mpiexec=("$@")
+train 1 one || complain "one rank: $(cat "$work/one.out")"
+train 3 three || complain "three ranks: $(cat "$work/three.out")"
+train 3 again || complain "three ranks once more: $(cat "$work/again.out")"
+[ "$(history three)" = "$(history again)" ] || complain "two runs on three ranks differ"
+awk 'BEGIN { for (i = 0; i < 60; ++i) print i % 3 }' > "$work/parts"
+train 3 file --partition "$work/parts" || complain "a partition from a file: $(cat "$work/file.out")"
+train 3 begun --epochs 3 --checkpoint "$work/state.safetensors" || complain "a checkpoint: $(cat "$work/begun.out")"
+train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
+train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
+python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
+import json, sys
+reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "clusters")}
+expected = reports["one"]["splits"][0]["history"]
+for name in ("three", "file", "gone_on", "clusters"):
+    assert reports[name]["ranks"] == {"gone_on": 2, "clusters": 1}.get(name, 3)
+    for key in ("loss", "kl", "validation_loss"):
+        for a, b in zip(reports[name]["splits"][0]["history"][key], expected[key], strict=True):
+            assert abs(a - b) < 2e-4 * max(1, abs(b)), (name, key, a, b)
+assert reports["one"]["bytes_per_epoch"] == 0 < reports["three"]["bytes_per_epoch"] < reports["file"]["bytes_per_epoch"]
+PYTHON
+
+# usage: refused TEXT OPTION...; one line that names the rank, and a status that is not 0
+refused() {
+  local text=$1
+  shift
+  if train 2 refused "$@"; then complain "accepted: $*"; fi
+  [ "$(grep -c "^rank [0-9]* of 2: " "$work/refused.out")" = 1 ] || complain "not one line of a rank for $*: $(cat "$work/refused.out")"
+  grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
+}
+refused "rank 0 of 2: stop_on: roc-auc is not allowed; on several ranks: loss or accuracy" --stop-on roc-auc
+refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
+refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
+refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
+echo "0 1 x" > "$work/bad"
+refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
+# One rank alone that fails: its own arguments.
+if "${mpiexec[@]}" 1 "$program" "${options[@]}" : -n 1 "$program" "${options[@]}" --dropout 2 > "$work/one_rank.out" 2>&1; then
+  complain "accepted: a rank with --dropout 2"
+fi
+grep -q "^rank 1 of 2: dropout: 2 is not allowed" "$work/one_rank.out" || complain "a failing rank: $(cat "$work/one_rank.out")"
+if "${mpiexec[@]}" 1 "$program" "${options[@]}" : -n 1 "$program" "${options[@]}" --lr 0.5 > "$work/differs.out" 2>&1; then
+  complain "accepted: ranks with different learning rates"
+fi
+grep -q "^rank 0 of 2: the ranks do not agree: on rank 1 learning_rate is 0.5, on rank 0 it is 0.01" "$work/differs.out" ||
+  complain "ranks that differ: $(cat "$work/differs.out")"
+echo "$failures complaints"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,596 @@
+/// \file
+/// Training on several ranks against one process: losses, gradients, whole trainings, predictions, and what is sent.
+/// Runs on any number of ranks (CMakeLists.txt).
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "faulty_exchange.hpp"
+#include "network_passes.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/distributed.hpp"
+#include "sheafnn/graph/synthetic.hpp"
+#include "tiny_task.hpp"
+
+namespace test_distributed {
+
+namespace mpi = sheafnn::distributed;
+using sheafnn::Bsnn;
+using sheafnn::Diagonal;
+using sheafnn::GeneralLinear;
+using sheafnn::Index;
+using sheafnn::Nsd;
+using sheafnn::SpecialOrthogonal;
+
+mpi::Communicator& ranks() {
+  static auto* const world = new mpi::Communicator;  // MPI ends before static objects do
+  return *world;
+}
+
+/// Does it hold on all ranks? What is checked on one alone, the others would not report.
+bool everywhere(bool here) {
+  const std::vector<std::int32_t> answers = ranks().all<std::int32_t>(here ? 1 : 0);
+  return std::find(answers.begin(), answers.end(), 0) == answers.end();
+}
+
+sheafnn::Dataset dataset() {
+  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 90,
+                                              .classes = 3,
+                                              .features = 20,
+                                              .words = 4,
+                                              .degree = 5,
+                                              .homophily = 0.4,
+                                              .splits = 1,
+                                              .seed = 3});
+  std::vector<double> of_arcs;
+  for (Index i = 0; i < 2 * data.graph.arc_count(); ++i) of_arcs.push_back(tiny::number(17, i));
+  data.graph.set_arc_features(of_arcs, 2);
+  for (std::size_t u = 0; u < data.labels.size(); u += 7) data.labels[u] = -1;
+  return data;
+}
+
+/// Nodes of random owners; every rank owns one at least.
+mpi::Partition random_partition(Index nodes, std::uint64_t seed) {
+  mpi::Partition r{ranks().size(), {}};
+  for (Index u = 0; u < nodes; ++u) {
+    const double uniform = (tiny::number(seed, u) + 1) / 2;
+    r.owner.push_back(u < r.parts ? static_cast<std::int32_t>(u) : static_cast<std::int32_t>(uniform * r.parts));
+  }
+  return r;
+}
+
+struct Step {
+  sheafnn::Elbo elbo;
+  std::vector<double> gradient;
+};
+
+/// What a training step is made of.
+struct Setting {
+  std::string name;
+  sheafnn::ModelOptions model;
+  double input_dropout = 0.4, dropout = 0.3;
+  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
+  Index samples = 1;
+};
+
+template <class Model, class Loss>
+Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFeatures& features, const Loss& loss,
+          std::span<const std::int32_t> train, const Setting& setting) {
+  sheafnn::Network<Model> network(model, graph, features);
+  sheafnn::ForwardPass<double> pass{.seed = 5, .epoch = 6, .training = true};
+  pass.input_dropout = setting.input_dropout;
+  pass.dropout = setting.dropout;
+  pass.nodes = train;
+  Step r;
+  r.elbo = sheafnn::elbo(network, pass, loss, train, {0.3, setting.kl_estimator, setting.samples});
+  r.gradient.assign(network.gradient().begin(), network.gradient().end());
+  return r;
+}
+
+/// Largest difference of two steps, the gradient's relative to the largest derivative of each parameter.
+template <class Model>
+double difference(const Model& model, const Step& a, const Step& b) {
+  double worst = std::max(std::abs(a.elbo.loss - b.elbo.loss), std::abs(a.elbo.kl - b.elbo.kl));
+  for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+    double size = 0, apart = 0;
+    for (Index i = info.offset; i < info.offset + info.size; ++i) {
+      const std::size_t k = static_cast<std::size_t>(i);
+      size = std::max(size, std::abs(b.gradient[k]));
+      apart = std::max(apart, std::abs(a.gradient[k] - b.gradient[k]));
+    }
+    worst = std::max(worst, size > 0 ? apart / std::max(size, 1e-3) : apart);
+  }
+  return std::isfinite(worst) ? worst : 1e300;
+}
+
+template <class Model>
+std::vector<Setting> settings() {
+  const sheafnn::ModelOptions plain = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  std::vector<Setting> r = {{"plain", plain}};
+  auto add = [&](const char* name, auto&& change) {
+    Setting setting{name, plain};
+    change(setting);
+    r.push_back(setting);
+  };
+  add("filters, norm, second layer", [](Setting& s) {
+    s.model.add_lp = s.model.add_hp = s.model.layer_norm = s.model.second_linear = true;
+    s.model.readout_layers = 2;
+    s.model.layers = 3;
+  });
+  add("one sheaf, deep learner of arc features", [](Setting& s) {
+    s.model.linear = true;
+    s.model.learner_layers = 2;
+    s.model.learner_width = 5;
+    s.model.edge_features = 2;
+  });
+  if (Model::bayesian) {
+    add("samples, Monte Carlo", [](Setting& s) {
+      s.samples = 2;
+      s.kl_estimator = sheafnn::KlEstimator::monte_carlo;
+      s.model.learner = sheafnn::LearnerInput::summed;
+    });
+  }
+  return r;
+}
+
+template <class Model>
+void check_steps() {
+  const sheafnn::Dataset data = dataset();
+  const sheafnn::Split& split = data.splits[0];
+  std::vector<mpi::Partition> partitions = {mpi::metis_partition(ranks(), data.graph),
+                                            random_partition(data.node_count(), 1)};
+  for (const Setting& setting : settings<Model>()) {
+    Model model(setting.model, 7);
+    tiny::disturb(model.parameters(), 8, 0.2);
+    const Step expected =
+        step(model, data.graph, data.features, sheafnn::Classification(data.labels), split.train, setting);
+    for (const mpi::Partition& partition : partitions) {
+      mpi::DistributedData part(ranks(), data, partition);
+      const std::vector<std::int32_t> train = part.owned(split.train);
+      const mpi::PartClassification loss(part, train);
+      const Step got = step(model, part.graph(), part.features(), loss, train, setting);
+      const double apart = difference(model, got, expected);
+      CAPTURE(Model::kind);
+      CAPTURE(Model::Family::name);
+      CAPTURE(setting.name);
+      CAPTURE(apart);
+      CHECK(everywhere(apart < 1e-12));
+      // The same bits in another run and on all ranks.
+      const Step again = step(model, part.graph(), part.features(), loss, train, setting);
+      std::vector<double> of_root = got.gradient;
+      ranks().broadcast(std::span<double>(of_root));
+      CHECK(everywhere(again.gradient == got.gradient && again.elbo.loss == got.elbo.loss &&
+                       of_root == got.gradient));
+    }
+  }
+}
+
+TEST_CASE("steps of deterministic networks are those of one process") {
+  check_steps<Nsd<Diagonal<2>, double>>();
+  check_steps<Nsd<SpecialOrthogonal<3>, double>>();
+  check_steps<Nsd<GeneralLinear<2>, double>>();
+}
+TEST_CASE("steps of Bayesian networks are those of one process") {
+  check_steps<Bsnn<Diagonal<2>, double>>();
+  check_steps<Bsnn<SpecialOrthogonal<3>, double>>();
+  check_steps<Bsnn<GeneralLinear<2>, double>>();
+}
+
+TEST_CASE("the comparison sees every rule that is broken") {
+  using Model = Bsnn<GeneralLinear<2>, double>;
+  const sheafnn::Dataset data = dataset();
+  const Setting setting = settings<Model>().front();
+  Model model(setting.model, 7);
+  tiny::disturb(model.parameters(), 8, 0.2);
+  const Step expected =
+      step(model, data.graph, data.features, sheafnn::Classification(data.labels), data.splits[0].train, setting);
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
+  const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
+  const mpi::PartClassification loss(part, train);
+  mpi::LocalPart own = mpi::local_part(data.graph, random_partition(data.node_count(), 2), ranks().rank());
+  const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
+  mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
+  for (const auto& [fault, name] : test::faults) {
+    CAPTURE(name);
+    test::FaultyExchange faulty(exchange, fault);
+    sheafnn::Graph graph = own.graph;
+    graph.set_part(&faulty);
+    const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
+    CAPTURE(apart);
+    if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
+  }
+}
+
+TEST_CASE("partitions and what they cost") {
+  const sheafnn::Dataset data = dataset();
+  const sheafnn::Graph& graph = data.graph;
+  for (const int parts : {1, 2, 5, 8}) {
+    mpi::Partition random{parts, {}};
+    for (Index u = 0; u < graph.node_count(); ++u)
+      random.owner.push_back(static_cast<std::int32_t>(u * 7 % parts));
+    for (const mpi::Partition& partition :
+         {mpi::contiguous_partition(graph, parts), mpi::metis_partition(graph, parts), random}) {
+      const mpi::PartitionReport report = mpi::describe(graph, partition);
+      Index cut = 0, nodes = 0, arcs = 0, sent = 0, received = 0;
+      for (const sheafnn::Edge& edge : graph.edges()) {
+        cut +=
+            partition.owner[static_cast<std::size_t>(edge.u)] != partition.owner[static_cast<std::size_t>(edge.v)]
+                ? 1
+                : 0;
+      }
+      for (int p = 0; p < parts; ++p) {
+        const mpi::LocalPart part = mpi::local_part(graph, partition, p);
+        const mpi::PartitionReport::Part& figures = report.parts[static_cast<std::size_t>(p)];
+        CHECK(figures.own == part.numbers.own);
+        CHECK(figures.interior == part.numbers.interior);
+        CHECK(figures.halo == part.graph.node_count() - part.numbers.own);
+        CHECK(figures.neighbours == static_cast<Index>(part.neighbours.size()));
+        for (const mpi::Neighbour& neighbour : part.neighbours) {
+          sent += static_cast<Index>(neighbour.sent.size());
+          received += neighbour.count;
+        }
+        nodes += figures.own;
+        arcs += figures.arcs;
+        for (Index u = 0; u < part.numbers.own;
+             ++u) {  // an owned node has all of its arcs, in the same order of ends
+          CHECK(part.graph.degree(u) == graph.degree(part.numbers.node[static_cast<std::size_t>(u)]));
+        }
+        for (Index arc = 0; arc < part.graph.arc_count(); ++arc) {
+          const Index of = part.numbers.arc[static_cast<std::size_t>(arc)];
+          CHECK(graph.source(of) == part.numbers.node[static_cast<std::size_t>(part.graph.source(arc))]);
+          CHECK(graph.target(of) == part.numbers.node[static_cast<std::size_t>(part.graph.target(arc))]);
+        }
+      }
+      CHECK(report.cut == cut);
+      CHECK(nodes == graph.node_count());
+      CHECK(arcs == graph.arc_count());
+      CHECK(sent == report.halo());
+      CHECK(received == report.halo());
+      CHECK(report.imbalance() >= 1);
+    }
+    CHECK(mpi::describe(graph, mpi::metis_partition(graph, parts)).cut <= mpi::describe(graph, random).cut);
+    CHECK(mpi::describe(graph, mpi::contiguous_partition(graph, parts)).imbalance() < 1.2);
+  }
+  CHECK_THROWS_WITH_AS(mpi::validate(mpi::Partition{2, {0, 0, 0}}, 3), doctest::Contains("part 1 without nodes"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(mpi::validate(mpi::Partition{2, {0, 2, 1}}, 3), doctest::Contains("partition.owner[1]: 2"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::contiguous_partition(graph, 91)), doctest::Contains("parts: 91"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("masks of a part have the bits of the whole") {
+  const sheafnn::Dropout dropout{0.4, {3, sheafnn::Purpose::layer_dropout, 1, 2, 0}};
+  const Index width = 13;
+  sheafnn::ElementRuns runs;
+  std::vector<Index> elements;
+  for (const Index u : {40, 41, 42, 3, 7, 90, 0, 1, 500, 499}) {
+    runs.add(u * width, width);
+    for (Index c = 0; c < width; ++c) elements.push_back(u * width + c);
+  }
+  REQUIRE(runs.count() == static_cast<Index>(elements.size()));
+  const Index count = runs.count() + 5;
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(sheafnn::Dropout::mask_size(count)), 0xff);
+  for (const int threads : {1, 3}) {
+    runs.fill_mask(threads, dropout, count, mask.data());
+    for (Index i = 0; i < count; ++i) {
+      const bool kept = (mask[static_cast<std::size_t>(i / 8)] >> (i % 8) & 1) != 0;
+      const std::size_t k = static_cast<std::size_t>(i);
+      CHECK(kept == (i < runs.count() && dropout.keeps(elements[k])));
+    }
+  }
+}
+
+/// A training with this split's sets on the ranks and in one process.
+template <class Model>
+void check_training(const sheafnn::ModelOptions& architecture) {
+  sheafnn::Dataset data = dataset();
+  const sheafnn::Split& split = data.splits[0];
+  sheafnn::TrainOptions options{
+      .epochs = 6, .patience = 4, .learning_rate = 0.02, .training_samples = 2, .seed = 4};
+  options.kl_schedule = sheafnn::KlSchedule::constant;
+  options.kl_maximum = 0.1;
+  options.checkpoint_every = 3;
+  std::vector<sheafnn::TrainingState> expected_states, states;
+  options.on_checkpoint = [&](const sheafnn::TrainingState& state) { expected_states.push_back(state); };
+  Model one(architecture, 2), model(architecture, 2);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, split, options);
+
+  const mpi::Partition partition = mpi::metis_partition(ranks(), data.graph);
+  mpi::DistributedData part(ranks(), data, partition);
+  Index reported = 0;
+  options.on_checkpoint = [&](const sheafnn::TrainingState& state) { states.push_back(state); };
+  options.on_epoch = [&](const sheafnn::EpochReport&) { ++reported; };
+  const mpi::Traffic before = ranks().traffic();
+  const sheafnn::TrainResult result = mpi::train(model, part, split, options);
+  const mpi::Traffic sent = ranks().traffic() - before;
+
+  // Adam divides by roots of squares: of derivatives near 0, rounding errors are magnified.
+  const auto close = [](double a, double b) { return std::abs(a - b) <= 1e-8 * std::max(1.0, std::abs(b)); };
+  REQUIRE(result.history.size() == expected.history.size());
+  for (std::size_t t = 0; t < result.history.size(); ++t) {
+    CHECK(everywhere(close(result.history[t].loss, expected.history[t].loss)));
+    CHECK(everywhere(close(result.history[t].validation_loss, expected.history[t].validation_loss)));
+    CHECK(everywhere(result.history[t].test_accuracy == doctest::Approx(expected.history[t].test_accuracy)));
+  }
+  CHECK(everywhere(result.best_epoch == expected.best_epoch));
+  CHECK(everywhere(close(result.test_nll, expected.test_nll) && close(result.test_brier, expected.test_brier)));
+  CHECK(reported == (ranks().is_root() ? static_cast<Index>(result.history.size()) : 0));
+
+  // What was sent is what the formula says, over all ranks.
+  const mpi::PartitionReport report = mpi::describe(data.graph, partition);
+  const Index epochs = static_cast<Index>(result.history.size());
+  const mpi::Traffic formula = mpi::training_volume(model, epochs, options).of(report, sizeof(double));
+  std::int64_t messages = 0, bytes = 0;
+  for (const std::int64_t count : ranks().all(sent.messages)) messages += count;
+  for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
+  CHECK(messages == formula.messages);
+  CHECK(bytes == formula.bytes);
+  if (ranks().size() > 1) CHECK(messages > 0);
+  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning.
+  CHECK(everywhere(sent.sums == 3 * epochs + 3));
+  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3));
+
+  // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
+  if (ranks().is_root()) {
+    REQUIRE(states.size() == expected_states.size());
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      REQUIRE(states[i].best_predictions.size() == expected_states[i].best_predictions.size());
+      for (std::size_t k = 0; k < states[i].best_predictions.size(); ++k) {
+        CHECK(close(states[i].best_predictions[k], expected_states[i].best_predictions[k]));
+      }
+    }
+  }
+  Model later(architecture, 2);
+  options.resume = &expected_states.front();
+  options.on_checkpoint = nullptr;
+  const sheafnn::TrainResult gone_on = mpi::train(later, part, split, options);
+  REQUIRE(gone_on.history.size() == expected.history.size());
+  CHECK(everywhere(close(gone_on.history.back().loss, expected.history.back().loss)));
+
+  const sheafnn::PredictOptions predicting{.samples = 4, .seed = 9};
+  const sheafnn::Prediction whole = sheafnn::predict(model, data, predicting),
+                            gathered = mpi::predict(model, part, predicting);
+  if (ranks().is_root()) {
+    CHECK(gathered.label == whole.label);
+    for (std::size_t u = 0; u < whole.entropy.size(); ++u) {
+      CHECK(close(gathered.entropy[u], whole.entropy[u]));
+      CHECK(close(gathered.mutual_information[u], whole.mutual_information[u]));
+    }
+  } else {
+    CHECK(gathered.entropy.empty());
+  }
+
+  // Ranks that do not agree are refused, by the name of what differs.
+  if (ranks().size() > 1) {
+    sheafnn::TrainOptions other = options;
+    other.resume = nullptr;
+    other.on_epoch = nullptr;
+    if (ranks().rank() == ranks().size() - 1) other.dropout = 0.25;
+    const std::string message =
+        sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
+                         doctest::Contains(message.c_str()), std::runtime_error);
+    Model different({.features = 20, .channels = 3, .layers = ranks().is_root() ? 2 : 1, .classes = 3}, 2);
+    options.resume = nullptr;
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
+                         doctest::Contains("on rank 1 layers is 1, on rank 0 it is 2"), std::runtime_error);
+    sheafnn::Dataset renamed = data;
+    if (!ranks().is_root()) renamed.labels[1] = (renamed.labels[1] + 1) % 3;
+    CHECK_THROWS_WITH_AS(mpi::require_agreement(ranks(), renamed), doctest::Contains("fingerprint of the labels"),
+                         std::runtime_error);
+  }
+}
+
+TEST_CASE("a training of Bayesian networks is that of one process") {
+  check_training<Bsnn<SpecialOrthogonal<3>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
+}
+TEST_CASE("a training of deterministic networks is that of one process") {
+  check_training<Nsd<Diagonal<2>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
+}
+
+/// A folder's dataset, read as a whole.
+sheafnn::Dataset whole_folder(const std::filesystem::path& folder) {
+  mpi::NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), features(folder / "features.npy"),
+      labels(folder / "labels.npy");
+  const Index n = indptr.rows() - 1;
+  const auto offsets = indptr.read<std::int64_t>(0, n + 1),
+             targets = indices.read<std::int64_t>(0, indices.rows());
+  std::vector<sheafnn::Edge> pairs;
+  for (Index u = 0; u < n; ++u) {
+    for (Index k = offsets[static_cast<std::size_t>(u)]; k < offsets[static_cast<std::size_t>(u + 1)]; ++k) {
+      pairs.push_back(
+          {static_cast<std::int32_t>(u), static_cast<std::int32_t>(targets[static_cast<std::size_t>(k)])});
+    }
+  }
+  sheafnn::Dataset r;
+  r.graph = sheafnn::Graph(n, pairs);
+  CHECK(r.graph.arc_count() == indices.rows());
+  const std::vector<double> dense = features.read<double>(0, n);
+  r.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), n, features.columns());
+  const auto classes = labels.read<std::int64_t>(0, n);
+  r.labels.assign(classes.begin(), classes.end());
+  r.class_count = 1 + *std::max_element(r.labels.begin(), r.labels.end());
+  r.splits.resize(1);
+  std::vector<std::int32_t>* const sets[] = {&r.splits[0].train, &r.splits[0].validation, &r.splits[0].test};
+  const char* names[] = {"train_mask.npy", "val_mask.npy", "test_mask.npy"};
+  for (int k = 0; k < 3; ++k) {
+    const auto mask = mpi::NpyFile(folder / names[k]).read<std::int64_t>(0, n);
+    for (Index u = 0; u < n; ++u) {
+      if (mask[static_cast<std::size_t>(u)] != 0) sets[k]->push_back(static_cast<std::int32_t>(u));
+    }
+  }
+  return r;
+}
+
+TEST_CASE("a folder that every rank reads its own rows of") {
+  // The same folder on all ranks.
+  std::string name =
+      std::filesystem::temp_directory_path() / sheafnn::detail::concat("sheafnn_folder_", std::random_device{}());
+  ranks().broadcast(name);
+  const std::filesystem::path folder = name;
+  const mpi::FolderOptions size{
+      .nodes = 101, .reach = 5, .density = 0.7, .features = 6, .classes = 3, .range = 7, .seed = 2};
+  mpi::write_synthetic_folder(ranks(), folder, size);
+  const sheafnn::Dataset data = whole_folder(folder);
+  sheafnn::validate(data);
+  const double edges = 101 * 5 * 0.7;
+  CHECK(std::abs(static_cast<double>(data.graph.edge_count()) - edges) < 5 * std::sqrt(edges * 0.3));
+
+  using Model = Nsd<Diagonal<2>, double>;
+  const sheafnn::ModelOptions architecture = {.features = 6, .channels = 3, .layers = 2, .classes = 3};
+  const sheafnn::TrainOptions options{.epochs = 4, .learning_rate = 0.02};
+  Model one(architecture, 2), model(architecture, 2);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, data.splits[0], options);
+  mpi::FolderPiece read = mpi::read_folder(ranks(), folder);
+  mpi::DistributedData part(ranks(), std::move(read.piece));
+  CHECK(part.class_count() == data.class_count);
+  const sheafnn::TrainResult result = mpi::train_owned(model, part, read.own, options);
+  for (std::size_t t = 0; t < 4; ++t) {
+    CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
+    CHECK(everywhere(std::abs(result.history[t].validation_loss - expected.history[t].validation_loss) < 1e-8));
+  }
+  CHECK(everywhere(std::abs(result.test_nll - expected.test_nll) < 1e-8));
+  // Rows are read, and none of them twice.
+  Index own = 0;
+  for (const std::int64_t count : ranks().all(static_cast<std::int64_t>(part.numbers().own))) own += count;
+  CHECK(own == 101);
+
+  // The same graph from its edges, in any order, both directions, some twice.
+  if (ranks().is_root()) {
+    std::ofstream file(folder / "edges.txt");
+    for (Index e = data.graph.edge_count() - 1; e >= 0; --e) {
+      const sheafnn::Edge edge = data.graph.edge(e);
+      file << edge.v << ' ' << edge.u << '\n';
+      if (e % 3 == 0) file << edge.u << ' ' << edge.v << '\n' << edge.u << ' ' << edge.u << '\n';
+    }
+  }
+  mpi::convert_edges(ranks(), folder / "edges.txt", folder / "converted", 101, 9);
+  for (const char* file : {"indptr.npy", "indices.npy"}) {
+    mpi::NpyFile a(folder / file), b(folder / "converted" / file);
+    REQUIRE(a.rows() == b.rows());
+    CHECK(a.read<std::int64_t>(0, a.rows()) == b.read<std::int64_t>(0, b.rows()));
+  }
+
+  // An arc without its reverse, and other rows that are not in order.
+  static_cast<void>(ranks().all<std::int32_t>(0));
+
+  const auto write = [&](std::int64_t target) {
+    if (ranks().is_root())
+      mpi::write_rows<std::int64_t>(folder / "indices.npy", 0, 1, std::span<const std::int64_t>(&target, 1));
+    static_cast<void>(ranks().all<std::int32_t>(0));
+  };
+  if (ranks().size() == 1) {
+    write(0);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::read_folder(ranks(), folder)),
+                         doctest::Contains("node 0 has a self-loop"), std::runtime_error);
+    write(101);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::read_folder(ranks(), folder)),
+                         doctest::Contains("has a neighbour 101; there are 101 nodes"), std::runtime_error);
+  }
+  static_cast<void>(ranks().all<std::int32_t>(0));
+  if (ranks().is_root()) std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("sums do not depend on how they are cut into messages") {
+  for (const std::size_t count : {1U, 5U, 64U}) {
+    std::vector<double> values;
+    std::vector<float> floats(3, static_cast<float>(ranks().rank() + 1));
+    double more[] = {std::ldexp(1.0, 60 * (ranks().rank() % 2)), 0.1};
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(tiny::number(static_cast<std::uint64_t>(ranks().rank()), static_cast<Index>(i)));
+    std::vector<double> expected(count);
+    double first = 0, second = 0;
+    for (int rank = 0; rank < ranks().size(); ++rank) {
+      for (std::size_t i = 0; i < count; ++i)
+        expected[i] += tiny::number(static_cast<std::uint64_t>(rank), static_cast<Index>(i));
+      first += std::ldexp(1.0, 60 * (rank % 2));
+      second += 0.1;
+    }
+    ranks().sum(std::span<double>(values), more);
+    CHECK(everywhere(values == expected && more[0] == first && more[1] == second));
+    ranks().sum(std::span<float>(floats));
+    CHECK(everywhere(floats[2] == static_cast<float>(ranks().size() * (ranks().size() + 1) / 2)));
+  }
+}
+
+TEST_CASE("training in clusters") {
+  if (!ranks().is_root()) return;  // on one machine
+  using Model = Bsnn<SpecialOrthogonal<3>, double>;
+  sheafnn::Dataset data = dataset();
+  const sheafnn::Split& split = data.splits[0];
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.edge_features = 2;
+  sheafnn::TrainOptions options{.epochs = 5, .learning_rate = 0.02, .seed = 4};
+  const mpi::Partition parts = mpi::metis_partition(data.graph, 6);
+  // All parts in one step: the training of the whole graph, to the bit.
+  Model one(architecture, 2), all(architecture, 2);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, split, options);
+  const sheafnn::TrainResult got = mpi::train_in_clusters(all, data, parts, 6, split, options);
+  REQUIRE(got.history.size() == expected.history.size());
+  for (std::size_t t = 0; t < got.history.size(); ++t) {
+    CHECK(got.history[t].loss == expected.history[t].loss);
+    CHECK(got.history[t].validation_loss == expected.history[t].validation_loss);
+  }
+  CHECK(got.test_nll == expected.test_nll);
+  CHECK(std::equal(all.parameters().values().begin(), all.parameters().values().end(),
+                   one.parameters().values().begin()));
+  // Every part is seen once in an epoch, in another order in each.
+  std::set<std::vector<std::vector<bool>>> orders;
+  for (Index epoch = 0; epoch < 8; ++epoch) {
+    std::vector<int> seen(6);
+    const auto batches = mpi::detail::batches(6, 4, 7, epoch, true);
+    CHECK(batches.size() == 2);
+    for (const auto& batch : batches) {
+      for (std::size_t p = 0; p < 6; ++p) seen[p] += batch[p] ? 1 : 0;
+    }
+    CHECK(seen == std::vector<int>(6, 1));
+    orders.insert(batches);
+  }
+  CHECK(orders.size() > 1);
+  // A few parts in a step: as many steps more; it learns.
+  options.epochs = 25;
+  Model few(architecture, 2);
+  const sheafnn::TrainResult result = mpi::train_in_clusters(few, data, parts, 2, split, options);
+  CHECK(result.history.back().nll < 0.8 * result.history.front().nll);
+  CHECK(result.validation_accuracy > 0.5);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_in_clusters(few, data, parts, 7, split, options)),
+                       doctest::Contains("parts_per_step: 7 is not allowed; must be between 1 and 6"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("networks that cannot be cut are refused") {
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
+  sheafnn::ModelOptions filtered = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  filtered.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+  const Nsd<Diagonal<2>, double> model(filtered, 1);
+  using Network = sheafnn::Network<Nsd<Diagonal<2>, double>>;
+  CHECK_THROWS_WITH_AS(Network(model, part.graph(), part.features()), doctest::Contains("polynomial filter"),
+                       std::invalid_argument);
+}
+
+}  // namespace test_distributed
+
+int main(int argc, char** argv) {
+  return sheafnn::distributed::run(argc, argv, [&] {
+    doctest::Context context(argc, argv);
+    std::ostringstream output;
+    const bool root = test_distributed::ranks().is_root();
+    if (!root) context.setCout(&output);
+    const int status = context.run();
+    if (!root && status != 0) std::printf("rank %d:\n%s", test_distributed::ranks().rank(), output.str().c_str());
+    return status;
+  });
+}
