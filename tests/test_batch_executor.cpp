@@ -99,6 +99,34 @@ TEST_CASE("an epoch of a small graph is so many launches") {
         "73 kernels, 5 products");
 }
 
+TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {
+  // Those next to multiples of the divisor, where a rounding would show, and next to powers of two.
+  const Index limit = (Index{1} << 31) - 1;
+  Index wrong = 0;
+  const auto check = [&](Index n, Index d) {
+    if (n < 0 || n > limit) return;
+    const batch::Divisor divisor(d);
+    if (n / divisor != n / d || n % divisor != n % d) ++wrong;
+  };
+  std::vector<Index> divisors;
+  for (Index d = 1; d <= 300; ++d) divisors.push_back(d);
+  for (int k = 9; k <= 31; ++k) {
+    for (const Index shift : {Index{-1}, Index{0}, Index{1}}) {
+      const Index d = (Index{1} << k) + shift;
+      if (d <= limit) divisors.push_back(d);
+    }
+  }
+  for (const Index d : divisors) {
+    const Index largest = limit / d * d;
+    for (const Index multiple : {Index{0}, d, 7 * d, largest / d / 2 * d, largest - d, largest}) {
+      for (const Index shift : {Index{-1}, Index{0}, Index{1}}) check(multiple + shift, d);
+    }
+    for (int k = 0; k <= 31; ++k) check((Index{1} << k) - 1, d);
+  }
+  CHECK(wrong == 0);
+  CHECK(Index{batch::Divisor(0)} == 0);
+}
+
 TEST_CASE("small products by the kernel are those of the host executor") {
   batch::HostExecutor executor;
   constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;

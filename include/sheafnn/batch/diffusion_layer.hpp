@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
@@ -36,6 +37,7 @@ class RightTransposes {
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     transpose_.channels = channels;
+    transpose_.square = channels * channels;
     for (const DiffusionLayout& layer : layers) {
       transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
     }
@@ -51,11 +53,9 @@ class RightTransposes {
   }
   /// Bᵀ of a layer for run 0; null without B.
   [[nodiscard]] const S* layer(Index l) const noexcept {
-    return values_.size() > 0 ? values_.data() + l * transpose_.channels * transpose_.channels : nullptr;
+    return values_.size() > 0 ? values_.data() + l * transpose_.square : nullptr;
   }
-  [[nodiscard]] Index run_stride() const noexcept {
-    return transpose_.layers * transpose_.channels * transpose_.channels;
-  }
+  [[nodiscard]] Index run_stride() const noexcept { return transpose_.layers * transpose_.square; }
 
  private:
   TransposeRight<S> transpose_{};
@@ -114,13 +114,12 @@ class BatchDiffusionLayer {
   void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
                const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch) {
-    const Index items = shape_.nodes * shape_.channels;
     input_ = x;
     drop_ = drop;
     before_ = drop ? dropped_.data() : x;
     between_ = right_ >= 0 ? product_.data() : before_;
     y_ = left_ >= 0 ? mixed_.data() : between_;
-    executor.launch(items, pass.instances(),
+    executor.launch(shape_.items(), pass.instances(),
                     MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
@@ -130,8 +129,7 @@ class BatchDiffusionLayer {
                                 pass, number_ + 1, next};
     if (filter_->active()) return filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
-    executor.launch_teams(items, pass.instances(), graph_.gather_lanes,
-                          DiffuseForward<Family, S>{diffusion, diffused_.data(), output, graph_.gather_lanes});
+    launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{diffusion, diffused_.data(), output});
   }
 
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
@@ -143,7 +141,7 @@ class BatchDiffusionLayer {
   void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                 BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
                 LayerScratch<Executor, S>& scratch, const Ready&... ready) {
-    const Index f = shape_.channels, d = shape_.coordinates, items = shape_.nodes * f;
+    const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};
     S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
@@ -159,8 +157,7 @@ class BatchDiffusionLayer {
                                      ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
                                                                    diffused_.data(), x_bar, z_bar, r_bar}});
       const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
-      executor.launch_teams(items, instances, graph_.gather_lanes,
-                            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+      launch_diffusion(executor, instances, DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar});
     }
     const Items mix{items, instances,
                     MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
@@ -173,7 +170,7 @@ class BatchDiffusionLayer {
     const auto coefficients = filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y,
                                                 filtered_.high_pass());
     if constexpr (is_learned<Family>) {
-      const int lanes = team_lanes(f);
+      const int lanes = quad_lanes(shape_);
       const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
       const S* r = filtered ? filtered_.diffused() : diffused_.data();
       const Index applications = filter_->steps(), stride = filtered_.stride();

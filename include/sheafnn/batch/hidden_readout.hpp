@@ -21,7 +21,9 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct BiasGelu {
   const S* bias;
-  Index parameter_stride, width, size;
+  Index parameter_stride;
+  Divisor width;
+  Index size;
   S *z, *out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {

@@ -65,6 +65,7 @@ struct NetworkParts {
         sheaf_count(model.sheaf_count()) {
     detail::check(targets, host_graph.node_count(), options.classes);
     shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
+    require_countable("features of a network", shape.size());
     int fixed = 0;
     if (options.add_lp) shape.filter_sign[fixed++] = S(1);
     if (options.add_hp) shape.filter_sign[fixed++] = S(-1);

@@ -16,9 +16,9 @@ namespace sheafnn::batch::detail {
 /// Derivatives of a sheaf's blocks, by slot.
 template <class S>
 struct BlockGradient {
-  S* off_diagonal;  ///< m × transport: of L_uv = −Q_e
-  S* degree;        ///< n × gram: of D_u
-  S* scale;         ///< n × gram: of S_u, not symmetrised
+  S* off_diagonal;  ///< m padded rows: of L_uv = −Q_e
+  S* degree;        ///< n padded rows: of D_u
+  S* scale;         ///< n padded rows: of S_u, not symmetrised
 };
 
 /// Adds the derivative through S_u to that of D_u; item: node, group: a sheaf of an instance.
@@ -31,18 +31,18 @@ struct BackwardNodes {
   Normalisation normalisation;
 
   SHEAFNN_HD void operator()(Index u, Index group) const {
-    const Index index = range.slot(group) * sheaf.nodes + u;
+    const Index slot = range.slot(group), index = slot * sheaf.nodes + u, row = index * BlockRows<Family>::gram;
     NodeScaling<Family, S> scaling;
-    scaling.scale = load_block<Gram<Family, S>>(sheaf.scale + index * Sizes::gram);
+    scaling.scale = load_padded<Gram<Family, S>>(sheaf.scale_of(slot, u));
     if constexpr (Sizes::dense_gram) {
       const S* eigen = sheaf.eigen + index * Sizes::eigen;
       scaling.vectors = load_block<SquareMatrix<S, Sizes::dimension>>(eigen);
       scaling.root = load_block<Column<S, Sizes::dimension>>(eigen + Sizes::gram);
     }
-    const Gram<Family, S> scale_bar = load_block<Gram<Family, S>>(gradient.scale + index * Sizes::gram);
-    Gram<Family, S> degree_bar = load_block<Gram<Family, S>>(gradient.degree + index * Sizes::gram);
+    const Gram<Family, S> scale_bar = load_padded<Gram<Family, S>>(gradient.scale + row);
+    Gram<Family, S> degree_bar = load_padded<Gram<Family, S>>(gradient.degree + row);
     node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
-    store_block(degree_bar, gradient.degree + index * Sizes::gram);
+    store_padded(degree_bar, gradient.degree + row);
   }
 };
 
@@ -52,15 +52,15 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_edge(const GraphView<S>& graph, const Sh
                                              const BlockGradient<S>& gradient, Index slot, Index edge,
                                              const S* edge_weight, typename Family::template Map<S> (&map)[2],
                                              typename Family::template Map<S> (&map_bar)[2], S& weight_bar) {
-  using Sizes = BlockSizes<Family>;
+  using Rows = BlockRows<Family>;
   using Map = typename Family::template Map<S>;
   const Index m = graph.edges;
-  for (int side = 0; side < 2; ++side) {
+  SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) {
     map[side] = sheaf.load_map(slot, side * m + edge);
     map_bar[side] = Map::Constant(S(0));
   }
   Transport<Family, S> q_bar =
-      load_block<Transport<Family, S>>(gradient.off_diagonal + (slot * m + edge) * Sizes::transport);
+      load_padded<Transport<Family, S>>(gradient.off_diagonal + (slot * m + edge) * Rows::transport);
   q_bar = -q_bar;
   S square_bar = S(0);
   if (edge_weight != nullptr) {
@@ -68,10 +68,10 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_edge(const GraphView<S>& graph, const Sh
     q_bar *= *edge_weight * *edge_weight;
   }
   transport_backward<Family, S>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
-  for (int side = 0; side < 2; ++side) {
+  SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) {
     const Index u = graph.edge_node[side * m + edge];
     Gram<Family, S> degree_bar =
-        load_block<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + u) * Sizes::gram);
+        load_padded<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + u) * Rows::gram);
     if (edge_weight != nullptr) square_bar += inner_product(degree_bar, gram<Family, S>(map[side]));
     if constexpr (!is_orthogonal<Family>) {
       if (edge_weight != nullptr) degree_bar *= *edge_weight * *edge_weight;
@@ -103,7 +103,8 @@ struct BackwardSampledEdges {
   SheafView<Family, S> sheaf;
   BlockGradient<S> gradient;
   const Run* runs;
-  Index copies, sheaves;
+  Index copies;
+  Divisor sheaves;
   PairArray<S> raw, raw_bar;
   SampledMaps<Q, S> maps;  ///< as they were drawn
   const S* edge_weight;    ///< null: 1
@@ -127,7 +128,7 @@ struct BackwardSampledEdges {
     const S* weight = edge_weight != nullptr ? edge_weight + run * m + edge : nullptr;
     const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : kl_share(run) / static_cast<double>(count));
     S in[2][Q::parameter_size];
-    for (int side = 0; side < 2; ++side) load_parameters(run, side * m + edge, in[side]);
+    SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) load_parameters(run, side * m + edge, in[side]);
     for (Index i = lane; i < count; i += lanes) {
       Map map[2], map_bar[2];
       backward_edge<Family, S>(graph, sheaf, gradient, run * count + i, edge, weight, map, map_bar,
@@ -198,7 +199,7 @@ struct BackwardMeanEdges {
     typename Family::template Map<S> map[2], map_bar[2];
     S weight_bar = S(0);
     backward_edge<Family, S>(graph, sheaf, gradient, range.slot(run), edge, weight, map, map_bar, weight_bar);
-    for (int side = 0; side < 2; ++side) {
+    SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) {
       const Index pair = side * m + edge;
       S raw_in[raw_size], out[raw_size];
       for (int k = 0; k < size; ++k) raw_in[k] = raw.at(run, pair, k);

@@ -60,6 +60,13 @@
 #define SHEAFNN_UNROLL_FOUR
 #endif
 
+/// Asks for the following loop as it is written: its body is long, or its trips are few.
+#if defined(__CUDA_ARCH__)
+#define SHEAFNN_NO_UNROLL _Pragma("unroll 1")
+#else
+#define SHEAFNN_NO_UNROLL
+#endif
+
 /// Asks for the cache line at an address that is read soon.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_PREFETCH(address) __builtin_prefetch(address)
