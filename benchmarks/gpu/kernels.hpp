@@ -256,7 +256,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   measure(numbers(pairs * (1 + Sizes::map + Q::parameter_size + 2 * raw_size + (weighted ? 2 : 0)) + edge_weights +
                   m * Sizes::transport + blocks),
           [&] {
-            executor.launch_teams(m, 1, 1,
+            executor.launch_teams(pairs, 1, 1,
                                   BackwardSampledEdges<Q, float>{graph, sheaf.view(), sheaf.gradient(),
                                                                  runs.data(), 1, 1, raw_pairs, raw_bar_pairs,
                                                                  sampled, weight.data(), factor.data(),

@@ -287,7 +287,7 @@ class BatchNetwork {
     const detail::SheafRange one = range(static_cast<Index>(l), 1);
     detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
-    executor_.launch(parts_.graph.view().edges, parts_.batch.runs,
+    executor_.launch(pairs(), parts_.batch.runs,
                      detail::BackwardMeanEdges<Family, S>{parts_.graph.view(),
                                                           one,
                                                           parts_.sheaf.view(),

@@ -69,12 +69,12 @@ struct SheafView {
   [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
     Map r = Map::Constant(S(1));
     const S* in = map + slot * 2 * edges * Sizes::map + pair;
-    for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
     return r;
   }
   SHEAFNN_HD void store_map(Index slot, Index pair, const Map& value) const {
     S* out = map + slot * 2 * edges * Sizes::map + pair;
-    for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
   }
 };
 
@@ -147,7 +147,7 @@ struct SampledMaps {
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
     const Index run = pass.run_of(instance);
     S in[Q::sample_size], draw[Q::noise_size];
-    for (int k = 0; k < Q::sample_size; ++k) in[k] = parameters.at(run, pair, k);
+    SHEAFNN_UNROLL for (int k = 0; k < Q::sample_size; ++k) in[k] = parameters.at(run, pair, k);
     draw_noise(instance, sheaf, pair, draw);
     Map map;
     posterior.sample(in, draw, map);
