@@ -136,18 +136,24 @@ class CurrentDevice {
   int device_, before_ = 0;
 };
 
+/// When the blocks of a kernel are scheduled. Results are the same.
+enum class KernelStart {
+  early,   ///< while the kernel before it still runs, where the device can (programmatic dependent launch)
+  in_turn  ///< when the kernel before it has ended
+};
+
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
   /// \param device  number of the device, from 0
   /// \throws CudaError  there is no such device, or it cannot be used
-  explicit DeviceExecutor(int device = 0) : device_(device) {
+  explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {
     const DeviceCount devices = device_count();
     if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);
     require(device >= 0 && device < devices.count, "device", device,
             sheafnn::detail::concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
-    early_ = can_start_early(device);
+    early_ = start == KernelStart::early && can_start_early(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     try {
       check(cublasCreate(&blas_), "cublasCreate", device);
