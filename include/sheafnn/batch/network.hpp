@@ -265,7 +265,10 @@ class BatchNetwork {
       }
       pending = parts_.layers[l].products(pass, parts_.view, parts_.scratch);
       if constexpr (sheaf_per_layer) {
-        if (layer < parts_.sheaf_count) backward_mean_sheaf(pass, l, drop && l > 0, std::exchange(pending, {}));
+        if (layer < parts_.sheaf_count) {
+          backward_mean_sheaf(pass, l, drop && l > 0, pending);
+          pending.left.items = pending.right.items = 0;  // they are launched
+        }
       }
     }
     const bool spread = pass.copies > 1;

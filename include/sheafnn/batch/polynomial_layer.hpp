@@ -107,7 +107,7 @@ class BatchFilterLayer {
           FilterBackward<Family, S>{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
                                                     static_cast<const S*>(scratch.r_bar.data() + k * stride_),
                                                     scratch.segments.data()),
-                                    k > 0 ? cotangent(k - 1) : FilterCotangent<Family, S>{}, weights, pass, k,
+                                    cotangent(std::max<Index>(k - 1, 0)), weights, pass, k,
                                     filter_->step(k).own, last ? S(0) : filter_->step(k + 1).before, g, q(k + 1),
                                     last ? nullptr : q(k), filter_->skip() == HighPassSkip::mixed,
                                     scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.y_bar.data()});
