@@ -246,7 +246,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   });
   measure(numbers(4 * dense + f * f), [&] {
     executor.launch(shape.items(), 1,
-                    MixBackward<D, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
+                    MixBackward<Family, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
                                           product.data(), x_bar.data()});
   });
   measure(numbers(4 * blocks + n * Sizes::eigen), [&] {

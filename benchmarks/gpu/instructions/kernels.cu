@@ -35,7 +35,11 @@ SHEAFNN_TEAMS(GatherProjections<float>);
 // Of a node.
 SHEAFNN_ITEMS(MixForward<Rotations, float>);
 SHEAFNN_ITEMS(ActivationBackward<Rotations, float>);
+#if __has_include(<sheafnn/batch/block_gradient_kernels.hpp>)
+SHEAFNN_ITEMS(MixBackward<Rotations, float>);
+#else
 SHEAFNN_ITEMS(MixBackward<3, float>);
+#endif
 // Of an edge.
 SHEAFNN_ITEMS(BuildEdges<Rotations, float, SampledMaps<Posterior<Rotations>, float>>);
 SHEAFNN_ITEMS(BuildEdges<General, float, SampledMaps<Posterior<General>, float>>);

@@ -209,8 +209,10 @@ template <class Executor, class Family, class S>
 }
 /// Launches a kernel with a diffusion: a few lanes for each node and quad of channels, and warps for those of the crowded
 /// nodes.
-template <class Executor, class Kernel>
-void launch_diffusion(Executor& executor, Index instances, Kernel kernel) {
+///
+/// \param others  parts that share the launch
+template <class Executor, class Kernel, class... Others>
+void launch_diffusion(Executor& executor, Index instances, Kernel kernel, const Others&... others) {
   const auto& graph = kernel.diffusion.graph;
   const auto& shape = kernel.diffusion.shape;
   kernel.lanes = graph.gather_lanes(shape.items() * instances);
@@ -218,7 +220,7 @@ void launch_diffusion(Executor& executor, Index instances, Kernel kernel) {
   crowded.diffusion.nodes = graph.crowded_node;
   crowded.lanes = max_lanes;
   executor.launch_together(Teams{shape.items(), instances, kernel.lanes, kernel},
-                           Teams{graph.crowded * shape.quads, instances, max_lanes, crowded});
+                           Teams{graph.crowded * shape.quads, instances, max_lanes, crowded}, others...);
 }
 
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z).
@@ -274,40 +276,6 @@ struct DiffuseForward {
     diffusion.finish(place, sums, diffused, value);
     store_stalk(diffusion.shape, place.at, diffused, r);
     output.store(diffusion.shape, place.at, value);
-  }
-};
-
-/// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄. item (node, channels), group: instance.
-template <class Family, class S>
-struct ActivationBackward {
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  bool activation;
-  const S* r;
-  const S* x_bar;
-  S* z_bar;
-  S* r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
-
-  SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
-    const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
-    const S root = graph.inverse_root[at.node];
-    Quad<S> in[max_coordinates], z[max_coordinates], bar[max_coordinates];
-    load_stalk(shape, at, r, in);
-    load_stalk(shape, at, x_bar, bar);
-    node_times<Family>(scale, root, in, z);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(z[i][c]) : S(1));
-      }
-    }
-    store_stalk(shape, at, bar, z_bar);
-    node_times<Family>(scale, root, bar, in);
-    store_stalk(shape, at, in, r_bar);
   }
 };
 

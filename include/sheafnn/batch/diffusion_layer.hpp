@@ -135,16 +135,20 @@ class BatchDiffusionLayer {
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
   /// (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
-  /// \param add    add to the sheaf's derivatives instead of setting them
-  /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
+  /// \param add      add to the sheaf's derivatives instead of setting them
+  /// \param entered  the layer above has gone on with this one: its first step is done
+  /// \param below    go on with this layer, of the sheaves `below_range`; null: do not
+  /// \param ready    parts that share the first launch: they must not write what the layer reads or writes
   template <class... Ready>
   void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                 BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
-                LayerScratch<Executor, S>& scratch, const Ready&... ready) {
+                LayerScratch<Executor, S>& scratch, bool entered, const BatchDiffusionLayer* below,
+                const SheafRange& below_range, const Ready&... ready) {
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};
-    S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
+    auto& side = scratch.of(number_);
+    S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *y_bar = side.y_bar.data();
     const CoordinateProducts<S> sums{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};
@@ -152,20 +156,27 @@ class BatchDiffusionLayer {
     if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
-      executor.launch_together(ready..., gains,
-                               Items{items, instances,
-                                     ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
-                                                                   diffused_.data(), x_bar, z_bar, r_bar}});
+      if (!entered) {
+        executor.launch_together(ready..., gains, Items{items, instances, first_step(sheaf, range, x_bar, scratch)});
+      }
       const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
-      launch_diffusion(executor, instances, DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar});
+      const DiffuseBackward<Family, S> diffuse{diffusion, scratch.w_bar.data(), y_bar};
+      if (entered) {
+        launch_diffusion(executor, instances, diffuse, ready..., gains);
+      } else {
+        launch_diffusion(executor, instances, diffuse);
+      }
     }
-    const Items mix{items, instances,
-                    MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
-                                                            right_ >= 0 ? parameters.value + right_ : nullptr,
-                                                            left_ >= 0 ? parameters.value + left_ : nullptr,
-                                                            parameters.value + epsilon_, parameters.stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar, filter_->input_skip(),
-                                                            filter_->weight_stride(), scratch.g.data()}};
+    Items mix{items, instances,
+              MixBackward<Family, S>{shape_, runs, pass, number_, drop_,
+                                     right_ >= 0 ? parameters.value + right_ : nullptr,
+                                     left_ >= 0 ? parameters.value + left_ : nullptr, parameters.value + epsilon_,
+                                     parameters.stride, y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
+                                     filter_->weight_stride(), scratch.g.data()}};
+    if (below != nullptr) {
+      mix.kernel.go_on = true;
+      mix.kernel.below = below->first_step(sheaf, below_range, x_bar, scratch);
+    }
     const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
     const auto coefficients = filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y,
                                                 filtered_.high_pass());
@@ -188,13 +199,14 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the scratch is written again; the first launch
-  /// of another layer's backward() may run at the same time.
+  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again;
+  /// the first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
-    const S *y_bar = scratch.y_bar.data(), *p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
+    const auto& side = scratch.of(number_);
+    const S *y_bar = side.y_bar.data(), *p_bar = left_ >= 0 ? side.p_bar.data() : y_bar;
     const CoordinateProducts<S> left{
         y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const RowProducts<S> right{p_bar,
@@ -213,6 +225,14 @@ class BatchDiffusionLayer {
   }
 
  private:
+  /// Of the backward pass without a filter.
+  [[nodiscard]] ActivationBackward<Family, S> first_step(BatchSheaf<Executor, Family, S>& sheaf,
+                                                         const SheafRange& range, const S* x_bar,
+                                                         LayerScratch<Executor, S>& scratch) const {
+    auto& side = scratch.of(number_);
+    return {graph_, range, sheaf.view(), shape_, activation_, diffused_.data(), x_bar, side.z_bar.data(),
+            side.r_bar.data()};
+  }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(Executor& executor, const Pass& pass,
                                                   BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
                                                   const S* features, LayerScratch<Executor, S>& scratch) const {

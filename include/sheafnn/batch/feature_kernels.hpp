@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// and their backward pass (for one network layers/feature_mixing.hpp).
+/// and their backward pass, and that of the activation (for one network layers/feature_mixing.hpp).
 ///
 /// Features are n × d' × f per instance, channels innermost: an item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
@@ -19,6 +19,7 @@
 #include "sheafnn/batch/sheaf_kernels.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -244,9 +245,49 @@ struct MixForward {
   }
 };
 
+/// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄. item (node, channels), group: instance.
+template <class Family, class S>
+struct ActivationBackward {
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  bool activation;
+  const S* r;
+  const S* x_bar;
+  S* z_bar;
+  S* r_bar;
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    Quad<S> bar[max_coordinates];
+    load_stalk(shape, at, x_bar, bar);
+    store(at, bar);
+  }
+  /// From x̄ at a node and some channels; becomes z̄.
+  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
+    const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
+    const S root = graph.inverse_root[at.node];
+    Quad<S> in[max_coordinates], z[max_coordinates];
+    load_stalk(shape, at, r, in);
+    node_times<Family>(scale, root, in, z);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(z[i][c]) : S(1));
+      }
+    }
+    store_stalk(shape, at, bar, z_bar);
+    node_times<Family>(scale, root, bar, in);
+    store_stalk(shape, at, in, r_bar);
+  }
+};
+
 /// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i, with α G added where a filter's high-pass term reads X. item (node, channels), group: instance.
-template <int D, class S>
+/// ε_i, with α G added where a filter's high-pass term reads X. Then, where the layer below needs no more than x̄ at the
+/// same node and channels, its first step. item (node, channels), group: instance.
+template <class Family, class S>
 struct MixBackward {
   FeatureShape<S> shape;
   const Run* runs;
@@ -263,12 +304,14 @@ struct MixBackward {
   const S* skip = nullptr;  ///< α per run; null: no such term
   Index skip_stride = 0;
   const S* g = nullptr;  ///< G
+  bool go_on = false;    ///< with the layer below
+  ActivationBackward<Family, S> below{};
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     using std::tanh;
-    constexpr int max_coordinates = D + 2;
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = pass.run_of(at.instance);
     const int d = static_cast<int>(shape.coordinates);
     Quad<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
@@ -305,6 +348,7 @@ struct MixBackward {
       if (i < d) bar[i] += (S(1) + tanh(eps[i])) * input[i];
     }
     store_stalk(shape, at, bar, x_bar);
+    if (go_on) below.store(at, bar);
   }
 };
 

@@ -91,8 +91,8 @@ class BatchFilterLayer {
                                         weights,
                                         k,
                                         filter_->step(k).slope,
-                                        scratch.z_bar.data() + k * stride_,
-                                        scratch.r_bar.data() + k * stride_};
+                                        scratch.side[0].z_bar.data() + k * stride_,
+                                        scratch.side[0].r_bar.data() + k * stride_};
     };
     const S* g = scratch.g.data();
     const auto q = [&](Index k) { return scratch.q[k % 2].data(); };
@@ -105,12 +105,12 @@ class BatchFilterLayer {
       launch_diffusion(
           executor, instances,
           FilterBackward<Family, S>{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                                                    static_cast<const S*>(scratch.r_bar.data() + k * stride_),
+                                                    static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
                                                     scratch.segments.data()),
                                     cotangent(std::max<Index>(k - 1, 0)), weights, pass, k,
                                     filter_->step(k).own, last ? S(0) : filter_->step(k + 1).before, g, q(k + 1),
                                     last ? nullptr : q(k), filter_->skip() == HighPassSkip::mixed,
-                                    scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.y_bar.data()});
+                                    scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.side[0].y_bar.data()});
     }
   }
 
