@@ -16,7 +16,7 @@ namespace sheafnn::batch::detail {
 
 /// sums += a bᵀ, summed over channels and reduced to the kind of block: 1, D or D² numbers.
 template <int D, int Size, class S>
-SHEAFNN_HD SHEAFNN_INLINE void add_products(const Quad<S>* a, const Quad<S>* b, S* sums) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_products(const Quad<S>* a, const Quad<S>* b, S* sums) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
     if constexpr (Size == D * D && D > 1) {
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sums[j * D + i] += dot(a[i], b[j]);
@@ -45,7 +45,7 @@ struct StalkReader {
   ChannelRange range;
 
   /// `features` points at the first of the channels.
-  SHEAFNN_HD SHEAFNN_INLINE void load(const S* features, Quad<S> (&out)[D]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const S* features, Quad<S> (&out)[D]) const {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       const S* from = features + static_cast<std::uint32_t>(i) * channels;
       out[i] = Whole ? range.load_whole(from) : range.load_some(from);
@@ -54,7 +54,7 @@ struct StalkReader {
 };
 /// use(first channel, StalkReader) for every `lanes`-th quad of channels from number `lane` on.
 template <int D, class S, class Use>
-SHEAFNN_HD SHEAFNN_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes, const Use& use) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes, const Use& use) {
   const std::uint32_t f = shape.stride(), step = 4 * static_cast<std::uint32_t>(lanes);
   std::uint32_t c = 4 * static_cast<std::uint32_t>(lane);
   if (f % 4 == 0) {
@@ -167,7 +167,7 @@ struct NodeGradient {
   }
 
  private:
-  SHEAFNN_HD SHEAFNN_INLINE void store(const S* sums, S* to) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const S* sums, S* to) const {
     S total[size] = {};
     if (add) load_row<size>(to, total);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) total[k] += sums[k];

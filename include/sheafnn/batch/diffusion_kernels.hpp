@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/activation.hpp"
 
@@ -34,7 +35,7 @@ struct ChannelReader {
         node(static_cast<std::uint32_t>(shape.row()) / unit),
         coordinate(shape.stride() / unit),
         range(channels) {}
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Quad<S> operator()(std::uint32_t begin, int i) const {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Quad<S> operator()(std::uint32_t begin, int i) const {
     const std::uint32_t place = begin + static_cast<std::uint32_t>(i) * coordinate;
     if constexpr (Whole) {
       return reinterpret_cast<const Quad<S>*>(first)[place];
@@ -52,7 +53,7 @@ struct ChannelReader {
 ///
 /// \tparam Whole  range.whole, tested outside of the loop
 template <class Family, bool Whole, class S>
-SHEAFNN_HD SHEAFNN_INLINE void add_arcs(const GraphView<S>& graph, const S* transport, const FeatureShape<S>& shape,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const S* transport, const FeatureShape<S>& shape,
                                         const ChannelRange& range, const ArcRange& arcs, const S* features,
                                         Quad<S>* sums) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
@@ -84,7 +85,7 @@ SHEAFNN_HD SHEAFNN_INLINE void add_arcs(const GraphView<S>& graph, const S* tran
   }
 }
 template <class Family, class S>
-SHEAFNN_HD SHEAFNN_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
                                               const FeatureShape<S>& shape, const ChannelRange& range,
                                               const ArcRange& arcs, const S* features, Quad<S>* sums) {
   if (range.whole) {
@@ -160,7 +161,7 @@ struct Diffusion {
   }
 
   /// A lane's part of the sum over neighbours, coordinate by coordinate.
-  SHEAFNN_HD SHEAFNN_INLINE void gather(const Place& place, int lane, int lanes, S* sums) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void gather(const Place& place, int lane, int lanes, S* sums) const {
     const Index instance = place.at.instance;
     Quad<S> own[max_coordinates] = {};
     if (place.left_out) return;
@@ -182,7 +183,7 @@ struct Diffusion {
     }
   }
   /// R and Z from the sum.
-  SHEAFNN_HD SHEAFNN_INLINE void finish(const Place& place, const S* sums, Quad<S> (&r)[max_coordinates],
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Quad<S> (&r)[max_coordinates],
                                         Quad<S> (&z)[max_coordinates]) const {
     const std::int32_t u = place.at.node;
     Quad<S> own[max_coordinates];
@@ -238,7 +239,7 @@ struct LayerOutput {
 
   /// At a node and some channels. \param z  of the coordinates, at most Max; becomes X'
   template <int Max>
-  SHEAFNN_HD SHEAFNN_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at, Quad<S> (&z)[Max]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at, Quad<S> (&z)[Max]) const {
     using std::tanh;
     const S* eps = epsilon + pass.run_of(at.instance) * parameter_stride;
     Quad<S> own[Max];
@@ -276,6 +277,39 @@ struct DiffuseForward {
     diffusion.finish(place, sums, diffused, value);
     store_stalk(diffusion.shape, place.at, diffused, r);
     output.store(diffusion.shape, place.at, value);
+  }
+};
+
+/// x̄ of the last layer from a few logits, ȳ Wᵀ, and the first step of the layer's backward pass. item (node, channels),
+/// group: instance.
+template <class Family, class S>
+struct EnterLayers {
+  LogitsBar<S> logits;
+  Pass pass;
+  ActivationBackward<Family, S> layer;
+  S* x_bar;
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return layer.shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
+    const FeatureShape<S>& shape = layer.shape;
+    const int classes = static_cast<int>(logits.classes), f = static_cast<int>(shape.channels);
+    const S* y_bar = logits.bar + (at.instance * shape.nodes + at.node) * classes;
+    const S* w = logits.weight + pass.run_of(at.instance) * logits.parameter_stride + at.channel * classes;
+    Quad<S> bar[max_coordinates] = {};
+    SHEAFNN_NO_UNROLL for (int k = 0; k < classes; ++k) {
+      const S value = y_bar[k];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+          if (shape.has(i) && c < at.range.count) bar[i][c] += value * w[(i * f + c) * classes + k];
+        }
+      }
+    }
+    store_stalk(shape, at, bar, x_bar);
+    layer.store(at, bar);
   }
 };
 

@@ -132,11 +132,17 @@ class BatchDiffusionLayer {
     launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{diffusion, diffused_.data(), output});
   }
 
+  /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
+  void enter(Executor& executor, const Pass& pass, const LogitsBar<S>& logits, BatchSheaf<Executor, Family, S>& sheaf,
+             const SheafRange& range, S* x_bar, LayerScratch<Executor, S>& scratch) const {
+    executor.launch(shape_.items(), pass.instances(),
+                    EnterLayers<Family, S>{logits, pass, first_step(sheaf, range, x_bar, scratch), x_bar});
+  }
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
   /// (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
   /// \param add      add to the sheaf's derivatives instead of setting them
-  /// \param entered  the layer above has gone on with this one: its first step is done
+  /// \param entered  the layer above has gone on with this one, or enter() was called: its first step is done
   /// \param below    go on with this layer, of the sheaves `below_range`; null: do not
   /// \param ready    parts that share the first launch: they must not write what the layer reads or writes
   template <class... Ready>

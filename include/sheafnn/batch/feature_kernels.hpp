@@ -43,16 +43,16 @@ struct FeatureShape {
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
   /// Of a kernel whose items are nodes and channels.
   [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * quads; }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE std::uint32_t stride() const noexcept {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
   }
   /// Is there a coordinate i?
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool has(int i) const noexcept { return i < static_cast<int>(coordinates); }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept { return i < static_cast<int>(coordinates); }
 
   /// Where an item of such a kernel is.
   ///
   /// \param nodes_of  the node of each number of a node; null: it is its own
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NodeChannels place(Index item, Index instance,
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
                                                              const std::int32_t* nodes_of = nullptr) const {
     const std::uint32_t i = static_cast<std::uint32_t>(item), number = quads.quotient(i), f = stride();
     const std::uint32_t node = nodes_of != nullptr ? static_cast<std::uint32_t>(nodes_of[number]) : number;
@@ -70,7 +70,7 @@ struct FeatureShape {
 
 /// out = block · x; `Size` is the block's number of entries: 1, D or D² numbers. T = S or Quad<S>.
 template <int D, int Size, class S, class T>
-SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const T* x, T* out) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void times(const S* block, const T* x, T* out) {
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       out[i] = block[i] * x[0];
@@ -83,7 +83,7 @@ SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const T* x, T* out) {
 /// out = block · x for a node's block, a row of an array of D_u or S_u; the fixed filters' coordinates are multiplied by
 /// a number.
 template <class Family, class S>
-SHEAFNN_HD SHEAFNN_INLINE void node_times(const S* row, const S& filters, const Quad<S>* x, Quad<S>* out) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters, const Quad<S>* x, Quad<S>* out) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
   S block[size];
   load_row<size>(row, block);
@@ -93,7 +93,7 @@ SHEAFNN_HD SHEAFNN_INLINE void node_times(const S* row, const S& filters, const 
 
 /// The coordinates of a node, at most Max, at some channels; 0 where there are fewer.
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
                                           Quad<S> (&out)[Max]) {
   const S* first = features + at.index;
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
@@ -108,7 +108,7 @@ SHEAFNN_HD SHEAFNN_INLINE void load_stalk(const FeatureShape<S>& shape, const No
   }
 }
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
                                            const Quad<S> (&values)[Max], S* features) {
   S* first = features + at.index;
   if (at.range.whole) {
@@ -125,7 +125,7 @@ SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const FeatureShape<S>& shape, const N
 /// What becomes of a node's coordinates by dropout: those of one channel after another, which share Philox blocks. First
 /// bits, in loops that stay short.
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
                                           ElementDropout<S> dropout, Quad<S> (&values)[Max]) {
   static_assert(4 * Max <= 64);
   const int coordinates = static_cast<int>(shape.coordinates);
@@ -185,7 +185,7 @@ struct TransposeRight {
 ///
 /// \param aligned  rows of b may be read as whole quads where those of features are
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
                                             const S* b, bool aligned, Quad<S> (&out)[Max]) {
   const std::uint32_t f = shape.stride();
   const S* row = features + at.index - at.channel;
@@ -267,7 +267,7 @@ struct ActivationBackward {
     store(at, bar);
   }
   /// From x̄ at a node and some channels; becomes z̄.
-  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
     const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
     const S root = graph.inverse_root[at.node];
     Quad<S> in[max_coordinates], z[max_coordinates];

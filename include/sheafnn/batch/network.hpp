@@ -246,15 +246,22 @@ class BatchNetwork {
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
-    parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
-    parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
+    const bool direct = parts_.enters_last_layer();
+    if (direct) {
+      parts_.layers.back().enter(executor_, pass, parts_.output->logits_bar(parts_.view), parts_.sheaf,
+                                 layer_range(static_cast<Index>(parts_.layers.size()) - 1), parts_.x_bar.data(),
+                                 parts_.scratch);
+    } else {
+      parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
+      parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
+    }
     const auto products = parts_.output->weight_products(pass, parts_.view);
     detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
-      const bool entered = !last && parts_.goes_on_below(l + 1), goes_on = l > 0 && parts_.goes_on_below(l);
+      const bool entered = last ? direct : parts_.goes_on_below(l + 1), goes_on = l > 0 && parts_.goes_on_below(l);
       const auto run = [&](const auto&... ready) {
         parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf, layer_range(layer),
                                   shared, parts_.x_bar.data(), parts_.scratch, entered,

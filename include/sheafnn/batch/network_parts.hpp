@@ -115,6 +115,11 @@ struct NetworkParts {
     return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
   }
 
+  /// May the derivative of the logits go on with the last layer in one launch?
+  [[nodiscard]] bool enters_last_layer() const {
+    return norms.empty() && !filter.active() && layout.readout_weight.empty() && output->few_classes() && !layers.empty();
+  }
+
   /// Of models that sample.
   std::optional<typename std::conditional_t<sampled, PosteriorOf<typename Model::Posterior>,
                                             std::type_identity<Nothing>>::type>

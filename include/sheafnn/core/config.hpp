@@ -29,6 +29,14 @@
 #define SHEAFNN_INLINE inline
 #endif
 
+/// The same in kernels: on the device only, because on the host they are for tests, which are compiled more often than
+/// they run.
+#if defined(__NVCC__)
+#define SHEAFNN_KERNEL_INLINE __forceinline__
+#else
+#define SHEAFNN_KERNEL_INLINE inline
+#endif
+
 /// The same for a lambda, between its parameters and its body.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_INLINE_LAMBDA __attribute__((always_inline))
