@@ -127,6 +127,28 @@ TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31"
   CHECK(Index{batch::Divisor(0)} == 0);
 }
 
+TEST_CASE("what kernels count in 32 bits is refused from 2^31 on") {
+  CHECK_NOTHROW(batch::detail::require_countable("features", (Index{1} << 31) - 1));
+  CHECK_THROWS_WITH_AS(batch::detail::require_countable("features", Index{1} << 31),
+                       "number of features: 2147483648 is not allowed; kernels count them in 32 bits: must be below 2^31",
+                       std::invalid_argument);
+}
+
+TEST_CASE("sums over arcs have lanes as far as there are arcs, and threads to spare") {
+  batch::detail::GraphView<float> graph{};
+  graph.nodes = 183;  // as texas: 3 arcs of a node
+  graph.edges = 279;
+  const Index quads = 4;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 4);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 10) == 4);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 30) == 2);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 100) == 1);
+  graph.edges = 100 * graph.nodes;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 8);
+  graph.edges = 0;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 1);
+}
+
 TEST_CASE("small products by the kernel are those of the host executor") {
   batch::HostExecutor executor;
   constexpr Index rows = 5, columns = 3, batches = 2, pad = 2;

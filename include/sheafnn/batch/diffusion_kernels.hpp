@@ -77,9 +77,9 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const 
     } else {
       SHEAFNN_UNROLL for (int j = 0; j < D; ++j) sums[j] -= q[size == 1 ? 0 : j] * value_at(v, j);
     }
-    if (shape.has(D)) {
+    if (shape.template has<D + 2>(D)) {
       SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
-        if (shape.has(i)) sums[i] += value_at(v, i);
+        if (shape.template has<D + 2>(i)) sums[i] += value_at(v, i);
       }
     }
   }
@@ -245,7 +245,7 @@ struct LayerOutput {
     Quad<S> own[Max];
     load_stalk(shape, at, x, own);
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) {
+      if (shape.template has<Max>(i)) {
         const S gain = S(1) + tanh(eps[i]);
         SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) z[i][c] = gain * own[i][c] - (activation ? elu(z[i][c]) : z[i][c]);
       }
@@ -304,7 +304,7 @@ struct EnterLayers {
       const S value = y_bar[k];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-          if (shape.has(i) && c < at.range.count) bar[i][c] += value * w[(i * f + c) * classes + k];
+          if (shape.template has<max_coordinates>(i) && c < at.range.count) bar[i][c] += value * w[(i * f + c) * classes + k];
         }
       }
     }

@@ -46,8 +46,11 @@ struct FeatureShape {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
   }
-  /// Is there a coordinate i?
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept { return i < static_cast<int>(coordinates); }
+  /// Is there a coordinate i? \tparam Max  two more than there are learned ones, which are there
+  template <int Max>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept {
+    return i < Max - 2 || i < static_cast<int>(coordinates);
+  }
 
   /// Where an item of such a kernel is.
   ///
@@ -99,11 +102,11 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, c
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
   if (at.range.whole) {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i)) out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   } else {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i)) out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   }
 }
@@ -113,11 +116,11 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, 
   S* first = features + at.index;
   if (at.range.whole) {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i)) at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   } else {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i)) at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   }
 }
@@ -183,18 +186,34 @@ struct TransposeRight {
 
 /// Σ_k row[k] b[k, c] of each coordinate at some channels c; b points at the first of them.
 ///
-/// \param aligned  rows of b may be read as whole quads where those of features are
-template <int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
-                                            const S* b, bool aligned, Quad<S> (&out)[Max]) {
+/// \tparam Aligned  rows of b may be read as whole quads where those of features are
+template <bool Aligned, int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                   const S* features, const S* b, Quad<S> (&out)[Max]) {
   const std::uint32_t f = shape.stride();
   const S* row = features + at.index - at.channel;
-  const ChannelRange range{at.range.count, at.range.whole && aligned};
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
-  SHEAFNN_UNROLL_FOUR for (std::uint32_t k = 0; k < f; ++k) {
-    const Quad<S> factor = range.load(b + k * f);
-    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.has(i)) out[i] += row[static_cast<std::uint32_t>(i) * f + k] * factor;
+  if (at.range.whole) {
+    const ChannelRange all{4, true};
+    for (std::uint32_t first = 0; first < f; first += 4) {
+      Quad<S> value[Max];
+      SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+        if (shape.template has<Max>(i)) value[i] = all.load_whole(row + static_cast<std::uint32_t>(i) * f + first);
+      }
+      SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) {
+        const S* from = b + (first + static_cast<std::uint32_t>(k)) * f;
+        const Quad<S> factor = Aligned ? all.load_whole(from) : all.load_some(from);
+        SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+          if (shape.template has<Max>(i)) out[i] += value[i][k] * factor;
+        }
+      }
+    }
+  } else {
+    SHEAFNN_NO_UNROLL for (std::uint32_t k = 0; k < f; ++k) {
+      const Quad<S> factor = at.range.load_some(b + k * f);
+      SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+        if (shape.template has<Max>(i)) out[i] += row[static_cast<std::uint32_t>(i) * f + k] * factor;
+      }
     }
   }
 }
@@ -224,7 +243,7 @@ struct MixForward {
     const int d = static_cast<int>(shape.coordinates);
     Quad<S> in[max_coordinates], mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) {
-      multiply_row(shape, at, x, right + run * right_stride + at.channel, true, in);
+      multiply_row<true>(shape, at, x, right + run * right_stride + at.channel, in);
       store_stalk(shape, at, in, product);
     } else {
       load_stalk(shape, at, x, in);
@@ -235,7 +254,9 @@ struct MixForward {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         mixed[i] = {};
         SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (i < d && j < d) mixed[i] += a[i * d + j] * in[j];
+          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
+            mixed[i] += a[i * d + j] * in[j];
+          }
         }
       }
       store_stalk(shape, at, mixed, y);
@@ -318,7 +339,7 @@ struct MixBackward {
     load_stalk(shape, at, y_bar, own);
     load_stalk(shape, at, x_bar, input);
     if (right != nullptr) {
-      multiply_row(shape, at, y_bar, right + run * parameter_stride + at.channel, false, bar);
+      multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
     }
@@ -329,7 +350,7 @@ struct MixBackward {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         bar[i] = turned[i] = {};
         SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (i < d && j < d) {
+          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
             bar[i] += a[j * d + i] * before[j];
             turned[i] += a[j * d + i] * own[j];
           }
@@ -345,7 +366,7 @@ struct MixBackward {
     }
     const S* eps = epsilon + run * parameter_stride;
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) bar[i] += (S(1) + tanh(eps[i])) * input[i];
+      if (shape.template has<max_coordinates>(i)) bar[i] += (S(1) + tanh(eps[i])) * input[i];
     }
     store_stalk(shape, at, bar, x_bar);
     if (go_on) below.store(at, bar);
