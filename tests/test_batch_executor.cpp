@@ -129,9 +129,10 @@ TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31"
 
 TEST_CASE("what kernels count in 32 bits is refused from 2^31 on") {
   CHECK_NOTHROW(batch::detail::require_countable("features", (Index{1} << 31) - 1));
-  CHECK_THROWS_WITH_AS(batch::detail::require_countable("features", Index{1} << 31),
-                       "number of features: 2147483648 is not allowed; kernels count them in 32 bits: must be below 2^31",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      batch::detail::require_countable("features", Index{1} << 31),
+      "number of features: 2147483648 is not allowed; kernels count them in 32 bits: must be below 2^31",
+      std::invalid_argument);
 }
 
 TEST_CASE("sums over arcs have lanes as far as there are arcs, and threads to spare") {

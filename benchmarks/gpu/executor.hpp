@@ -39,7 +39,8 @@ struct DeviceFacts {
 /// \param in_turn  kernels start when the one before them has ended
 [[nodiscard]] inline std::unique_ptr<Executor> open_device(int device, bool in_turn) {
   using sheafnn::batch::KernelStart;
-  auto executor = std::make_unique<Executor>(device, in_turn ? KernelStart::in_turn : KernelStart::early);  // refuses devices that there are not
+  const KernelStart start = in_turn ? KernelStart::in_turn : KernelStart::early;
+  auto executor = std::make_unique<Executor>(device, start);  // refuses devices that there are not
   sheafnn::batch::check(cudaSetDevice(device), "cudaSetDevice", device);
   return executor;
 }

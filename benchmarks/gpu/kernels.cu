@@ -126,7 +126,8 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
   const BatchGraph<Executor, float> graph(executor, data.graph);
   const MeasureFamily families[] = {diagonal_kernels, special_orthogonal_kernels, general_linear_kernels};
   for (std::size_t i = 0; i < epoch_maps.size(); ++i) {
-    report.attempt(std::string(epoch_maps[i]), [&, i] { families[i](executor, graph.view(), epoch_maps[i], meter); });
+    report.attempt(std::string(epoch_maps[i]),
+                   [&, i] { families[i](executor, graph.view(), epoch_maps[i], meter); });
   }
   report.attempt(std::string(common),
                  [&] { measure_common(executor, graph.view(), data.features, settings.quick, meter); });

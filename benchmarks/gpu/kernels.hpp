@@ -153,7 +153,8 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   const auto per_pair = [&](FloatArray& a, Index size) {
     return PairArray<float>{a.data(), pairs, 1, pairs * size};
   };
-  const PairArray<float> raw_pairs = per_pair(raw, raw_size), raw_bar_pairs{raw_bar.data(), 1, bar_row, pairs * bar_row};
+  const PairArray<float> raw_pairs = per_pair(raw, raw_size),
+                         raw_bar_pairs{raw_bar.data(), 1, bar_row, pairs * bar_row};
   const PairArray<float> parameter_pairs = per_pair(parameters, Q::parameter_size);
   FloatArray weights = random_array(executor, D * D + D + f * f, 0.5f);
   const float *left = weights.data(), *epsilon = left + D * D, *right = epsilon + D;
@@ -211,10 +212,10 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
     launch_diffusion(executor, 1,
-                     DiffuseForward<Family, float>{
-                         diffusion(w),
-                         r.data(),
-                         {epsilon, 0, true, x.data(), out.data(), runs.data(), pass, 1, nullptr}});
+                     DiffuseForward<Family, float>{diffusion(w),
+                                                   r.data(),
+                                                   {epsilon, 0, true, x.data(), out.data(), runs.data(), pass, 1,
+                                                    nullptr}});
   });
   measure(numbers(4 * dense + blocks), [&] {
     executor.launch(shape.items(), 1,
@@ -246,8 +247,8 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   });
   measure(numbers(4 * dense + f * f), [&] {
     executor.launch(shape.items(), 1,
-                    MixBackward<Family, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
-                                          product.data(), x_bar.data()});
+                    MixBackward<Family, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0,
+                                               y_bar.data(), product.data(), x_bar.data()});
   });
   measure(numbers(4 * blocks + n * Sizes::eigen), [&] {
     executor.launch(n, 1,

@@ -91,8 +91,8 @@ CommandLine parse(int argc, char** argv) {
   std::string names;
   for (const auto& [place, section] : sections()) names.append(" ").append(section.name);
   for (int i = 1; i < argc; ++i) {
-    const bool known = std::any_of(sections().begin(), sections().end(),
-                                   [&](const auto& s) { return s.second.name == argv[i]; });
+    const bool known =
+        std::any_of(sections().begin(), sections().end(), [&](const auto& s) { return s.second.name == argv[i]; });
     sheafnn::require(known, "argument", argv[i],
                      concat("sections are", names, "; options: see the top of main.cu"));
     r.sections.insert(argv[i]);

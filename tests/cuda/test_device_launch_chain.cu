@@ -86,7 +86,8 @@ TEST_CASE("chains of launches are exact, started early or in turn, on a stream a
       CAPTURE(size.blocks);
       std::vector<double> numbers;
       for (Index i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i));
-      Array<DeviceExecutor, double> values(device, "test", std::span<const double>(numbers)), other(device, "test", count);
+      Array<DeviceExecutor, double> values(device, "test", std::span<const double>(numbers)),
+          other(device, "test", count);
       const auto chain = [&] { enqueue(device, count, size.launches, values, other, one); };
       chain();
       CHECK(wrong(values.download(), size.launches) == 0);

@@ -54,7 +54,8 @@ struct StalkReader {
 };
 /// use(first channel, StalkReader) for every `lanes`-th quad of channels from number `lane` on.
 template <int D, class S, class Use>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes, const Use& use) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes,
+                                                     const Use& use) {
   const std::uint32_t f = shape.stride(), step = 4 * static_cast<std::uint32_t>(lanes);
   std::uint32_t c = 4 * static_cast<std::uint32_t>(lane);
   if (f % 4 == 0) {
@@ -91,8 +92,8 @@ struct EdgeGradient {
   Index stride = 0;  ///< of w and r_bar, from one application to the next
 
   struct Place {
-    Index row = 0;         ///< of `out`
-    Index u = 0, v = 0;    ///< numbers of the ends' first channels and coordinates in the features
+    Index row = 0;       ///< of `out`
+    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index edge, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row();

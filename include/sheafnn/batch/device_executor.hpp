@@ -88,8 +88,8 @@ __device__ void run_block(const Teams<Kernel>& part, Index block) {
     SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
     if (!idle) part_at(part.kernel, place, lane, sums);
     SHEAFNN_NO_UNROLL for (unsigned half = static_cast<unsigned>(part.lanes) / 2; half > 0; half /= 2) {
-      SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k)
-        sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
+      SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] +=
+          __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
     }
     if (lane == 0 && !idle) finish_at(part.kernel, place, sums);
     group += gridDim.y;

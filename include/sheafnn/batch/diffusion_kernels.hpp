@@ -26,7 +26,7 @@ struct ArcRange {
 /// Features of an instance at some channels of any node. Whole quads are counted instead of numbers.
 template <bool Whole, class S>
 struct ChannelReader {
-  const S* first;  ///< the channels of the first node
+  const S* first;                  ///< the channels of the first node
   std::uint32_t node, coordinate;  ///< from one to the next
   ChannelRange range;
 
@@ -53,9 +53,9 @@ struct ChannelReader {
 ///
 /// \tparam Whole  range.whole, tested outside of the loop
 template <class Family, bool Whole, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const S* transport, const FeatureShape<S>& shape,
-                                        const ChannelRange& range, const ArcRange& arcs, const S* features,
-                                        Quad<S>* sums) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const S* transport,
+                                               const FeatureShape<S>& shape, const ChannelRange& range,
+                                               const ArcRange& arcs, const S* features, Quad<S>* sums) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
   const std::uint32_t m = static_cast<std::uint32_t>(graph.edges);
   const ChannelReader<Whole, S> value_at(shape, range, features);
@@ -86,8 +86,8 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const 
 }
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
-                                              const FeatureShape<S>& shape, const ChannelRange& range,
-                                              const ArcRange& arcs, const S* features, Quad<S>* sums) {
+                                                     const FeatureShape<S>& shape, const ChannelRange& range,
+                                                     const ArcRange& arcs, const S* features, Quad<S>* sums) {
   if (range.whole) {
     add_arcs<Family, true>(graph, transport, shape, range, arcs, features, sums);
   } else {
@@ -184,7 +184,7 @@ struct Diffusion {
   }
   /// R and Z from the sum.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Quad<S> (&r)[max_coordinates],
-                                        Quad<S> (&z)[max_coordinates]) const {
+                                               Quad<S> (&z)[max_coordinates]) const {
     const std::int32_t u = place.at.node;
     Quad<S> own[max_coordinates];
     load_stalk(shape, place.at, features, own);
@@ -239,7 +239,8 @@ struct LayerOutput {
 
   /// At a node and some channels. \param z  of the coordinates, at most Max; becomes X'
   template <int Max>
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at, Quad<S> (&z)[Max]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at,
+                                              Quad<S> (&z)[Max]) const {
     using std::tanh;
     const S* eps = epsilon + pass.run_of(at.instance) * parameter_stride;
     Quad<S> own[Max];
@@ -247,7 +248,8 @@ struct LayerOutput {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
       if (shape.template has<Max>(i)) {
         const S gain = S(1) + tanh(eps[i]);
-        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) z[i][c] = gain * own[i][c] - (activation ? elu(z[i][c]) : z[i][c]);
+        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) z[i][c] =
+            gain * own[i][c] - (activation ? elu(z[i][c]) : z[i][c]);
       }
     }
     store_stalk(shape, at, z, out);
@@ -268,7 +270,9 @@ struct DiffuseForward {
   LayerOutput<S> output;
   int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const { return diffusion.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
+  }
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
@@ -304,7 +308,8 @@ struct EnterLayers {
       const S value = y_bar[k];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-          if (shape.template has<max_coordinates>(i) && c < at.range.count) bar[i][c] += value * w[(i * f + c) * classes + k];
+          if (shape.template has<max_coordinates>(i) && c < at.range.count)
+            bar[i][c] += value * w[(i * f + c) * classes + k];
         }
       }
     }
@@ -325,7 +330,9 @@ struct DiffuseBackward {
   S* y_bar;
   int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const { return diffusion.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
+  }
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {

@@ -36,6 +36,7 @@ class RightTransposes {
                   Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
+    require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
     transpose_.channels = channels;
     transpose_.square = channels * channels;
     for (const DiffusionLayout& layer : layers) {
@@ -133,8 +134,9 @@ class BatchDiffusionLayer {
   }
 
   /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
-  void enter(Executor& executor, const Pass& pass, const LogitsBar<S>& logits, BatchSheaf<Executor, Family, S>& sheaf,
-             const SheafRange& range, S* x_bar, LayerScratch<Executor, S>& scratch) const {
+  void enter(Executor& executor, const Pass& pass, const LogitsBar<S>& logits,
+             BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, S* x_bar,
+             LayerScratch<Executor, S>& scratch) const {
     executor.launch(shape_.items(), pass.instances(),
                     EnterLayers<Family, S>{logits, pass, first_step(sheaf, range, x_bar, scratch), x_bar});
   }
@@ -163,7 +165,8 @@ class BatchDiffusionLayer {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
       if (!entered) {
-        executor.launch_together(ready..., gains, Items{items, instances, first_step(sheaf, range, x_bar, scratch)});
+        executor.launch_together(ready..., gains,
+                                 Items{items, instances, first_step(sheaf, range, x_bar, scratch)});
       }
       const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
       const DiffuseBackward<Family, S> diffuse{diffusion, scratch.w_bar.data(), y_bar};
@@ -236,8 +239,8 @@ class BatchDiffusionLayer {
                                                          const SheafRange& range, const S* x_bar,
                                                          LayerScratch<Executor, S>& scratch) const {
     auto& side = scratch.of(number_);
-    return {graph_, range, sheaf.view(), shape_, activation_, diffused_.data(), x_bar, side.z_bar.data(),
-            side.r_bar.data()};
+    return {graph_,           range, sheaf.view(),      shape_,           activation_,
+            diffused_.data(), x_bar, side.z_bar.data(), side.r_bar.data()};
   }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(Executor& executor, const Pass& pass,
                                                   BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,

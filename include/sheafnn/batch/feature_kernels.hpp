@@ -36,8 +36,8 @@ struct NodeChannels {
 template <class S>
 struct FeatureShape {
   Index nodes = 0, coordinates = 0, channels = 0;
-  S filter_sign[2] = {S(0), S(0)};       ///< off-diagonal sign of the first and second fixed filter
-  Divisor quads = (channels + 3) / 4;    ///< of channels, of a node
+  S filter_sign[2] = {S(0), S(0)};     ///< off-diagonal sign of the first and second fixed filter
+  Divisor quads = (channels + 3) / 4;  ///< of channels, of a node
 
   [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
@@ -56,7 +56,7 @@ struct FeatureShape {
   ///
   /// \param nodes_of  the node of each number of a node; null: it is its own
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
-                                                             const std::int32_t* nodes_of = nullptr) const {
+                                                                    const std::int32_t* nodes_of = nullptr) const {
     const std::uint32_t i = static_cast<std::uint32_t>(item), number = quads.quotient(i), f = stride();
     const std::uint32_t node = nodes_of != nullptr ? static_cast<std::uint32_t>(nodes_of[number]) : number;
     const std::uint32_t c = 4 * (i - number * quads.value()), left = f - c;
@@ -96,31 +96,35 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters,
 
 /// The coordinates of a node, at most Max, at some channels; 0 where there are fewer.
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at, const S* features,
-                                          Quad<S> (&out)[Max]) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                 const S* features, Quad<S> (&out)[Max]) {
   const S* first = features + at.index;
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
   if (at.range.whole) {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i)) out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i))
+        out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   } else {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i)) out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i))
+        out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   }
 }
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
-                                           const Quad<S> (&values)[Max], S* features) {
+                                                  const Quad<S> (&values)[Max], S* features) {
   S* first = features + at.index;
   if (at.range.whole) {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i)) at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i))
+        at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   } else {
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i)) at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+      if (shape.template has<Max>(i))
+        at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
     }
   }
 }
@@ -129,7 +133,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, 
 /// bits, in loops that stay short.
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
-                                          ElementDropout<S> dropout, Quad<S> (&values)[Max]) {
+                                                 ElementDropout<S> dropout, Quad<S> (&values)[Max]) {
   static_assert(4 * Max <= 64);
   const int coordinates = static_cast<int>(shape.coordinates);
   std::uint64_t kept = 0;
@@ -179,7 +183,8 @@ struct TransposeRight {
   S* out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index f = channels, layer = item / square, entry = item % square, k = entry / channels, c = entry % channels;
+    const Index f = channels, layer = item / square, entry = item % square, k = entry / channels,
+                c = entry % channels;
     out[run * layers * square + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
   }
 };
@@ -235,7 +240,9 @@ struct MixForward {
   S* y;        ///< not written where A is null
   S* w;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -261,7 +268,8 @@ struct MixForward {
       }
       store_stalk(shape, at, mixed, y);
     }
-    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], mixed, scaled);
+    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], mixed,
+                       scaled);
     store_stalk(shape, at, scaled, w);
   }
 };
@@ -280,7 +288,9 @@ struct ActivationBackward {
   S* z_bar;
   S* r_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Quad<S> bar[max_coordinates];
@@ -328,7 +338,9 @@ struct MixBackward {
   bool go_on = false;    ///< with the layer below
   ActivationBackward<Family, S> below{};
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const { return shape.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     using std::tanh;

@@ -33,7 +33,7 @@ struct PairArray {
 struct FirstWeight {
   Index parameter = 0;  ///< offset of a rows × columns matrix
   Index begin = 0, rows = 0;
-  Divisor columns = 0;       ///< of the pair's inputs and, after them, of the features of its arc
+  Divisor columns = 0;  ///< of the pair's inputs and, after them, of the features of its arc
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
   Index offset = 0;          ///< of the matrix in one that has all rows, one after another
 };
@@ -196,7 +196,8 @@ struct GatherProjections {
 
   SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
     const bool raw = at.column < raw_columns;
-    const S* bar = raw ? first_bar.data + at.run * first_bar.run + at.column : edge_logit_bar + at.run * graph.pairs();
+    const S* bar =
+        raw ? first_bar.data + at.run * first_bar.run + at.column : edge_logit_bar + at.run * graph.pairs();
     const Index row = raw ? first_bar.pair : 1;
     for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];

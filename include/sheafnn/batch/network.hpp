@@ -263,10 +263,10 @@ class BatchNetwork {
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
       const bool entered = last ? direct : parts_.goes_on_below(l + 1), goes_on = l > 0 && parts_.goes_on_below(l);
       const auto run = [&](const auto&... ready) {
-        parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf, layer_range(layer),
-                                  shared, parts_.x_bar.data(), parts_.scratch, entered,
-                                  goes_on ? &parts_.layers[l - 1] : nullptr, layer_range(goes_on ? layer - 1 : layer),
-                                  ready...);
+        parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf,
+                                  layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, entered,
+                                  goes_on ? &parts_.layers[l - 1] : nullptr,
+                                  layer_range(goes_on ? layer - 1 : layer), ready...);
       };
       if (last) {
         run(products);

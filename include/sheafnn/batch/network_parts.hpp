@@ -117,7 +117,8 @@ struct NetworkParts {
 
   /// May the derivative of the logits go on with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() const {
-    return norms.empty() && !filter.active() && layout.readout_weight.empty() && output->few_classes() && !layers.empty();
+    return norms.empty() && !filter.active() && layout.readout_weight.empty() && output->few_classes() &&
+           !layers.empty();
   }
 
   /// Of models that sample.

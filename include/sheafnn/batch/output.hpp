@@ -128,9 +128,9 @@ class BatchOutput {
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
   void average(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                Index total) {
-    const EvaluationOutput<S> output{targets(),         runs,           pass,
-                                     linear_.bias(parameters), parameters.stride, logits_.data(),
-                                     probability_.data(), total,        report_.data()};
+    const EvaluationOutput<S> output{
+        targets(),           runs,  pass,          linear_.bias(parameters), parameters.stride, logits_.data(),
+        probability_.data(), total, report_.data()};
     if (few_rows(pass)) {
       const int lanes = team_lanes(linear_.inputs());
       executor.launch_teams(nodes_, pass.runs, lanes,
@@ -145,7 +145,8 @@ class BatchOutput {
   /// Does one launch compute the logits of an evaluation and what follows? On large graphs a product and a launch take
   /// less time.
   [[nodiscard]] bool few_rows(const Pass& pass) const noexcept {
-    return few_classes() && pass.copies <= FewClassesEvaluation<S>::max_copies && pass.runs * nodes_ <= Index{1} << 16;
+    return few_classes() && pass.copies <= FewClassesEvaluation<S>::max_copies &&
+           pass.runs * nodes_ <= Index{1} << 16;
   }
   [[nodiscard]] NodeTargets targets() const noexcept {
     return {nodes_, classes_, label_.data(), role_.data(), class_weight_.data()};

@@ -124,7 +124,9 @@ struct FilterForward {
   LayerOutput<S> output;
   int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const { return diffusion.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
+  }
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
@@ -138,7 +140,8 @@ struct FilterForward {
     diffusion.finish(place, sums, diffused, laplacian);
     if (r != nullptr) store_stalk(shape, at, diffused, r);
     load_stalk(shape, at, v, own);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] = step.slope * laplacian[i] + step.own * own[i];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] =
+        step.slope * laplacian[i] + step.own * own[i];
     if (previous != nullptr) {
       load_stalk(shape, at, previous, other);
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] -= step.before * other[i];
@@ -161,8 +164,8 @@ struct FilterForward {
     store_stalk(shape, at, sum, z);
     if (w_next != nullptr) {
       Quad<S> scaled[max_coordinates];
-      node_times<Family>(diffusion.sheaf.scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node], term,
-                         scaled);
+      node_times<Family>(diffusion.sheaf.scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node],
+                         term, scaled);
       store_stalk(shape, at, scaled, w_next);
       return;
     }
@@ -184,7 +187,8 @@ struct FilterCotangent {
   S *u_bar, *r_bar;
 
   /// \param q, g  q_{k+1} and G, numbers of the coordinates
-  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Quad<S>* q, const Quad<S>* g) const {
+  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Quad<S>* q,
+                                       const Quad<S>* g) const {
     const S start = k == 0 ? -weights.skip(run) * weights.inverse_bound : S(0);
     Quad<S> bar[max_coordinates], scaled[max_coordinates];
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = slope * q[i] + start * g[i];
@@ -248,7 +252,9 @@ struct FilterBackward {
   S* out;  ///< q_k, may be `after`; Ȳ for k = 0
   int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const { return diffusion.place(item, instance); }
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
+  }
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {

@@ -62,15 +62,15 @@ class BatchFilterLayer {
     for (Index k = 0; k < steps; ++k) {
       const bool last = k + 1 == steps, first = k == 0;
       const bool needed = k + 1 < filter_->terms() && (keep || !last);
-      launch_diffusion(
-          executor, pass.instances(),
-          FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf, shape_,
-                                                   slot(scaled_, k), scratch.segments.data()),
-                                   filter_->step(k), filter_->weights(), k, term(k), first ? nullptr : term(k - 1),
-                                   first ? base : nullptr, needed ? slot(terms_, k) : nullptr,
-                                   keep ? diffused_.data() + k * stride_ : nullptr,
-                                   keep && first ? high_pass_.data() : nullptr, sum_.data(),
-                                   last ? nullptr : slot(scaled_, k + 1), output});
+      launch_diffusion(executor, pass.instances(),
+                       FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf,
+                                                                shape_, slot(scaled_, k), scratch.segments.data()),
+                                                filter_->step(k), filter_->weights(), k, term(k),
+                                                first ? nullptr : term(k - 1), first ? base : nullptr,
+                                                needed ? slot(terms_, k) : nullptr,
+                                                keep ? diffused_.data() + k * stride_ : nullptr,
+                                                keep && first ? high_pass_.data() : nullptr, sum_.data(),
+                                                last ? nullptr : slot(scaled_, k + 1), output});
     }
   }
 
@@ -102,15 +102,15 @@ class BatchFilterLayer {
                                                                                  scratch.g.data(), q(steps)}});
     for (Index k = steps; k-- > 0;) {
       const bool last = k + 1 == steps;
-      launch_diffusion(
-          executor, instances,
-          FilterBackward<Family, S>{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                                                    static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
-                                                    scratch.segments.data()),
-                                    cotangent(std::max<Index>(k - 1, 0)), weights, pass, k,
-                                    filter_->step(k).own, last ? S(0) : filter_->step(k + 1).before, g, q(k + 1),
-                                    last ? nullptr : q(k), filter_->skip() == HighPassSkip::mixed,
-                                    scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.side[0].y_bar.data()});
+      launch_diffusion(executor, instances,
+                       FilterBackward<Family, S>{
+                           begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
+                                           static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
+                                           scratch.segments.data()),
+                           cotangent(std::max<Index>(k - 1, 0)), weights, pass, k, filter_->step(k).own,
+                           last ? S(0) : filter_->step(k + 1).before, g, q(k + 1), last ? nullptr : q(k),
+                           filter_->skip() == HighPassSkip::mixed, scratch.w_bar.data() + k * stride_,
+                           k > 0 ? q(k) : scratch.side[0].y_bar.data()});
     }
   }
 

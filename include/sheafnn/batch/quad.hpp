@@ -102,7 +102,8 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_row(const S* row, S* out) {
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_numbered_row(const S* rows, std::uint32_t number, S* out) {
   if constexpr (Size < 3) {
-    SHEAFNN_UNROLL for (int k = 0; k < Size; ++k) out[k] = rows[number * static_cast<std::uint32_t>(Size) + static_cast<std::uint32_t>(k)];
+    SHEAFNN_UNROLL for (int k = 0; k < Size; ++k) out[k] =
+        rows[number * static_cast<std::uint32_t>(Size) + static_cast<std::uint32_t>(k)];
   } else {
     load_row<Size>(reinterpret_cast<const S*>(reinterpret_cast<const Quad<S>*>(rows) +
                                               number * static_cast<std::uint32_t>(padded(Size) / 4)),

@@ -77,7 +77,8 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const Sh
   q_bar = -q_bar;
   S square = S(1);
   if (edge_weight != nullptr) {
-    const Transport<Family, S> q = at.side == 0 ? transport<Family, S>(map, other) : transport<Family, S>(other, map);
+    const Transport<Family, S> q =
+        at.side == 0 ? transport<Family, S>(map, other) : transport<Family, S>(other, map);
     const S own_part = inner_product(degree_bar_of(pair), gram<Family, S>(map));
     const S other_part = inner_product(degree_bar_of(other_pair), gram<Family, S>(other));
     weight_bar += S(2) * *edge_weight * (inner_product(q_bar, q) + (own_part + other_part));
@@ -143,7 +144,8 @@ struct BackwardSampledEdges {
     const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : kl_share(run) / static_cast<double>(count));
     SHEAFNN_NO_UNROLL for (Index i = lane; i < count; i += lanes) {
       Map map, map_bar;
-      backward_side<Family, S>(graph, sheaf, gradient, run * count + i, at, weight, map, map_bar, sums[weight_sum]);
+      backward_side<Family, S>(graph, sheaf, gradient, run * count + i, at, weight, map, map_bar,
+                               sums[weight_sum]);
       S draw[Q::noise_size];
       const S* noise = nullptr;
       if constexpr (needs_noise<Q>) {

@@ -64,7 +64,9 @@ struct SheafView {
   [[nodiscard]] SHEAFNN_HD S* degree_block_of(Index slot, Index u) const {
     return degree_block + (slot * nodes + u) * Rows::gram;
   }
-  [[nodiscard]] SHEAFNN_HD S* scale_of(Index slot, Index u) const { return scale + (slot * nodes + u) * Rows::gram; }
+  [[nodiscard]] SHEAFNN_HD S* scale_of(Index slot, Index u) const {
+    return scale + (slot * nodes + u) * Rows::gram;
+  }
 
   [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
     Map r = Map::Constant(S(1));
