@@ -272,7 +272,7 @@ renew_page() {
 
 # --- The programs, in the order of what their results are worth ---
 
-golden=(tests/test_golden.cpp)
+golden=(tests/test_golden.cpp tests/test_golden2.cpp)
 single_files=() test_files=()
 for file in tests/cuda/*.cu; do
   if [ "$file" != tests/cuda/main.cu ] && grep -q '^int main' "$file"; then
