@@ -27,7 +27,7 @@ cp -rL "$eigen/Eigen" "$folder/Eigen"
 # Everything else by the list of headers that the compiler reads. Those of the compiler and of the CUDA Toolkit
 # stay.
 flags=(-std=c++20 -I include -I benchmarks -I tests -isystem "$eigen")
-for file in tests/cuda/*.cu benchmarks/gpu/*.cu tests/test_golden.cpp; do
+for file in tests/cuda/*.cu benchmarks/gpu/*.cu tests/test_golden{,2}.cpp; do
   [ -e "$file" ] || continue
   case $file in
     *.cu) "$nvcc" "${flags[@]}" --expt-relaxed-constexpr -M "$file" ;;

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Tests and benchmarks of the batch engine on a machine with a GPU: compiles with nvcc alone (no CMake, no packages),
-# runs the tests, the benchmarks, and the tests again under compute-sanitizer where there is one. A step that fails
-# is reported, the others go on; the last lines name those that failed. Takes less than nine minutes on 16 cores.
+# Tests and benchmarks of the batch engine on a machine with a GPU: compiles with nvcc alone (no CMake, no packages) and
+# runs each program as soon as it is linked, those first whose results are worth most: the executor's tests and a family
+# of golden cases, epochs and batches, kernels, large graphs, all tests. Results are in the output folder as soon as
+# there are any. A step that fails is reported, the others go on; the last lines name those that failed.
 # usage: run_gpu.sh [--quick]            --quick: short measurements that only try the benchmarks out
 #   SHEAFNN_HEADERS  folder with Eigen/, doctest/, zlib.h, lib/libz.a … (collect_headers.sh makes one); default:
 #                    those of the system
 #   OUT              where results go (default build/gpu): summary.txt, gpu.json, gpu.md (the tables for
-#                    docs/performance.md, which is renewed and copied here as well), and the logs of
-#                    compile, tests, benchmarks, sanitizer
-#   SHEAFNN_STEPS    of "tests benchmarks sanitizer" (default: all); what they need is compiled
+#                    docs/performance.md, which is renewed and copied here as well), results/ (each section), and the
+#                    logs of compile, tests, benchmarks, sanitizer
+#   SHEAFNN_STEPS    of "tests benchmarks sanitizer" (default: tests benchmarks); what they need is compiled. sanitizer:
+#                    the tests under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a
+#                    run of its own
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)
 #   SHEAFNN_JOBS     compilers side by side (default: one per processor)
@@ -39,7 +42,7 @@ if [ -n "${OUT:-}" ]; then
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 root=$PWD
-steps=${SHEAFNN_STEPS:-tests benchmarks sanitizer}
+steps=${SHEAFNN_STEPS:-tests benchmarks}
 for step in $steps; do
   case $step in
     tests | benchmarks | sanitizer) ;;
@@ -91,6 +94,7 @@ work=$root/build/gpu
 out=${OUT:-$work}
 mkdir -p "$work" || exit 2
 rm -f "$out"/{summary.txt,gpu.json,gpu.md,performance.md,compile.log,tests.log,benchmarks.log,sanitizer.log}
+rm -rf "$out/results"
 echo "nvcc: $nvcc; cuBLAS: $cublas_header, $cublas_library" | tee -a "$out/summary.txt"
 
 failures=0 gpu=yes
@@ -130,36 +134,47 @@ fi
 mkdir -p "$work/objects"
 
 object_of() { echo "$work/objects/$(tr '/' '_' <<< "${1%.*}").o"; }
-# usage: start SOURCE...: compiles those whose objects are older than any source
-start() {
-  local source object compiler
-  for source in "$@"; do
-    object=$(object_of "$source")
-    if [ -e "$object" ]; then
-      if [ -z "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then continue; fi
-    fi
-    rm -f "$object"
-    compiler=("$nvcc" "${flags[@]}")
-    if [[ $source == *.cpp ]]; then
-      compiler=("${CXX:-g++}" -std=c++20 -O2 "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"")
-    fi
-    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-    (
-      timeout "$(within 420)" "${compiler[@]}" -c "$source" -o "$object.part" > "$object.log" 2>&1 \
-        && mv "$object.part" "$object" || echo "exit code $?" >> "$object.log"
-    ) &
-  done
+# usage: compile SOURCE: makes its object, or a file OBJECT.failed; nothing when the object is newer than all sources
+compile() {
+  local source=$1 object compiler
+  object=$(object_of "$source")
+  rm -f "$object.failed"
+  if [ -e "$object" ]; then
+    if [ -z "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then return; fi
+  fi
+  rm -f "$object"
+  compiler=("$nvcc" "${flags[@]}")
+  case $source in
+    *.cpp) compiler=("${CXX:-g++}" -std=c++20 -O2 "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"") ;;
+    benchmarks/*) compiler+=(-DNDEBUG) ;;
+  esac
+  if timeout "$(within 420)" "${compiler[@]}" -c "$source" -o "$object.part" > "$object.log" 2>&1; then
+    mv "$object.part" "$object"
+  else
+    echo "exit code $?" >> "$object.log"
+    touch "$object.failed"
+  fi
 }
-# usage: finish PROGRAM "LIBRARIES" SOURCE...: links, or says which files did not compile
-finish() {
+# usage: compile_all SOURCE...: one after another, `jobs` side by side
+compile_all() {
+  local source
+  for source in "$@"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    compile "$source" &
+  done
+  wait
+}
+# usage: link PROGRAM "LIBRARIES" SOURCE...: as soon as the objects are there, or says which files did not compile
+link() {
   local program=$1 libraries=$2 source object objects=() bad=()
   shift 2
+  rm -f "$work/$program"
   for source in "$@"; do
     object=$(object_of "$source")
+    while [ ! -e "$object" ] && [ ! -e "$object.failed" ] && kill -0 "$compiling" 2> /dev/null; do sleep 0.2; done
     { echo "=== $source"; cat "$object.log"; } >> "$out/compile.log" 2> /dev/null
     if [ -e "$object" ]; then objects+=("$object"); else bad+=("$source"); fi
   done
-  rm -f "$work/$program"
   if [ ${#bad[@]} -gt 0 ]; then
     report FAILED "compile $program: ${bad[*]} (compile.log)"
   elif ! "$nvcc" "-arch=$arch" -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${objects[@]}" $libraries \
@@ -168,49 +183,8 @@ finish() {
   else
     report ok "compile $program (${#objects[@]} files)"
   fi
+  [ -x "$work/$program" ]
 }
-
-benchmark_files=(benchmarks/gpu/*.cu)
-single_files=() test_files=() golden=()
-for file in tests/cuda/*.cu; do
-  if [ "$file" != tests/cuda/main.cu ] && grep -q '^int main' "$file"; then
-    single_files+=("$file")
-  else
-    test_files+=("$file")
-  fi
-done
-tests=()
-if has_step tests || has_step sanitizer; then
-  # The golden tests read compressed files.
-  if grep -q golden "${test_files[@]}" /dev/null; then
-    if echo '#include <zlib.h>
-int main() { return zlibVersion()[0] == 0; }' | "${CXX:-g++}" "${includes[@]}" -x c++ - -x none "${zlib[@]}" \
-        -o "$work/zlib_check" 2> /dev/null; then
-      golden=(tests/test_golden.cpp)
-    else
-      kept=()
-      for file in "${test_files[@]}"; do
-        if grep -q golden "$file"; then report skipped "$file: needs zlib"; else kept+=("$file"); fi
-      done
-      test_files=("${kept[@]}")
-    fi
-  fi
-  start "${test_files[@]}" "${golden[@]}" "${single_files[@]}"
-fi
-if has_step benchmarks; then start "${benchmark_files[@]}"; fi
-wait
-if has_step tests || has_step sanitizer; then
-  if [ ${#test_files[@]} -gt 0 ]; then
-    finish device_tests "${golden:+${zlib[*]}}" "${test_files[@]}" "${golden[@]}"
-    tests+=(device_tests)
-  fi
-  for file in "${single_files[@]}"; do
-    name=$(basename "$file" .cu)
-    finish "$name" "" "$file"
-    tests+=("$name")
-  done
-fi
-if has_step benchmarks; then finish sheafnn_gpu_benchmarks "" "${benchmark_files[@]}"; fi
 
 # --- Running ---
 
@@ -226,22 +200,21 @@ verdict() {
     *) report FAILED "$2: exit code $1 ($3)" ;;
   esac
 }
-if has_step tests; then
-  for name in "${tests[@]}"; do
-    [ -x "$work/$name" ] || continue
-    echo "=== $name" >> "$out/tests.log"
-    timeout -k 5 "$(within 150)" "$work/$name" >> "$out/tests.log" 2>&1
-    verdict $? "test $name" tests.log
-  done
-fi
+# usage: run_test PROGRAM [ARGUMENT...]
+run_test() {
+  echo "=== $*" >> "$out/tests.log"
+  timeout -k 5 "$(within 150)" "$work/$1" "${@:2}" >> "$out/tests.log" 2>&1
+  verdict $? "test $1" tests.log
+}
 
 sections=(calibration epochs batch kernels scaling)
+measured=yes
 # usage: tables: gpu.md and gpu.json of what the sections have written
 tables() {
-  local date device versions section separator=""
+  local date device versions section separator="" facts=$out/results/calibration.json
   date=$(date +%F)
-  device=$(sed -nE 's/.*"device": "([^"]*)".*/\1/p' "$work/results/calibration.json" 2> /dev/null)
-  versions=$(sed -nE 's/.*"versions": "([^"]*)".*/\1/p' "$work/results/calibration.json" 2> /dev/null)
+  device=$(sed -nE 's/.*"device": "([^"]*)".*/\1/p' "$facts" 2> /dev/null)
+  versions=$(sed -nE 's/.*"versions": "([^"]*)".*/\1/p' "$facts" 2> /dev/null)
   {
     if [ -n "$device" ]; then
       echo "Measured $date on $device; $versions; commit $commit${quick:+; quick: a try, not a measurement}."
@@ -249,7 +222,7 @@ tables() {
       echo "Unmeasured: no GPU was at hand."
     fi
     for section in "${sections[@]}"; do
-      [ -e "$work/results/$section.md" ] || continue
+      [ -e "$out/results/$section.md" ] || continue
       case $section in
         calibration) printf '\n### GPU: limits\n\n' ;;
         epochs) printf '\n### GPU: epochs\n\nMicroseconds per epoch (in brackets: on the CPU, see above).\n\n' ;;
@@ -257,19 +230,36 @@ tables() {
         kernels) printf '\n### GPU: kernels\n\n' ;;
         scaling) printf '\n### GPU: large graphs\n\n' ;;
       esac
-      cat "$work/results/$section.md"
+      cat "$out/results/$section.md"
     done
   } > "$out/gpu.md"
   {
     printf '{"date": "%s", "commit": "%s", "sections": [\n' "$date" "$commit"
     for section in "${sections[@]}"; do
-      [ -e "$work/results/$section.json" ] || continue
+      [ -e "$out/results/$section.json" ] || continue
       printf '%s' "$separator"
-      cat "$work/results/$section.json"
+      cat "$out/results/$section.json"
       separator=","
     done
     echo ']}'
   } > "$out/gpu.json"
+}
+# usage: measure PROGRAM SECTION...
+measure() {
+  local program=$1 section rc
+  shift
+  for section in "$@"; do
+    timeout -k 5 "$(within 200)" "$work/$program" "$section" "${quick[@]}" --out "$out/results" \
+      --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
+    rc=$?
+    verdict $rc "benchmark $section" benchmarks.log
+    if [ $rc -ne 0 ]; then measured=no; fi
+    if [ ! -e "$out/results/$section.md" ]; then
+      timeout 20 "$work/$program" "$section" --layout --out "$out/results" --cpu-page docs/performance.md \
+        >> "$out/benchmarks.log" 2>&1
+    fi
+    tables
+  done
 }
 # Puts gpu.md between the lines that mark the GPU's part of the page.
 renew_page() {
@@ -279,30 +269,80 @@ renew_page() {
     /<!-- gpu: begin -->/ { inside = 1; print ""; while ((getline line < tables) > 0) print line }
   ' docs/performance.md > "$out/performance.md" && cp "$out/performance.md" docs/performance.md
 }
-if has_step benchmarks && [ -x "$work/sheafnn_gpu_benchmarks" ]; then
+
+# --- The programs, in the order of what their results are worth ---
+
+golden=(tests/test_golden.cpp tests/test_golden2.cpp)
+single_files=() test_files=()
+for file in tests/cuda/*.cu; do
+  if [ "$file" != tests/cuda/main.cu ] && grep -q '^int main' "$file"; then
+    single_files+=("$file")
+  else
+    test_files+=("$file")
+  fi
+done
+first_files=(tests/cuda/main.cu tests/cuda/test_device_executor.cu tests/cuda/test_device_launch_chain.cu
+             tests/cuda/test_device_golden_special_orthogonal.cu)
+# The golden tests read compressed files.
+if ! echo '#include <zlib.h>
+int main() { return zlibVersion()[0] == 0; }' | "${CXX:-g++}" "${includes[@]}" -x c++ - -x none "${zlib[@]}" \
+    -o "$work/zlib_check" 2> /dev/null; then
+  golden=() zlib=()
+  without_golden() {
+    local file
+    for file in "$@"; do
+      if ! grep -q golden "$file"; then echo "$file"; fi
+    done
+  }
+  report skipped "golden tests: they need zlib"
+  mapfile -t test_files < <(without_golden "${test_files[@]}")
+  mapfile -t first_files < <(without_golden "${first_files[@]}")
+fi
+measuring=(benchmarks/gpu/main.cu benchmarks/gpu/calibration.cu)
+epoch_files=("${measuring[@]}" benchmarks/gpu/epochs.cu benchmarks/gpu/{nsd,bsnn}_*.cu)
+kernel_files=("${measuring[@]}" benchmarks/gpu/kernels*.cu)
+scaling_files=("${measuring[@]}" benchmarks/gpu/scaling.cu benchmarks/gpu/bsnn_special_orthogonal.cu)
+
+sources=()
+if has_step tests || has_step sanitizer; then sources+=("${first_files[@]}" "${golden[@]}"); fi
+if has_step benchmarks; then sources+=("${epoch_files[@]}" "${kernel_files[@]}" "${scaling_files[@]}"); fi
+if has_step tests || has_step sanitizer; then sources+=("${test_files[@]}" "${single_files[@]}"); fi
+# Each once, in this order.
+mapfile -t sources < <(printf '%s\n' "${sources[@]}" | awk '!seen[$0]++')
+for source in "${sources[@]}"; do
+  rm -f "$(object_of "$source").failed"
+  # What is out of date must not be linked while it waits for its compiler.
+  object=$(object_of "$source")
+  if [ -e "$object" ] && [ -n "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then
+    rm -f "$object"
+  fi
+done
+compile_all "${sources[@]}" &
+compiling=$!
+
+if has_step tests && link device_first "${zlib[*]}" "${first_files[@]}" "${golden[@]}"; then run_test device_first; fi
+if has_step benchmarks; then
   commit=$(git rev-parse --short HEAD 2> /dev/null || echo "${SHEAFNN_COMMIT:-unknown}")
   if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
-  rm -rf "$work/results"
-  mkdir -p "$work/results"
-  measured=yes
-  for section in "${sections[@]}"; do
-    timeout -k 5 "$(within 200)" "$work/sheafnn_gpu_benchmarks" "$section" "${quick[@]}" --out "$work/results" \
-      --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
-    rc=$?
-    verdict $rc "benchmark $section" benchmarks.log
-    if [ $rc -ne 0 ]; then measured=no; fi
-    if [ ! -e "$work/results/$section.md" ]; then
-      timeout 20 "$work/sheafnn_gpu_benchmarks" "$section" --layout --out "$work/results" \
-        --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
-    fi
-  done
-  tables
+  mkdir -p "$out/results"
+  if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs batch; else measured=no; fi
+  if link gpu_kernels "" "${kernel_files[@]}"; then measure gpu_kernels kernels; else measured=no; fi
+  if link gpu_scaling "" "${scaling_files[@]}"; then measure gpu_scaling scaling; else measured=no; fi
   if [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
 fi
+tests=()
+if has_step tests || has_step sanitizer; then
+  if link device_tests "${zlib[*]}" "${test_files[@]}" "${golden[@]}"; then tests+=(device_tests); fi
+  for file in "${single_files[@]}"; do
+    if link "$(basename "$file" .cu)" "" "$file"; then tests+=("$(basename "$file" .cu)"); fi
+  done
+fi
+if has_step tests; then
+  for name in "${tests[@]}"; do run_test "$name"; done
+fi
+wait
 
-# Memory errors, races and misplaced barriers. All runs side by side: nothing is timed any more. Races and barriers are
-# looked for in the kernels of the executor: what cuBLAS does with its shared memory is not ours to judge. Trainings are
-# left out, they launch the kernels of the other tests again and again.
+# Memory errors. Trainings are left out, they launch the kernels of the other tests again and again.
 if has_step sanitizer; then
   sanitizer=$(command -v compute-sanitizer || true)
   for place in "$(dirname "$nvcc")" /usr/local/cuda/bin /usr/local/cuda/compute-sanitizer; do
@@ -311,54 +351,24 @@ if has_step sanitizer; then
   if [ -z "$sanitizer" ]; then
     report skipped "compute-sanitizer: not here"
   else
-    seconds=$(within 240)
-    tools=(memcheck racecheck synccheck)
-    own_kernels=()
-    for option in --kernel-regex --kernel-name --filter; do  # what it is called depends on the version
-      if "$sanitizer" --help 2>&1 | grep -q -e "$option "; then
-        own_kernels=("$option" kns=run_parts)
-        break
+    for name in "${tests[@]}"; do
+      # Some tests ask for what fails, such as more memory than there is.
+      options=(--tool memcheck --error-exitcode 9 --print-limit 100 --report-api-errors no)
+      arguments=()
+      if [ "$name" = device_tests ]; then arguments=("--source-file-exclude=*test_device_training*"); fi
+      log=$work/memcheck.$name.log
+      timeout -k 5 "$(within 400)" "$sanitizer" "${options[@]}" "$work/$name" "${arguments[@]}" > "$log" 2>&1
+      rc=$?
+      { echo "=== memcheck $name: exit code $rc"; head -c 1500000 "$log"; } >> "$out/sanitizer.log"
+      if [ "$(wc -c < "$log")" -gt 1500000 ]; then printf '\n… and more\n' >> "$out/sanitizer.log"; fi
+      if grep -q 'Device not supported' "$log"; then
+        report skipped "memcheck $name: compute-sanitizer cannot work on this device (sanitizer.log)"
+      elif [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+        found=$(grep -cE '^=+ +(Invalid|Misaligned|Error|Warning|Program hit)' "$log")
+        report FAILED "memcheck $name: not finished in its time; $found findings until then (sanitizer.log)"
+      else
+        verdict "$rc" "memcheck $name" sanitizer.log
       fi
-    done
-    for tool in "${tools[@]}"; do
-      for name in "${tests[@]}"; do
-        [ -x "$work/$name" ] || continue
-        options=(--tool "$tool" --error-exitcode 9 --print-limit 100)
-        # Some tests ask for what fails, such as more memory than there is.
-        if [ "$tool" = memcheck ]; then options+=(--report-api-errors no); fi
-        arguments=()
-        if [ "$name" = device_tests ]; then
-          arguments=("--source-file-exclude=*test_device_training*")
-          if [ "$tool" != memcheck ]; then options+=("${own_kernels[@]}"); fi
-        fi
-        (
-          timeout -k 5 "$seconds" "$sanitizer" "${options[@]}" "$work/$name" "${arguments[@]}" \
-            > "$work/$tool.$name.log" 2>&1
-          echo $? > "$work/$tool.$name.rc"
-        ) &
-      done
-    done
-    wait
-    for tool in "${tools[@]}"; do
-      for name in "${tests[@]}"; do
-        [ -x "$work/$name" ] || continue
-        log=$work/$tool.$name.log rc=$(cat "$work/$tool.$name.rc")
-        # All together below 16 MiB.
-        { echo "=== $tool $name: exit code $rc"; head -c 1500000 "$log"; } >> "$out/sanitizer.log"
-        if [ "$(wc -c < "$log")" -gt 1500000 ]; then printf '\n… and more\n' >> "$out/sanitizer.log"; fi
-        what="$tool $name"
-        if [ "$tool" != memcheck ] && [ "$name" = device_tests ]; then
-          what+=$([ ${#own_kernels[@]} -gt 0 ] && echo ", own kernels" || echo ", kernels of cuBLAS too")
-        fi
-        if grep -q 'Device not supported' "$log"; then
-          report skipped "$what: compute-sanitizer cannot work on this device (sanitizer.log)"
-        elif [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
-          found=$(grep -cE '^=+ +(Invalid|Misaligned|Error|Warning|Barrier|Program hit)' "$log")
-          report FAILED "$what: not finished in its time; $found findings until then (sanitizer.log)"
-        else
-          verdict "$rc" "$what" sanitizer.log
-        fi
-      done
     done
   fi
 fi

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("${1:-g++}" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror
   -Iinclude -Iexamples -Ibenchmarks "${include_flags[@]}")
-python3 - benchmarks/*.py benchmarks/accuracy/*.py benchmarks/*.json << 'END'
+python3 - benchmarks/*.py benchmarks/accuracy/*.py benchmarks/gpu/*/*.py benchmarks/*.json << 'END'
 import json, sys
 failed = False
 for path in sys.argv[1:]:

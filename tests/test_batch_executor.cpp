@@ -92,11 +92,62 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   options.features = 1703;
   options.degree = 3;
   const Dataset data = synthetic(options);
-  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "48 kernels, 5 products");
-  CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 14 products");
+  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "45 kernels, 3 products");
+  CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 12 products");
   // A filter of degree K: K − 1 applications of Δ more per layer and pass, and one launch for the derivatives of θ.
   CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data, {PolynomialBasis::chebyshev, 3}) ==
-        "73 kernels, 5 products");
+        "73 kernels, 4 products");
+}
+
+TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {
+  // Those next to multiples of the divisor, where a rounding would show, and next to powers of two.
+  const Index limit = (Index{1} << 31) - 1;
+  Index wrong = 0;
+  const auto check = [&](Index n, Index d) {
+    if (n < 0 || n > limit) return;
+    const batch::Divisor divisor(d);
+    if (n / divisor != n / d || n % divisor != n % d) ++wrong;
+  };
+  std::vector<Index> divisors;
+  for (Index d = 1; d <= 300; ++d) divisors.push_back(d);
+  for (int k = 9; k <= 31; ++k) {
+    for (const Index shift : {Index{-1}, Index{0}, Index{1}}) {
+      const Index d = (Index{1} << k) + shift;
+      if (d <= limit) divisors.push_back(d);
+    }
+  }
+  for (const Index d : divisors) {
+    const Index largest = limit / d * d;
+    for (const Index multiple : {Index{0}, d, 7 * d, largest / d / 2 * d, largest - d, largest}) {
+      for (const Index shift : {Index{-1}, Index{0}, Index{1}}) check(multiple + shift, d);
+    }
+    for (int k = 0; k <= 31; ++k) check((Index{1} << k) - 1, d);
+  }
+  CHECK(wrong == 0);
+  CHECK(Index{batch::Divisor(0)} == 0);
+}
+
+TEST_CASE("what kernels count in 32 bits is refused from 2^31 on") {
+  CHECK_NOTHROW(batch::detail::require_countable("features", (Index{1} << 31) - 1));
+  CHECK_THROWS_WITH_AS(
+      batch::detail::require_countable("features", Index{1} << 31),
+      "number of features: 2147483648 is not allowed; kernels count them in 32 bits: must be below 2^31",
+      std::invalid_argument);
+}
+
+TEST_CASE("sums over arcs have lanes as far as there are arcs, and threads to spare") {
+  batch::detail::GraphView<float> graph{};
+  graph.nodes = 183;  // as texas: 3 arcs of a node
+  graph.edges = 279;
+  const Index quads = 4;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 4);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 10) == 4);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 30) == 2);
+  CHECK(graph.gather_lanes(graph.nodes * quads * 100) == 1);
+  graph.edges = 100 * graph.nodes;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 8);
+  graph.edges = 0;
+  CHECK(graph.gather_lanes(graph.nodes * quads) == 1);
 }
 
 TEST_CASE("small products by the kernel are those of the host executor") {

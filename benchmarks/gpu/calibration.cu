@@ -97,6 +97,6 @@ DeviceLimits device_limits(Executor& executor, const Settings& settings) {
   return {copy_rate(executor, settings.effort(), copied), sgemm_rate(executor, settings.effort(), size)};
 }
 
-const Section calibration_section{"calibration", measure, table};
+const RegisteredSection calibration(1, {"calibration", measure, table});
 
 }  // namespace benchmarks

@@ -32,13 +32,15 @@ void measure_epochs(Executor& executor, const Settings& settings, Report& report
     for (std::size_t model = 0; model < epoch_models.size(); ++model) {
       for (std::size_t maps = 0; maps < epoch_maps.size(); ++maps) {
         const std::string name = concat(graph.name, "/", epoch_models[model], "/", epoch_maps[maps]);
-        const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], {data});
-        const auto cpu = settings.cpu.find(name);
-        report.add(name, {{"median_us", 1e6 * t.median},
-                          {"fastest_us", 1e6 * t.fastest},
-                          {"cpu_us", cpu != settings.cpu.end() ? 1e3 * cpu->second : 0},
-                          {"blocks", t.blocks},
-                          {"replays_per_block", static_cast<double>(t.replays)}});
+        report.attempt(name, [&, model, maps] {
+          const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], {data});
+          const auto cpu = settings.cpu.find(name);
+          report.add(name, {{"median_us", 1e6 * t.median},
+                            {"fastest_us", 1e6 * t.fastest},
+                            {"cpu_us", cpu != settings.cpu.end() ? 1e3 * cpu->second : 0},
+                            {"blocks", t.blocks},
+                            {"replays_per_block", static_cast<double>(t.replays)}});
+        });
       }
     }
   }
@@ -79,19 +81,18 @@ void measure_batches(Executor& executor, const Settings& settings, Report& repor
   const sheafnn::Dataset data = twin(epoch_graphs[0], 10, true);
   for (const auto& model : batch_models) {
     for (const Index count : batch_counts) {
-      const double before = used_bytes(executor);
-      double used = 0;
-      Timing t;
-      {
+      const std::string name = batch_name(model, count);
+      report.attempt(name, [&, count] {
+        const double before = used_bytes(executor);
         const std::unique_ptr<GpuTrainings> trainings = (*gpu_models[model[0]][model[1]])(executor, {data, count});
-        used = used_bytes(executor) - before;
-        t = time_replays(executor, settings.effort());
+        const double used = used_bytes(executor) - before;
+        const Timing t = time_replays(executor, settings.effort());
         if (!trainings->finite()) throw std::runtime_error("a training of the batch diverged");
-      }
-      report.add(batch_name(model, count), {{"models", static_cast<double>(count)},
-                                            {"median_us", 1e6 * t.median},
-                                            {"model_epochs_per_s", static_cast<double>(count) / t.median},
-                                            {"device_bytes", used}});
+        report.add(name, {{"models", static_cast<double>(count)},
+                          {"median_us", 1e6 * t.median},
+                          {"model_epochs_per_s", static_cast<double>(count) / t.median},
+                          {"device_bytes", used}});
+      });
     }
   }
 }
@@ -120,7 +121,7 @@ std::string batch_table(const Settings&, const Report& report) {
 
 }  // namespace
 
-const Section epoch_section{"epochs", measure_epochs, epoch_cells};
-const Section batch_section{"batch", measure_batches, batch_table};
+const RegisteredSection epochs(2, {"epochs", measure_epochs, epoch_cells});
+const RegisteredSection batches(3, {"batch", measure_batches, batch_table});
 
 }  // namespace benchmarks

@@ -36,8 +36,11 @@ struct DeviceFacts {
 [[nodiscard]] inline std::string no_device() { return sheafnn::batch::device_count().reason; }
 
 /// The executor; its device becomes this thread's, for the events and streams of the benchmarks.
-[[nodiscard]] inline std::unique_ptr<Executor> open_device(int device) {
-  auto executor = std::make_unique<Executor>(device);  // refuses devices that there are not
+/// \param in_turn  kernels start when the one before them has ended
+[[nodiscard]] inline std::unique_ptr<Executor> open_device(int device, bool in_turn) {
+  using sheafnn::batch::KernelStart;
+  const KernelStart start = in_turn ? KernelStart::in_turn : KernelStart::early;
+  auto executor = std::make_unique<Executor>(device, start);  // refuses devices that there are not
   sheafnn::batch::check(cudaSetDevice(device), "cudaSetDevice", device);
   return executor;
 }
@@ -65,7 +68,7 @@ struct DeviceFacts {
 #else
 
 [[nodiscard]] inline std::string no_device() { return {}; }
-[[nodiscard]] inline std::unique_ptr<Executor> open_device(int) { return std::make_unique<Executor>(); }
+[[nodiscard]] inline std::unique_ptr<Executor> open_device(int, bool) { return std::make_unique<Executor>(); }
 [[nodiscard]] inline DeviceFacts device_facts(int) { return {"the host (a rehearsal)", "no CUDA", 0, 0}; }
 [[nodiscard]] inline double used_bytes(const Executor&) { return 0; }
 

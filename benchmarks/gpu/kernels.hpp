@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <sheafnn/batch/array.hpp>
+#include <sheafnn/batch/block_gradient_kernels.hpp>
 #include <sheafnn/batch/diffusion_kernels.hpp>
 #include <sheafnn/batch/execution.hpp>
 #include <sheafnn/batch/graph.hpp>
@@ -140,7 +141,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
 
   const auto array = [&](Index size) { return FloatArray(executor, "kernel benchmarks", size); };
   FloatArray projection = random_array(executor, n * 2 * q);
-  FloatArray raw = array(pairs * raw_size), raw_bar = array(pairs * raw_size), kl = array(pairs);
+  FloatArray raw = array(pairs * raw_size), raw_bar = array(pairs * ((raw_size + 3) / 4 * 4)), kl = array(pairs);
   FloatArray parameters = array(pairs * Q::parameter_size);
   FloatArray factor, logit_bar, weight;
   if constexpr (weighted) {
@@ -148,14 +149,16 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
     logit_bar = array(pairs);
     weight = array(m);
   }
+  constexpr Index bar_row = (raw_size + 3) / 4 * 4;  // as BatchSheafLearner::raw_bar()
   const auto per_pair = [&](FloatArray& a, Index size) {
     return PairArray<float>{a.data(), pairs, 1, pairs * size};
   };
-  const PairArray<float> raw_pairs = per_pair(raw, raw_size), raw_bar_pairs = per_pair(raw_bar, raw_size);
+  const PairArray<float> raw_pairs = per_pair(raw, raw_size),
+                         raw_bar_pairs{raw_bar.data(), 1, bar_row, pairs * bar_row};
   const PairArray<float> parameter_pairs = per_pair(parameters, Q::parameter_size);
   FloatArray weights = random_array(executor, D * D + D + f * f, 0.5f);
   const float *left = weights.data(), *epsilon = left + D * D, *right = epsilon + D;
-  const int arc_lanes = graph.arc_lanes();
+  const int arc_lanes = graph.arc_lanes(n);
   BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, Normalisation::augmented);
   FloatArray x = random_array(executor, n * h), x_bar = random_array(executor, n * h);
   FloatArray y = array(n * h), w = array(n * h), r = array(n * h), out = array(n * h);
@@ -199,38 +202,30 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
                                                             Normalisation::augmented, arc_lanes});
           });
   measure(numbers(4 * dense + blocks + f * f), [&] {
-    executor.launch(n * f, 1,
+    executor.launch(shape.items(), 1,
                     MixForward<Family, float>{graph, range, sheaf.view(), shape, 1, right, 0, left, 0, x.data(),
                                               product.data(), y.data(), w.data()});
   });
   const auto diffusion = [&](const FloatArray& features) {
-    return Diffusion<Family, float>{graph, range, sheaf.view(), shape, features.data(), segments.data()};
+    return begin_diffusion(executor, 1, graph, range, sheaf.view(), shape, features.data(), segments.data());
   };
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
-    executor.launch(graph.segments * f, 1,
-                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, w.data(),
-                                                     segments.data()});
-    executor.launch_teams(n * f, 1, 1,
-                          DiffuseForward<Family, float>{diffusion(w),
-                                                        r.data(),
-                                                        {epsilon, 0, true, x.data(), out.data(), runs.data(), pass,
-                                                         1, nullptr},
-                                                        1});
+    launch_diffusion(executor, 1,
+                     DiffuseForward<Family, float>{diffusion(w),
+                                                   r.data(),
+                                                   {epsilon, 0, true, x.data(), out.data(), runs.data(), pass, 1,
+                                                    nullptr}});
   });
   measure(numbers(4 * dense + blocks), [&] {
-    executor.launch(n * f, 1,
+    executor.launch(shape.items(), 1,
                     ActivationBackward<Family, float>{graph, range, sheaf.view(), shape, true, r.data(),
                                                       x_bar.data(), z_bar.data(), r_bar.data()});
   });
   measure(gathering(laplacian + 3 * dense, 0, h), [&] {
-    executor.launch(graph.segments * f, 1,
-                    SegmentNeighbours<Family, float>{graph, range, sheaf.view(), shape, r_bar.data(),
-                                                     segments.data()});
-    executor.launch_teams(n * f, 1, 1,
-                          DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data(), 1});
+    launch_diffusion(executor, 1, DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data()});
   });
-  const int lanes = team_lanes(f);
+  const int lanes = quad_lanes(shape);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {
     executor.launch_teams(m, 1, lanes,
                           EdgeGradient<Family, float>{graph, range, shape, w.data(), r_bar.data(),
@@ -251,9 +246,9 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
                                                       lanes});
   });
   measure(numbers(4 * dense + f * f), [&] {
-    executor.launch(n * f, 1,
-                    MixBackward<D, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0, y_bar.data(),
-                                          product.data(), x_bar.data()});
+    executor.launch(shape.items(), 1,
+                    MixBackward<Family, float>{shape, runs.data(), pass, 0, true, right, left, epsilon, 0,
+                                               y_bar.data(), product.data(), x_bar.data()});
   });
   measure(numbers(4 * blocks + n * Sizes::eigen), [&] {
     executor.launch(n, 1,
@@ -262,16 +257,16 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   measure(numbers(pairs * (1 + Sizes::map + Q::parameter_size + 2 * raw_size + (weighted ? 2 : 0)) + edge_weights +
                   m * Sizes::transport + blocks),
           [&] {
-            executor.launch_teams(m, 1, 1,
+            executor.launch_teams(pairs, 1, 1,
                                   BackwardSampledEdges<Q, float>{graph, sheaf.view(), sheaf.gradient(),
                                                                  runs.data(), 1, 1, raw_pairs, raw_bar_pairs,
                                                                  sampled, weight.data(), factor.data(),
                                                                  logit_bar.data(), true, kl.data(), 1});
           });
   measure(gathering(n + pairs + pairs * q + n * 2 * q, pairs * q, 2 * q), [&] {
-    executor.launch_teams(n * q, 1, arc_lanes,
-                          GatherProjections<float>{graph, raw_bar_pairs, logit_bar.data(), q, raw_size,
-                                                   projection.data(), arc_lanes});
+    GatherProjections<float> gather{graph, raw_bar_pairs, logit_bar.data(), q, raw_size, projection.data()};
+    gather.lanes = graph.arc_lanes(gather.items());
+    executor.launch_teams(gather.items(), 1, gather.lanes, gather);
   });
 }
 

@@ -4,12 +4,13 @@
 ///
 ///     sheafnn_gpu_benchmarks [SECTION...] [--out FOLDER] [--quick] …
 ///
-/// Sections, all by default: calibration, epochs, batch, scaling, kernels. docs/performance.md says what they
-/// measure.
+/// Sections, all by default: calibration, epochs, batch, kernels, scaling, as far as the program links their files.
+/// docs/performance.md says what they measure. Results are written after each measurement.
 ///
 ///     --out FOLDER          where results go (default: they are only printed); it must exist
 ///     --quick               fewer repetitions and smaller graphs: a try, not a measurement
 ///     --device N            number of the device (default 0)
+///     --in-turn             kernels start when the one before them has ended: no programmatic dependent launch
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
 ///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
@@ -22,7 +23,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <set>
@@ -70,13 +70,14 @@ bool take_flag(int& argc, char** argv, std::string_view name) {
   return found;
 }
 
-CommandLine parse(int argc, char** argv, std::initializer_list<const Section*> all) {
+CommandLine parse(int argc, char** argv) {
   CommandLine r;
   const auto number = [&](const char* name, double fallback, double min, double max) {
     return take_option(argc, argv, name, fallback, min, max);
   };
   r.settings.quick = take_flag(argc, argv, "--quick");
   r.layout = take_flag(argc, argv, "--layout");
+  r.settings.in_turn = take_flag(argc, argv, "--in-turn");
   r.settings.device = static_cast<int>(number("--device", 0, 0, 1023));
   // A graph has at most 2³⁰ edges.
   r.settings.edges = static_cast<Index>(number("--edges", r.settings.quick ? 1e6 : 6e7, 1e5, 1073741824.0));
@@ -88,9 +89,10 @@ CommandLine parse(int argc, char** argv, std::initializer_list<const Section*> a
   sheafnn::require(r.out.empty() || std::filesystem::is_directory(r.out), "--out", r.out.string(),
                    "must be a folder that exists");
   std::string names;
-  for (const Section* section : all) names.append(" ").append(section->name);
+  for (const auto& [place, section] : sections()) names.append(" ").append(section.name);
   for (int i = 1; i < argc; ++i) {
-    const bool known = std::any_of(all.begin(), all.end(), [&](const Section* s) { return s->name == argv[i]; });
+    const bool known =
+        std::any_of(sections().begin(), sections().end(), [&](const auto& s) { return s.second.name == argv[i]; });
     sheafnn::require(known, "argument", argv[i],
                      concat("sections are", names, "; options: see the top of main.cu"));
     r.sections.insert(argv[i]);
@@ -101,57 +103,59 @@ CommandLine parse(int argc, char** argv, std::initializer_list<const Section*> a
 /// Measures a section, prints and writes it. \returns was everything measured?
 bool run_section(const Section& section, Executor* executor, const CommandLine& line) {
   Report report;
-  bool good = true;
   const auto start = std::chrono::steady_clock::now();
-  if (executor != nullptr) {
-    try {
-      section.measure(*executor, line.settings, report);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s: failed: %s\n", std::string(section.name).c_str(), error.what());
-      report.remarks["failed"] = error.what();
-      good = false;
-    }
-  }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::string text = section.table(line.settings, report);
-  if (!good) text += concat("\nFailed: ", report.remarks["failed"], "\n");
-  std::printf("%s (%.1f s)\n\n%s\n", std::string(section.name).c_str(), seconds, text.c_str());
-  std::fflush(stdout);
-  if (line.out.empty()) return good;
-  std::map<std::string, std::string> context = {{"seconds", format("%.1f", seconds)},
-                                                {"quick", line.settings.quick ? "yes" : "no"}};
+  std::map<std::string, std::string> context = {{"quick", line.settings.quick ? "yes" : "no"},
+                                                {"kernels", line.settings.in_turn ? "in turn" : "early"}};
   if (executor != nullptr) {
     const DeviceFacts facts = device_facts(line.settings.device);
     context["device"] = facts.name;
     context["versions"] = facts.versions;
   }
-  write_file(line.out / concat(section.name, ".json"), to_json(section.name, report, context));
-  write_file(line.out / concat(section.name, ".md"), text);
-  return good;
+  const auto table = [&] {
+    std::string text = section.table(line.settings, report);
+    for (const auto& [name, reason] : report.failures) text += concat("\nFailed: ", name, ": ", reason, "\n");
+    return text;
+  };
+  const auto write = [&] {
+    if (line.out.empty()) return;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    context["seconds"] = format("%.1f", seconds);
+    write_file(line.out / concat(section.name, ".json"), to_json(section.name, report, context));
+    write_file(line.out / concat(section.name, ".md"), table());
+  };
+  report.changed = write;
+  if (executor != nullptr) {
+    report.attempt(std::string(section.name), [&] { section.measure(*executor, line.settings, report); });
+  }
+  write();
+  for (const auto& [name, reason] : report.failures) {
+    std::fprintf(stderr, "%s: failed: %s\n", name.c_str(), reason.c_str());
+  }
+  std::printf("%s\n\n%s\n", std::string(section.name).c_str(), table().c_str());
+  std::fflush(stdout);
+  return report.failures.empty();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    const std::initializer_list<const Section*> all = {&calibration_section, &epoch_section, &batch_section,
-                                                       &scaling_section, &kernel_section};
-    const CommandLine line = parse(argc, argv, all);
+    const CommandLine line = parse(argc, argv);
     std::unique_ptr<Executor> executor;
     if (!line.layout) {
       if (const std::string reason = no_device(); !reason.empty()) {
         std::fprintf(stderr, "sheafnn_gpu_benchmarks: no CUDA device: %s\n", reason.c_str());
         return 77;
       }
-      executor = open_device(line.settings.device);
+      executor = open_device(line.settings.device, line.settings.in_turn);
       const DeviceFacts facts = device_facts(line.settings.device);
       std::printf("%s; %s%s\n\n", facts.name.c_str(), facts.versions.c_str(),
                   line.settings.quick ? "; quick: a try, not a measurement" : "");
     }
     bool good = true;
-    for (const Section* section : all) {
-      if (line.sections.empty() || line.sections.contains(section->name)) {
-        good = run_section(*section, executor.get(), line) && good;
+    for (const auto& [place, section] : sections()) {
+      if (line.sections.empty() || line.sections.contains(section.name)) {
+        good = run_section(section, executor.get(), line) && good;
       }
     }
     return good ? 0 : 1;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sheafnn/core/errors.hpp>
 #include <stdexcept>
@@ -22,18 +24,31 @@ namespace benchmarks {
 struct Report {
   std::vector<Measurement> measurements;
   std::map<std::string, std::string> remarks;
+  std::map<std::string, std::string> failures;  ///< what went wrong, by measurement
+  std::function<void()> changed;                ///< called after each measurement and failure; empty: nothing
 
   void add(std::string name, std::map<std::string, double> values) {
     measurements.push_back({std::move(name), std::move(values)});
+    if (changed) changed();
+  }
+  /// Calls measure(), which adds measurements; its failure is a failure of this name, and of no other.
+  template <class Measure>
+  void attempt(const std::string& name, const Measure& measure) {
+    try {
+      measure();
+    } catch (const std::exception& error) {
+      failures[name] = error.what();
+      if (changed) changed();
+    }
   }
   [[nodiscard]] const Measurement* find(std::string_view name) const {
     return benchmarks::find(measurements, name);
   }
-  /// Text of a cell, or "unmeasured", when there is no measurement of that name.
+  /// Text of a cell, "failed", or "unmeasured", when there is no measurement of that name.
   template <class Text>
   [[nodiscard]] std::string cell(std::string_view name, const Text& text) const {
     const Measurement* m = find(name);
-    return m != nullptr ? std::string(text(*m)) : "unmeasured";
+    return m != nullptr ? std::string(text(*m)) : failures.contains(std::string(name)) ? "failed" : "unmeasured";
   }
 };
 
@@ -51,8 +66,8 @@ struct Report {
   return r += '"';
 }
 
-/// {"section": …, "context": {…}, "measurements": [{"name": …, FIGURE: …}], "remarks": {…}}; what is not finite is
-/// null.
+/// {"section": …, "context": {…}, "measurements": [{"name": …, FIGURE: …}], "remarks": {…}, "failures": {…}}; what is not
+/// finite is null.
 [[nodiscard]] inline std::string to_json(std::string_view section, const Report& report,
                                          const std::map<std::string, std::string>& context) {
   const auto object = [](const std::map<std::string, std::string>& entries) {
@@ -74,7 +89,8 @@ struct Report {
     }
     r += "}";
   }
-  return r.append("],\n \"remarks\": ").append(object(report.remarks)).append("}\n");
+  r.append("],\n \"remarks\": ").append(object(report.remarks));
+  return r.append(",\n \"failures\": ").append(object(report.failures)).append("}\n");
 }
 
 /// \throws std::runtime_error  a file that cannot be written

@@ -3,7 +3,6 @@
 /// 2 layers, and three posterior samples at evaluation.
 #include <chrono>
 #include <memory>
-#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -17,12 +16,6 @@ namespace {
 
 using sheafnn::detail::concat;
 using sheafnn::Index;
-
-#if defined(__CUDACC__)
-using OutOfMemory = sheafnn::batch::OutOfDeviceMemory;
-#else
-using OutOfMemory = std::bad_alloc;
-#endif
 
 std::vector<Index> sizes(const Settings& settings) {
   std::vector<Index> r;
@@ -39,7 +32,7 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
     const double generation = std::chrono::duration<double>(Clock::now() - start).count();
     const double before = used_bytes(executor);
     const std::string name = concat(edges);
-    try {
+    report.attempt(name, [&] {
       const std::unique_ptr<GpuTrainings> trainings = bsnn_special_orthogonal(executor, {data, 1, 2});
       const double used = used_bytes(executor) - before;
       const double preparation = std::chrono::duration<double>(Clock::now() - start).count() - generation;
@@ -53,32 +46,27 @@ void measure(Executor& executor, const Settings& settings, Report& report) {
                         {"device_bytes", used},
                         {"generation_s", generation},
                         {"preparation_s", preparation}});
-    } catch (const OutOfMemory& error) {
-      report.remarks[name] = error.what();
-    }
+    });
   }
 }
 
 std::string table(const Settings& settings, const Report& report) {
   std::string text = head({"edges", "nodes", "epoch, ms", "ns per edge", "device memory, GiB", "bytes per edge"});
-  std::string remarks;
   for (const Index edges : sizes(settings)) {
     const std::string name = concat(edges);
     const auto cell = [&](auto value) {
-      if (report.remarks.contains(name)) return std::string("does not fit");
       return report.cell(name, [&](const Measurement& m) { return figure(value(m)); });
     };
     text += row({name, concat(edges / 25), cell([](const Measurement& m) { return m["median_ms"]; }),
                  cell([](const Measurement& m) { return m["ns_per_edge"]; }),
                  cell([](const Measurement& m) { return m["device_bytes"] / (1 << 30); }),
                  cell([](const Measurement& m) { return m["device_bytes"] / m["edges"]; })});
-    if (report.remarks.contains(name)) remarks += concat("\n", name, " edges: ", report.remarks.at(name), "\n");
   }
-  return text + remarks;
+  return text;
 }
 
 }  // namespace
 
-const Section scaling_section{"scaling", measure, table};
+const RegisteredSection scaling(5, {"scaling", measure, table});
 
 }  // namespace benchmarks

@@ -18,6 +18,7 @@ namespace benchmarks {
 struct Settings {
   bool quick = false;  ///< fewer repetitions, smaller graphs
   int device = 0;
+  bool in_turn = false;                      ///< no programmatic dependent launch
   sheafnn::Index edges = 60'000'000;         ///< of the largest graph of the section "scaling"
   sheafnn::Index kernel_edges = 20'000'000;  ///< of the graph of the section "kernels"
   std::map<std::string, double> cpu;         ///< epochs on the CPU, milliseconds by name (support/cpu_epochs.hpp)
@@ -32,13 +33,22 @@ struct DeviceLimits {
 };
 [[nodiscard]] DeviceLimits device_limits(Executor& executor, const Settings& settings);
 
-/// Part of the program: measures into a report, of which `table` makes Markdown. The table of an empty report has
+/// Part of a program that links its file: measures into a report, of which `table` makes Markdown. The table of an empty report has
 /// every row, with cells "unmeasured".
 struct Section {
   std::string_view name;
   void (*measure)(Executor& executor, const Settings& settings, Report& report);
   std::string (*table)(const Settings& settings, const Report& report);
 };
-extern const Section calibration_section, epoch_section, batch_section, scaling_section, kernel_section;
+
+/// The sections of the program, by their place in the order of measurement.
+inline std::map<int, Section>& sections() {
+  static std::map<int, Section> all;
+  return all;
+}
+/// Adds a section while the program starts.
+struct RegisteredSection {
+  RegisteredSection(int place, const Section& section) { sections().emplace(place, section); }
+};
 
 }  // namespace benchmarks

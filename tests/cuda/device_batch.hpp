@@ -11,7 +11,8 @@
 
 namespace batch_checks {
 
-/// Losses, gradients and predictions of both executors, and of the GPU once more, to the bit.
+/// Losses, gradients and predictions of both executors, and of the GPU once more, to the bit, with kernels that wait for
+/// each other to end.
 template <class Model>
 void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
                        const Problem& problem = small_problem()) {
@@ -26,7 +27,8 @@ void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
   CHECK(relative(own.gradient, expected.gradient) <= bound);
   CHECK(relative(own.log_probabilities, expected.log_probabilities) <= bound);
   CHECK(relative(own.probabilities, expected.probabilities) <= bound);
-  const BatchOutcome again = run_batch<Model>(device, problem, options, step);
+  sheafnn::batch::DeviceExecutor in_turn(0, sheafnn::batch::KernelStart::in_turn);
+  const BatchOutcome again = run_batch<Model>(in_turn, problem, options, step);
   CHECK(again.gradient == own.gradient);
   CHECK(again.probabilities == own.probabilities);
 }

@@ -1,7 +1,6 @@
 /// \file
 /// Batches of Bayesian networks on the GPU: every family, and options that take other paths (device_batch.hpp).
 #include "device_batch.hpp"
-#include "heavy_tailed_posterior.hpp"
 
 namespace test_device_bayesian {
 using namespace sheafnn;
@@ -18,24 +17,6 @@ TEST_CASE("batches on the GPU agree with the host: Bayesian models") {
   o.learner_layers = 2;
   o.learner_width = 6;
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.estimator = KlEstimator::monte_carlo});
-}
-
-TEST_CASE("batches on the GPU agree with the host: polynomial filters of Bayesian models") {
-  ModelOptions o = small_options();
-  o.filter = {PolynomialBasis::chebyshev_interpolation, 3};
-  compare_executors<Bsnn<Diagonal<3>, double>>(o, {});
-  o.filter = {PolynomialBasis::legendre, 2};
-  o.filter.skip = HighPassSkip::mixed;
-  o.add_lp = o.linear = o.layer_norm = true;
-  o.learner = LearnerInput::summed;
-  o.readout_layers = 3;
-  compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
-}
-
-TEST_CASE("batches on the GPU agree with the host: conformal maps, and a posterior without closed form") {
-  compare_executors<Bsnn<Conformal<3>, double>>(small_options(), {});
-  using Model = SheafModel<Diagonal<2>, test::HeavyTailedPosterior, double>;
-  compare_executors<Model>(small_options(), {.estimator = KlEstimator::automatic, .samples = 2});
 }
 
 }  // namespace test_device_bayesian

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
 
@@ -36,7 +37,9 @@ template <class T>
 struct ColumnSums {
   static constexpr Index chunk = 64;
   const T* in;
-  Index rows, width, in_run;
+  Index rows;
+  Divisor width;
+  Index in_run;
   double* out;
   Index out_run, out_rows;
 

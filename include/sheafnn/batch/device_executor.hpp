@@ -27,12 +27,17 @@ namespace sheafnn::batch {
 namespace detail {
 
 /// Programmatic dependent launch, on devices of compute capability 9.0 and later: lets the next kernel's blocks be
-/// scheduled while this one runs, and waits until the previous kernel has ended and its results are visible. Every
-/// kernel does so first, in all threads; as a kernel ends after the one before it, the results of all earlier
-/// kernels are visible as well.
-__device__ inline void wait_for_previous() {
+/// scheduled while this one runs.
+__device__ inline void let_next_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+/// Waits until the previous kernel has ended and its results are visible. Every kernel does so in all threads, before it
+/// reads or writes what another kernel writes or reads; as a kernel ends after the one before it, the results of all
+/// earlier kernels are visible as well.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
 }
@@ -54,25 +59,41 @@ template <class Kernel>
 template <class Kernel>
 __device__ void run_block(const Items<Kernel>& part, Index block) {
   const Index item = block * block_threads + threadIdx.x;
-  if (item >= part.items) return;
-  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) part.kernel(item, group);
+  Index group = blockIdx.y;
+  const bool idle = item >= part.items || group >= part.groups;
+  PlaceOf<Kernel> place{};
+  if (!idle) place = place_of(part.kernel, item, group);
+  wait_for_previous();
+  SHEAFNN_NO_UNROLL while (!idle) {
+    run_at(part.kernel, place);
+    group += gridDim.y;
+    if (group >= part.groups) return;
+    place = place_of(part.kernel, item, group);
+  }
 }
 /// `lanes` threads of a warp per item. Threads past the last item take part in the exchange, with zeros.
 template <class Kernel>
 __device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
   const Index thread = block * block_threads + threadIdx.x;
-  const Index item = thread / part.lanes;
-  const int lane = static_cast<int>(thread % part.lanes);
-  for (Index group = blockIdx.y; group < part.groups; group += gridDim.y) {
+  const Index item = thread >> part.exponent;
+  const int lane = static_cast<int>(thread) & (part.lanes - 1);
+  const bool idle = item >= part.items;
+  Index group = blockIdx.y;
+  PlaceOf<Kernel> place{};
+  if (!idle && group < part.groups) place = place_of(part.kernel, item, group);
+  wait_for_previous();
+  SHEAFNN_NO_UNROLL while (group < part.groups) {
     S sums[Kernel::outputs];
-    for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
-    if (item < part.items) part.kernel.part(item, group, lane, sums);
-    for (unsigned half = static_cast<unsigned>(part.lanes) / 2; half > 0; half /= 2) {
-      for (int k = 0; k < Kernel::outputs; ++k)
-        sums[k] += __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
+    SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
+    if (!idle) part_at(part.kernel, place, lane, sums);
+    SHEAFNN_NO_UNROLL for (unsigned half = static_cast<unsigned>(part.lanes) / 2; half > 0; half /= 2) {
+      SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] +=
+          __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
     }
-    if (lane == 0 && item < part.items) part.kernel.finish(item, group, sums);
+    if (lane == 0 && !idle) finish_at(part.kernel, place, sums);
+    group += gridDim.y;
+    if (!idle && group < part.groups) place = place_of(part.kernel, item, group);
   }
 }
 
@@ -91,9 +112,9 @@ __device__ bool run_own_block(const Part& part, Index& block) {
 /// The parts' blocks one after another.
 template <class... Parts>
 static __global__ void run_parts(Parts... parts) {
-  wait_for_previous();
+  let_next_start();
   Index block = blockIdx.x;
-  static_cast<void>((run_own_block(parts, block) || ...));
+  if (!(run_own_block(parts, block) || ...)) wait_for_previous();
 }
 
 }  // namespace detail
@@ -115,18 +136,24 @@ class CurrentDevice {
   int device_, before_ = 0;
 };
 
+/// When the blocks of a kernel are scheduled. Results are the same.
+enum class KernelStart {
+  early,   ///< while the kernel before it still runs, where the device can (programmatic dependent launch)
+  in_turn  ///< when the kernel before it has ended
+};
+
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
   /// \param device  number of the device, from 0
   /// \throws CudaError  there is no such device, or it cannot be used
-  explicit DeviceExecutor(int device = 0) : device_(device) {
+  explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {
     const DeviceCount devices = device_count();
     if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);
     require(device >= 0 && device < devices.count, "device", device,
             sheafnn::detail::concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
-    early_ = can_start_early(device);
+    early_ = start == KernelStart::early && can_start_early(device);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     try {
       check(cublasCreate(&blas_), "cublasCreate", device);

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
@@ -35,7 +36,9 @@ class RightTransposes {
                   Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
+    require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
     transpose_.channels = channels;
+    transpose_.square = channels * channels;
     for (const DiffusionLayout& layer : layers) {
       transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
     }
@@ -51,11 +54,9 @@ class RightTransposes {
   }
   /// Bᵀ of a layer for run 0; null without B.
   [[nodiscard]] const S* layer(Index l) const noexcept {
-    return values_.size() > 0 ? values_.data() + l * transpose_.channels * transpose_.channels : nullptr;
+    return values_.size() > 0 ? values_.data() + l * transpose_.square : nullptr;
   }
-  [[nodiscard]] Index run_stride() const noexcept {
-    return transpose_.layers * transpose_.channels * transpose_.channels;
-  }
+  [[nodiscard]] Index run_stride() const noexcept { return transpose_.layers * transpose_.square; }
 
  private:
   TransposeRight<S> transpose_{};
@@ -114,13 +115,12 @@ class BatchDiffusionLayer {
   void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
                const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch) {
-    const Index items = shape_.nodes * shape_.channels;
     input_ = x;
     drop_ = drop;
     before_ = drop ? dropped_.data() : x;
     between_ = right_ >= 0 ? product_.data() : before_;
     y_ = left_ >= 0 ? mixed_.data() : between_;
-    executor.launch(items, pass.instances(),
+    executor.launch(shape_.items(), pass.instances(),
                     MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
                                           right.layer(static_cast<Index>(number_)), right.run_stride(),
                                           left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
@@ -130,23 +130,33 @@ class BatchDiffusionLayer {
                                 pass, number_ + 1, next};
     if (filter_->active()) return filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
-    executor.launch_teams(items, pass.instances(), graph_.gather_lanes,
-                          DiffuseForward<Family, S>{diffusion, diffused_.data(), output, graph_.gather_lanes});
+    launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{diffusion, diffused_.data(), output});
   }
 
+  /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
+  void enter(Executor& executor, const Pass& pass, const LogitsBar<S>& logits,
+             BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, S* x_bar,
+             LayerScratch<Executor, S>& scratch) const {
+    executor.launch(shape_.items(), pass.instances(),
+                    EnterLayers<Family, S>{logits, pass, first_step(sheaf, range, x_bar, scratch), x_bar});
+  }
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
   /// (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
-  /// \param add    add to the sheaf's derivatives instead of setting them
-  /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
+  /// \param add      add to the sheaf's derivatives instead of setting them
+  /// \param entered  the layer above has gone on with this one, or enter() was called: its first step is done
+  /// \param below    go on with this layer, of the sheaves `below_range`; null: do not
+  /// \param ready    parts that share the first launch: they must not write what the layer reads or writes
   template <class... Ready>
   void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                 BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
-                LayerScratch<Executor, S>& scratch, const Ready&... ready) {
-    const Index f = shape_.channels, d = shape_.coordinates, items = shape_.nodes * f;
+                LayerScratch<Executor, S>& scratch, bool entered, const BatchDiffusionLayer* below,
+                const SheafRange& below_range, const Ready&... ready) {
+    const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};
-    S *z_bar = scratch.z_bar.data(), *r_bar = scratch.r_bar.data(), *y_bar = scratch.y_bar.data();
+    auto& side = scratch.of(number_);
+    S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *y_bar = side.y_bar.data();
     const CoordinateProducts<S> sums{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};
@@ -154,26 +164,33 @@ class BatchDiffusionLayer {
     if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
-      executor.launch_together(ready..., gains,
-                               Items{items, instances,
-                                     ActivationBackward<Family, S>{graph_, range, sheaf.view(), shape_, activation_,
-                                                                   diffused_.data(), x_bar, z_bar, r_bar}});
+      if (!entered) {
+        executor.launch_together(ready..., gains,
+                                 Items{items, instances, first_step(sheaf, range, x_bar, scratch)});
+      }
       const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
-      executor.launch_teams(items, instances, graph_.gather_lanes,
-                            DiffuseBackward<Family, S>{diffusion, scratch.w_bar.data(), y_bar, graph_.gather_lanes});
+      const DiffuseBackward<Family, S> diffuse{diffusion, scratch.w_bar.data(), y_bar};
+      if (entered) {
+        launch_diffusion(executor, instances, diffuse, ready..., gains);
+      } else {
+        launch_diffusion(executor, instances, diffuse);
+      }
     }
-    const Items mix{items, instances,
-                    MixBackward<Family::stalk_dimension, S>{shape_, runs, pass, number_, drop_,
-                                                            right_ >= 0 ? parameters.value + right_ : nullptr,
-                                                            left_ >= 0 ? parameters.value + left_ : nullptr,
-                                                            parameters.value + epsilon_, parameters.stride, y_bar,
-                                                            scratch.p_bar.data(), x_bar, filter_->input_skip(),
-                                                            filter_->weight_stride(), scratch.g.data()}};
+    Items mix{items, instances,
+              MixBackward<Family, S>{shape_, runs, pass, number_, drop_,
+                                     right_ >= 0 ? parameters.value + right_ : nullptr,
+                                     left_ >= 0 ? parameters.value + left_ : nullptr, parameters.value + epsilon_,
+                                     parameters.stride, y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
+                                     filter_->weight_stride(), scratch.g.data()}};
+    if (below != nullptr) {
+      mix.kernel.go_on = true;
+      mix.kernel.below = below->first_step(sheaf, below_range, x_bar, scratch);
+    }
     const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
     const auto coefficients = filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y,
                                                 filtered_.high_pass());
     if constexpr (is_learned<Family>) {
-      const int lanes = team_lanes(f);
+      const int lanes = quad_lanes(shape_);
       const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
       const S* r = filtered ? filtered_.diffused() : diffused_.data();
       const Index applications = filter_->steps(), stride = filtered_.stride();
@@ -191,13 +208,14 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the scratch is written again; the first launch
-  /// of another layer's backward() may run at the same time.
+  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again;
+  /// the first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
-    const S *y_bar = scratch.y_bar.data(), *p_bar = left_ >= 0 ? scratch.p_bar.data() : y_bar;
+    const auto& side = scratch.of(number_);
+    const S *y_bar = side.y_bar.data(), *p_bar = left_ >= 0 ? side.p_bar.data() : y_bar;
     const CoordinateProducts<S> left{
         y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const RowProducts<S> right{p_bar,
@@ -216,6 +234,14 @@ class BatchDiffusionLayer {
   }
 
  private:
+  /// Of the backward pass without a filter.
+  [[nodiscard]] ActivationBackward<Family, S> first_step(BatchSheaf<Executor, Family, S>& sheaf,
+                                                         const SheafRange& range, const S* x_bar,
+                                                         LayerScratch<Executor, S>& scratch) const {
+    auto& side = scratch.of(number_);
+    return {graph_,           range, sheaf.view(),      shape_,           activation_,
+            diffused_.data(), x_bar, side.z_bar.data(), side.r_bar.data()};
+  }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(Executor& executor, const Pass& pass,
                                                   BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
                                                   const S* features, LayerScratch<Executor, S>& scratch) const {

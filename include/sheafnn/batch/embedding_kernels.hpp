@@ -5,6 +5,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch::detail {
@@ -13,7 +14,8 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct CopyToInstances {
   const S* in;
-  Index size, copies;
+  Index size;
+  Divisor copies;
   S* out;
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     out[instance * size + item] = in[instance / copies * size + item];

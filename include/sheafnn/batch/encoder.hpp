@@ -35,7 +35,7 @@ struct EncodeNodes {
   const S* bias;
   Index parameter_stride;
   const S* degree;  ///< null: no degree input
-  Index width;
+  Divisor width;
   bool activation;
   bool drop;
   const S* partial;  ///< from RowSegments
@@ -104,6 +104,8 @@ class BatchEncoder {
     activated_ = Array<Executor, S>(executor, "embeddings", size);
     partial_ = Array<Executor, S>(executor, "sums over features",
                                   runs * std::max(view.segments, view.row_segments) * shape.width);
+    require_countable("weights of the input layer", view.columns * shape.width);
+    require_countable("sums over features", std::max(view.segments, view.row_segments) * shape.width);
     const RowChunks chunks{view.rows};
     const Index stride = (shape.degrees ? 2 : 1) * shape.width;
     sums_ = sums.reserve(chunks.count(), stride);

@@ -9,9 +9,17 @@
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
 /// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
 ///
+/// A kernel may have `place(item, group)`, what can be said of an item before any result of another kernel is read:
+/// indices, and what the arrays of the graph say. Its other functions are then given the place instead of the item and
+/// the group, and a device finds it while the kernel before still runs.
+///
 /// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch {
@@ -42,6 +50,53 @@ namespace detail {
 
 /// Lanes for a loop of `count` steps: the smallest power of two that covers it, 8 … 32.
 [[nodiscard]] constexpr int team_lanes(Index count) noexcept { return count <= 8 ? 8 : count <= 16 ? 16 : 32; }
+/// k of lanes = 2^k.
+[[nodiscard]] constexpr int exponent_of(int lanes) noexcept {
+  int k = 0;
+  while (1 << k < lanes) ++k;
+  return k;
+}
+
+/// The place of an item whose kernel has no place() of its own.
+struct ItemOfGroup {
+  Index item = 0, group = 0;
+};
+template <class Kernel>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto place_of(const Kernel& kernel, Index item, Index group) {
+  if constexpr (requires { kernel.place(item, group); }) {
+    return kernel.place(item, group);
+  } else {
+    return ItemOfGroup{item, group};
+  }
+}
+template <class Kernel>
+using PlaceOf = decltype(place_of(std::declval<const Kernel&>(), Index{}, Index{}));
+
+/// A kernel, or a team kernel's functions, at a place.
+template <class Kernel, class Place>
+SHEAFNN_HD SHEAFNN_INLINE void run_at(const Kernel& kernel, const Place& place) {
+  if constexpr (std::is_same_v<Place, ItemOfGroup>) {
+    kernel(place.item, place.group);
+  } else {
+    kernel(place);
+  }
+}
+template <class Kernel, class Place, class S>
+SHEAFNN_HD SHEAFNN_INLINE void part_at(const Kernel& kernel, const Place& place, int lane, S* sums) {
+  if constexpr (std::is_same_v<Place, ItemOfGroup>) {
+    kernel.part(place.item, place.group, lane, sums);
+  } else {
+    kernel.part(place, lane, sums);
+  }
+}
+template <class Kernel, class Place, class S>
+SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& place, S* sums) {
+  if constexpr (std::is_same_v<Place, ItemOfGroup>) {
+    kernel.finish(place.item, place.group, sums);
+  } else {
+    kernel.finish(place, sums);
+  }
+}
 
 /// A small product as a team kernel: a team per entry of C, lanes over the inner dimension; group: batch.
 template <class S>
@@ -49,23 +104,26 @@ struct SmallProduct {
   using Scalar = S;
   static constexpr int outputs = 1;
   Product<S> product;
+  Divisor columns;
   int lanes;
 
   /// One lane where the sum is short.
-  explicit SmallProduct(const Product<S>& p) : product(p), lanes(p.inner <= 16 ? 1 : team_lanes(p.inner)) {}
+  explicit SmallProduct(const Product<S>& p)
+      : product(p), columns(p.columns), lanes(p.inner <= 16 ? 1 : team_lanes(p.inner)) {}
   [[nodiscard]] Index items() const noexcept { return product.rows * product.columns; }
 
   SHEAFNN_HD void part(Index item, Index batch, int lane, S* sums) const {
     const Factor<S>&a = product.a, &b = product.b;
     const Index a_step = a.transposed ? a.row_stride : 1, b_step = b.transposed ? 1 : b.row_stride;
-    const S* row = a.data + batch * a.batch_stride + item / product.columns * (a.transposed ? 1 : a.row_stride);
-    const S* column = b.data + batch * b.batch_stride + item % product.columns * (b.transposed ? b.row_stride : 1);
-    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < product.inner; k += lanes) {
+    const S* row = a.data + batch * a.batch_stride + item / columns * (a.transposed ? 1 : a.row_stride);
+    const S* column = b.data + batch * b.batch_stride + item % columns * (b.transposed ? b.row_stride : 1);
+    const int inner = static_cast<int>(product.inner);  // of a small product
+    SHEAFNN_UNROLL_FOUR for (int k = lane; k < inner; k += lanes) {
       sums[0] += row[k * a_step] * column[k * b_step];
     }
   }
   SHEAFNN_HD void finish(Index item, Index batch, const S* sums) const {
-    const Index index = item / product.columns * product.c_row_stride + item % product.columns;
+    const Index index = item / columns * product.c_row_stride + item % columns;
     S& c = product.c[batch * product.c_batch_stride + index];
     c = product.add ? c + sums[0] : sums[0];
   }
@@ -88,6 +146,7 @@ struct Teams {
   Index items = 0, groups = 0;
   int lanes = max_lanes;  ///< a power of two
   Kernel kernel;
+  int exponent = detail::exponent_of(lanes);
 };
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;

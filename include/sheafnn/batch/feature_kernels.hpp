@@ -1,38 +1,79 @@
 /// \file
 /// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// and their backward pass (for one network layers/feature_mixing.hpp).
+/// and their backward pass, and that of the activation (for one network layers/feature_mixing.hpp).
 ///
-/// Features are n × d' × f per instance, channels innermost: an item is a node and a channel, so that neighbouring
+/// Features are n × d' × f per instance, channels innermost: an item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
-/// counts the fixed filters.
+/// counts the fixed filters. Within an instance numbers are counted in 32 bits.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
 /// BatchTrainer check what they are given.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "sheafnn/batch/graph.hpp"
+#include "sheafnn/batch/quad.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
+
+/// A node and up to four channels of an instance.
+struct NodeChannels {
+  Index instance = 0;
+  std::int32_t node = 0, channel = 0;  ///< the first channel
+  std::uint32_t element = 0;           ///< number of the first channel and coordinate within the instance
+  Index index = 0;                     ///< the same within all instances
+  ChannelRange range;
+};
 
 /// Shape of the features and the fixed filters.
 template <class S>
 struct FeatureShape {
   Index nodes = 0, coordinates = 0, channels = 0;
-  S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
+  S filter_sign[2] = {S(0), S(0)};     ///< off-diagonal sign of the first and second fixed filter
+  Divisor quads = (channels + 3) / 4;  ///< of channels, of a node
 
   [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
+  /// Of a kernel whose items are nodes and channels.
+  [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * quads; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
+    return static_cast<std::uint32_t>(channels);
+  }
+  /// Is there a coordinate i? \tparam Max  two more than there are learned ones, which are there
+  template <int Max>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept {
+    return i < Max - 2 || i < static_cast<int>(coordinates);
+  }
+
+  /// Where an item of such a kernel is.
+  ///
+  /// \param nodes_of  the node of each number of a node; null: it is its own
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
+                                                                    const std::int32_t* nodes_of = nullptr) const {
+    const std::uint32_t i = static_cast<std::uint32_t>(item), number = quads.quotient(i), f = stride();
+    const std::uint32_t node = nodes_of != nullptr ? static_cast<std::uint32_t>(nodes_of[number]) : number;
+    const std::uint32_t c = 4 * (i - number * quads.value()), left = f - c;
+    NodeChannels r;
+    r.instance = instance;
+    r.node = static_cast<std::int32_t>(node);
+    r.channel = static_cast<std::int32_t>(c);
+    r.element = node * static_cast<std::uint32_t>(row()) + c;
+    r.index = instance * size() + static_cast<Index>(r.element);
+    r.range = {static_cast<int>(left < 4 ? left : 4), f % 4 == 0};
+    return r;
+  }
 };
 
-/// out = block · x; `Size` is the block's number of entries: 1, D or D² numbers.
-template <int D, int Size, class S>
-SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
+/// out = block · x; `Size` is the block's number of entries: 1, D or D² numbers. T = S or Quad<S>.
+template <int D, int Size, class S, class T>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void times(const S* block, const T* x, T* out) {
   if constexpr (Size == D * D && D > 1) {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       out[i] = block[i] * x[0];
@@ -42,14 +83,71 @@ SHEAFNN_HD SHEAFNN_INLINE void times(const S* block, const S* x, S* out) {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = block[Size == 1 ? 0 : i] * x[i];
   }
 }
-/// The D learned coordinates of a node at one channel.
-template <int D, class S>
-SHEAFNN_HD SHEAFNN_INLINE void load_stalk(const S* x, Index channels, S* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = x[i * channels];
+/// out = block · x for a node's block, a row of an array of D_u or S_u; the fixed filters' coordinates are multiplied by
+/// a number.
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters, const Quad<S>* x, Quad<S>* out) {
+  constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
+  S block[size];
+  load_row<size>(row, block);
+  times<D, size>(block, x, out);
+  SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) out[i] = filters * x[i];
 }
-template <int D, class S>
-SHEAFNN_HD SHEAFNN_INLINE void store_stalk(const S* values, Index channels, S* x) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i * channels] = values[i];
+
+/// The coordinates of a node, at most Max, at some channels; 0 where there are fewer.
+template <int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                 const S* features, Quad<S> (&out)[Max]) {
+  const S* first = features + at.index;
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
+  if (at.range.whole) {
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (shape.template has<Max>(i))
+        out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
+    }
+  } else {
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (shape.template has<Max>(i))
+        out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
+    }
+  }
+}
+template <int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                  const Quad<S> (&values)[Max], S* features) {
+  S* first = features + at.index;
+  if (at.range.whole) {
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (shape.template has<Max>(i))
+        at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+    }
+  } else {
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (shape.template has<Max>(i))
+        at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
+    }
+  }
+}
+
+/// What becomes of a node's coordinates by dropout: those of one channel after another, which share Philox blocks. First
+/// bits, in loops that stay short.
+template <int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                 ElementDropout<S> dropout, Quad<S> (&values)[Max]) {
+  static_assert(4 * Max <= 64);
+  const int coordinates = static_cast<int>(shape.coordinates);
+  std::uint64_t kept = 0;
+  SHEAFNN_NO_UNROLL for (int c = 0; c < at.range.count; ++c) {
+    std::uint32_t element = at.element + static_cast<std::uint32_t>(c);
+    SHEAFNN_NO_UNROLL for (int i = 0; i < coordinates; ++i, element += shape.stride()) {
+      if (dropout.keeps(static_cast<Index>(element))) kept |= std::uint64_t{1} << (4 * i + c);
+    }
+  }
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+      values[i][c] = (kept >> (4 * i + c) & 1U) != 0 ? values[i][c] * dropout.scale() : S(0);
+    }
+  }
 }
 
 /// out = dropout(in), or out += dropout(in) when Add; item: a Philox block, group: instance. `copies`
@@ -63,7 +161,7 @@ struct ApplyDropout {
   const S* in;
   Index size;  ///< of an instance
   S* out;
-  Index copies = 1;
+  Divisor copies = 1;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     S* to = out + instance * size;
@@ -78,25 +176,61 @@ template <class S>
 struct TransposeRight {
   static constexpr int max_layers = 64;
   Index offset[max_layers];  ///< of B in the parameters
-  Index channels, layers;
+  Divisor channels, square;  ///< f, f²
+  Index layers;
   const S* parameters;
   Index parameter_stride;
   S* out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index f = channels, layer = item / (f * f), k = item / f % f, c = item % f;
-    out[run * layers * f * f + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
+    const Index f = channels, layer = item / square, entry = item % square, k = entry / channels,
+                c = entry % channels;
+    out[run * layers * square + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
   }
 };
 
-/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y at one node and channel. item (node, channel), group: instance.
+/// Σ_k row[k] b[k, c] of each coordinate at some channels c; b points at the first of them.
+///
+/// \tparam Aligned  rows of b may be read as whole quads where those of features are
+template <bool Aligned, int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                   const S* features, const S* b, Quad<S> (&out)[Max]) {
+  const std::uint32_t f = shape.stride();
+  const S* row = features + at.index - at.channel;
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
+  if (at.range.whole) {
+    const ChannelRange all{4, true};
+    for (std::uint32_t first = 0; first < f; first += 4) {
+      Quad<S> value[Max];
+      SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+        if (shape.template has<Max>(i)) value[i] = all.load_whole(row + static_cast<std::uint32_t>(i) * f + first);
+      }
+      SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) {
+        const S* from = b + (first + static_cast<std::uint32_t>(k)) * f;
+        const Quad<S> factor = Aligned ? all.load_whole(from) : all.load_some(from);
+        SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+          if (shape.template has<Max>(i)) out[i] += value[i][k] * factor;
+        }
+      }
+    }
+  } else {
+    SHEAFNN_NO_UNROLL for (std::uint32_t k = 0; k < f; ++k) {
+      const Quad<S> factor = at.range.load_some(b + k * f);
+      SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+        if (shape.template has<Max>(i)) out[i] += row[static_cast<std::uint32_t>(i) * f + k] * factor;
+      }
+    }
+  }
+}
+
+/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixForward {
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
-  Index copies;
+  Divisor copies;
   const S* right;  ///< Bᵀ per run; null: X is multiplied already, or there is no B
   Index right_stride;
   const S* left;  ///< A per run; null: Y = X Bᵀ
@@ -106,50 +240,85 @@ struct MixForward {
   S* y;        ///< not written where A is null
   S* w;
 
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
-    constexpr int D = Family::stalk_dimension, max_coordinates = D + 2, size = BlockSizes<Family>::gram;
-    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index node = instance * shape.size() + u * shape.row(), index = node + c;
-    S in[max_coordinates], mixed[max_coordinates];
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
+    const Index run = at.instance / copies;
+    const int d = static_cast<int>(shape.coordinates);
+    Quad<S> in[max_coordinates], mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) {
-      const S* b = right + instance / copies * right_stride + c;
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = S(0);
-      for (Index k = 0; k < f; ++k) {
-        const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-          if (i < d) in[i] += x[node + i * f + k] * factor;
-        }
-      }
+      multiply_row<true>(shape, at, x, right + run * right_stride + at.channel, in);
+      store_stalk(shape, at, in, product);
     } else {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = i < d ? x[index + i * f] : S(0);
+      load_stalk(shape, at, x, in);
     }
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     if (left != nullptr) {
-      const S* a = left + instance / copies * left_stride;
+      const S* a = left + run * left_stride;
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        S sum = S(0);
+        mixed[i] = {};
         SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (i < d && j < d) sum += a[i * d + j] * in[j];
+          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
+            mixed[i] += a[i * d + j] * in[j];
+          }
         }
-        mixed[i] = sum;
       }
+      store_stalk(shape, at, mixed, y);
     }
-    S scaled[max_coordinates];
-    times<D, size>(sheaf.scale + (range.slot(instance) * graph.nodes + u) * size, mixed, scaled);
-    SHEAFNN_UNROLL for (int i = D; i < max_coordinates; ++i) scaled[i] = graph.inverse_root[u] * mixed[i];
+    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], mixed,
+                       scaled);
+    store_stalk(shape, at, scaled, w);
+  }
+};
+
+/// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄. item (node, channels), group: instance.
+template <class Family, class S>
+struct ActivationBackward {
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  bool activation;
+  const S* r;
+  const S* x_bar;
+  S* z_bar;
+  S* r_bar;
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    Quad<S> bar[max_coordinates];
+    load_stalk(shape, at, x_bar, bar);
+    store(at, bar);
+  }
+  /// From x̄ at a node and some channels; becomes z̄.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
+    const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
+    const S root = graph.inverse_root[at.node];
+    Quad<S> in[max_coordinates], z[max_coordinates];
+    load_stalk(shape, at, r, in);
+    node_times<Family>(scale, root, in, z);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) {
-        if (right != nullptr) product[index + i * f] = in[i];
-        if (left != nullptr) y[index + i * f] = mixed[i];
-        w[index + i * f] = scaled[i];
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(z[i][c]) : S(1));
       }
     }
+    store_stalk(shape, at, bar, z_bar);
+    node_times<Family>(scale, root, bar, in);
+    store_stalk(shape, at, in, r_bar);
   }
 };
 
 /// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i, with α G added where a filter's high-pass term reads X. item (node, channel), group: instance.
-template <int D, class S>
+/// ε_i, with α G added where a filter's high-pass term reads X. Then, where the layer below needs no more than x̄ at the
+/// same node and channels, its first step. item (node, channels), group: instance.
+template <class Family, class S>
 struct MixBackward {
   FeatureShape<S> shape;
   const Run* runs;
@@ -166,53 +335,53 @@ struct MixBackward {
   const S* skip = nullptr;  ///< α per run; null: no such term
   Index skip_stride = 0;
   const S* g = nullptr;  ///< G
+  bool go_on = false;    ///< with the layer below
+  ActivationBackward<Family, S> below{};
 
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
     using std::tanh;
-    const Index f = shape.channels, u = item / f, c = item % f, d = shape.coordinates;
-    const Index run = pass.run_of(instance), node = instance * shape.size() + u * shape.row(), index = node + c;
-    constexpr int max_coordinates = D + 2;
-    S own[max_coordinates], bar[max_coordinates], input[max_coordinates];
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      own[i] = i < d ? y_bar[index + i * f] : S(0);
-      input[i] = i < d ? x_bar[index + i * f] : S(0);
-      bar[i] = right != nullptr ? S(0) : own[i];
-    }
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
+    const Index run = pass.run_of(at.instance);
+    const int d = static_cast<int>(shape.coordinates);
+    Quad<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
+    load_stalk(shape, at, y_bar, own);
+    load_stalk(shape, at, x_bar, input);
     if (right != nullptr) {
-      const S* b = right + run * parameter_stride + c;
-      for (Index k = 0; k < f; ++k) {
-        const S factor = b[k * f];
-        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-          if (i < d) bar[i] += y_bar[node + i * f + k] * factor;
-        }
-      }
+      multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
+    } else {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
     }
     if (left != nullptr) {
       const S* a = left + run * parameter_stride;
-      S before[max_coordinates], turned[max_coordinates];
+      Quad<S> before[max_coordinates], turned[max_coordinates];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) before[i] = bar[i];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        bar[i] = turned[i] = S(0);
+        bar[i] = turned[i] = {};
         SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (i < d && j < d) {
+          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
             bar[i] += a[j * d + i] * before[j];
             turned[i] += a[j * d + i] * own[j];
           }
         }
       }
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        if (i < d) p_bar[index + i * f] = turned[i];
-      }
+      store_stalk(shape, at, turned, p_bar);
     }
-    const ElementDropout<S> dropout = pass.dropout<S>(runs, Purpose::layer_dropout, layer, instance);
+    if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
+    if (skip != nullptr) {
+      Quad<S> high[max_coordinates];
+      load_stalk(shape, at, g, high);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += skip[run * skip_stride] * high[i];
+    }
     const S* eps = epsilon + run * parameter_stride;
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) {
-        S through = dropped ? dropout(u * shape.row() + i * f + c, bar[i]) : bar[i];
-        if (skip != nullptr) through += skip[run * skip_stride] * g[index + i * f];
-        x_bar[index + i * f] = (S(1) + tanh(eps[i])) * input[i] + through;
-      }
+      if (shape.template has<max_coordinates>(i)) bar[i] += (S(1) + tanh(eps[i])) * input[i];
     }
+    store_stalk(shape, at, bar, x_bar);
+    if (go_on) below.store(at, bar);
   }
 };
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
 
@@ -37,7 +38,8 @@ struct RowChunks {
 struct PartialSum {
   Index parameter = 0;  ///< offset of the range in the gradient
   Index size = 0;       ///< of the range
-  Index offset = 0, chunks = 0, chunk_stride = 0, inner = 1;
+  Index offset = 0, chunks = 0, chunk_stride = 0;
+  Divisor inner = 1;
   bool tanh_slope = false;  ///< times 1 − tanh²(parameter): the gains 1 + tanh ε
   Index first_item = 0;     ///< sum of the sizes of earlier ranges
 };
@@ -46,7 +48,10 @@ struct PartialSum {
 class PartialSums {
  public:
   /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
+  ///
+  /// \throws std::invalid_argument  2³¹ of them or more
   Index reserve(Index chunks, Index chunk_stride) {
+    require_countable("partial sums of a gradient", chunks * chunk_stride);
     const Index offset = arena_;
     arena_ += chunks * chunk_stride;
     return offset;
@@ -90,7 +95,7 @@ struct SumGradients {
     const PartialSum& range = range_of(item);
     const S* in =
         parameters.arena + run * parameters.arena_stride + range.offset + (item - range.first_item) * range.inner;
-    const Index inner = range.inner;
+    const Divisor inner = range.inner;
     for (Index k = lane; k < range.chunks * inner; k += max_lanes) {
       sums[0] += in[k / inner * range.chunk_stride + k % inner];
     }
@@ -121,17 +126,18 @@ struct RowProducts {
   const S* a;
   Index a_columns, a_stride, a_run;
   const S* b;
-  Index b_columns, b_stride, b_run;
+  Divisor b_columns;
+  Index b_stride, b_run;
   RowChunks chunks;
   bool ones;
   S* out;
   Index out_run;
+  Divisor chunk_stride = (a_columns + (ones ? 1 : 0)) * b_columns;
 
-  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept { return (a_columns + (ones ? 1 : 0)) * b_columns; }
-  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index chunk = item / chunk_stride(), k = item % chunk_stride();
+    const Index chunk = item / chunk_stride, k = item % chunk_stride;
     const Index i = k / b_columns, j = k % b_columns;
     const S* left = a + run * a_run + i;
     const S* right = b + run * b_run + j;
@@ -153,19 +159,17 @@ struct CoordinateProducts {
   const S* a;
   const S* b;
   Index run_stride;  ///< of a and b
-  Index coordinates, channels;
+  Divisor coordinates, channels;
   RowChunks chunks;  ///< of nodes
   bool diagonal;
   S* out;
   Index out_run;
+  Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
 
-  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept {
-    return (diagonal ? 1 : coordinates) * coordinates * channels;
-  }
-  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index chunk = item / chunk_stride(), k = item % chunk_stride();
+    const Index chunk = item / chunk_stride, k = item % chunk_stride;
     const Index c = k % channels, pair = k / channels;
     const Index i = diagonal ? pair : pair / coordinates, j = pair % coordinates;
     const S* left = a + run * run_stride + i * channels + c;

@@ -37,19 +37,33 @@ struct GraphView {
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
+  Index crowded;                     ///< high-degree nodes without segments, whose arcs a warp adds up
+  const std::int32_t* crowded_node;  ///< their numbers
 
-  /// Lanes for the diffusion's sums over arcs: 1, or more on small graphs with high-degree nodes, which then have no
-  /// segments.
-  int gather_lanes;
-
-  /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments of this many, or by the lanes of a
-  /// team.
+  /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments of this many, or by a warp.
   static constexpr int segment = 32;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
-  /// Lanes for sums over a node's arcs: a small graph leaves enough threads for the node of the highest degree.
-  [[nodiscard]] int arc_lanes() const noexcept {
-    return nodes < 100'000 ? max_lanes : team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
+  /// Lanes for the diffusion's sums over the arcs of the other nodes: as many as a node has arcs on average, at most 8,
+  /// while there are threads to spare.
+  ///
+  /// \param sums  how many there are side by side
+  [[nodiscard]] int gather_lanes(Index sums) const noexcept {
+    constexpr Index enough_threads = Index{1} << 16;
+    int lanes = 1;
+    while (lanes < 8 && lanes * nodes < 2 * edges && 2 * lanes * sums <= enough_threads) lanes *= 2;
+    return lanes;
+  }
+  /// Lanes for sums over the arcs of all nodes: a warp, for the node of the highest degree, while there are threads to
+  /// spare.
+  ///
+  /// \param sums  how many there are side by side
+  [[nodiscard]] int arc_lanes(Index sums) const noexcept {
+    constexpr Index enough_threads = Index{1} << 20;
+    const int least = team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
+    int lanes = max_lanes;
+    while (lanes > least && lanes * sums > enough_threads) lanes /= 2;
+    return lanes;
   }
 };
 
@@ -57,10 +71,9 @@ struct GraphView {
 template <class Executor, class S>
 class BatchGraph {
  public:
-  /// In a graph of at most this many nodes, and of at most this degree, teams of gather_lanes sum over the arcs of
-  /// high-degree nodes: that saves a launch, although most of the lanes are idle.
+  /// In a graph of at most this many nodes, and of at most this degree, warps sum over the arcs of high-degree nodes:
+  /// that saves a launch.
   static constexpr Index small_graph = 4096, small_degree = 256;
-  static constexpr int gather_lanes = 8;
 
   /// \param arc_features  how many features of the graph's arcs are read, all of them or none
   BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0)
@@ -87,13 +100,13 @@ class BatchGraph {
     }
     Index largest_degree = 0;
     for (Index u = 0; u < nodes_; ++u) largest_degree = std::max(largest_degree, graph.degree(u));
-    const bool teams =
-        largest_degree > GraphView<S>::segment && largest_degree <= small_degree && nodes_ <= small_graph;
-    lanes_ = teams ? gather_lanes : 1;
-    // Arcs of high-degree nodes in segments.
-    std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node;
+    const bool warps = largest_degree <= small_degree && nodes_ <= small_graph;
+    std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node, crowded;
     for (Index u = 0; u < nodes_; ++u) {
-      if (!teams && graph.degree(u) > GraphView<S>::segment) {
+      const bool high = graph.degree(u) > GraphView<S>::segment;
+      if (high && warps) {
+        crowded.push_back(static_cast<std::int32_t>(u));
+      } else if (high) {
         for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); arc += GraphView<S>::segment) {
           segment_arc.push_back(static_cast<std::int32_t>(arc));
           segment_node.push_back(static_cast<std::int32_t>(u));
@@ -120,6 +133,7 @@ class BatchGraph {
     node_segment_ = put(node_segment);
     segment_arc_ = put(segment_arc);
     segment_node_ = put(segment_node);
+    crowded_node_ = put(crowded);
   }
 
   [[nodiscard]] GraphView<S> view() const noexcept {
@@ -137,15 +151,15 @@ class BatchGraph {
             segment_arc_.data(),
             segment_node_.data(),
             pair_feature_.data(),
-            lanes_};
+            crowded_node_.size(),
+            crowded_node_.data()};
   }
 
  private:
   Index nodes_, edges_;
-  int lanes_ = 1;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
   Array<Executor, S> degree_, inverse_root_, pair_feature_;
-  Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_;
+  Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_, crowded_node_;
 };
 
 }  // namespace sheafnn::batch::detail

@@ -21,7 +21,9 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct BiasGelu {
   const S* bias;
-  Index parameter_stride, width, size;
+  Index parameter_stride;
+  Divisor width;
+  Index size;
   S *z, *out;
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
@@ -56,7 +58,9 @@ class BatchHiddenReadout {
                                         batch.training_copies * nodes, width, width, sums),
                          array(batch.instances()), array(batch.instances())});
     }
-    if (!layers_.empty()) bar_ = array(batch.training_instances());
+    if (layers_.empty()) return;
+    require_countable("features of a run's copies", batch.copies * nodes * width);
+    bar_ = array(batch.training_instances());
   }
 
   /// \param x  n × h per instance; stays in place until backward()

@@ -126,7 +126,7 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
     const Index count = part.items * part.groups;
     for (Index i = 0; i < count; ++i) {
       const Index place = order == Order::forward ? i : count - 1 - i;
-      part.kernel(place % part.items, place / part.items);
+      detail::run_at(part.kernel, detail::place_of(part.kernel, place % part.items, place / part.items));
     }
   }
   template <class Kernel>
@@ -136,17 +136,17 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
     const Index count = part.items * part.groups;
     for (Index i = 0; i < count; ++i) {
       const Index place = order == Order::forward ? i : count - 1 - i;
-      const Index item = place % part.items, group = place / part.items;
+      const auto at = detail::place_of(part.kernel, place % part.items, place / part.items);
       for (int lane = 0; lane < part.lanes; ++lane) {
         std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
-        part.kernel.part(item, group, lane, lane_sums[lane]);
+        detail::part_at(part.kernel, at, lane, lane_sums[lane]);
       }
       for (int half = part.lanes / 2; half > 0; half /= 2) {
         for (int lane = 0; lane < half; ++lane) {
           for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
         }
       }
-      part.kernel.finish(item, group, lane_sums[0]);
+      detail::finish_at(part.kernel, at, lane_sums[0]);
     }
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/features.hpp"
@@ -185,7 +186,7 @@ struct RowSegments {
   Index value_run;
   const S* weight;
   Index parameter_stride;
-  Index width;
+  Divisor width;
   S* out;  ///< row_segments × width per run
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
@@ -203,7 +204,7 @@ struct SegmentProducts {
   const S* value;   ///< entries by node, dropout applied
   Index value_run;  ///< 0: the same entries for all runs
   const S* out_bar;
-  Index width;
+  Divisor width;
   S* partial;  ///< segments × width per run
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
@@ -224,7 +225,7 @@ template <class S>
 struct SegmentSums {
   InputView<S> input;
   const S* partial;
-  Index width;
+  Divisor width;
   S* weight_bar;
   Index parameter_stride;
 

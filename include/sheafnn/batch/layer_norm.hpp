@@ -50,7 +50,8 @@ struct NormMoments {
 /// Scale and shift of a layer, of run 0, and what kernels need to find the others'.
 template <class S>
 struct NormView {
-  Index width, nodes;
+  Divisor width;
+  Index nodes;
   const S* scale;
   const S* shift;
   Index parameter_stride;
@@ -118,9 +119,9 @@ struct NormBackward {
   S* bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index row = 2 * (instance * norm.nodes + item / norm.width), width = norm.width;
-    S& value = bar[instance * norm.nodes * width + item];
-    const S g = norm.scale[pass.run_of(instance) * norm.parameter_stride + item % width] * value;
+    const Index row = 2 * (instance * norm.nodes + item / norm.width);
+    S& value = bar[instance * norm.nodes * norm.width + item];
+    const S g = norm.scale[pass.run_of(instance) * norm.parameter_stride + item % norm.width] * value;
     value = norm.moments[row + 1] * (g - means[row] - norm.hat(item, instance) * means[row + 1]);
   }
 };
@@ -135,11 +136,12 @@ struct NormProducts {
   RowChunks chunks;
   S* out;
   Index out_run;
+  Divisor both = 2 * norm.width;  ///< numbers of a chunk
 
-  [[nodiscard]] Index items() const noexcept { return chunks.count() * 2 * norm.width; }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * both; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index width = norm.width, chunk = item / (2 * width), k = item % (2 * width), c = k % width;
+    const Index width = norm.width, chunk = item / both, k = item % both, c = k % norm.width;
     const Index first = run * copies, end = chunks.end(chunk);
     S sum = S(0);
     for (Index row = chunks.begin(chunk); row < end; ++row) {

@@ -5,6 +5,8 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <cstdint>
+
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/core/config.hpp"
 
@@ -14,22 +16,36 @@ namespace sheafnn::batch::detail {
 /// hold those of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
-  Array<Executor, S> z_bar, r_bar, w_bar, y_bar, p_bar;
+  /// Of one layer while the layer below begins.
+  struct Side {
+    Array<Executor, S> z_bar, r_bar, y_bar, p_bar;
+  };
+  Side side[2];
+  bool two_sides = false;  ///< else all layers use the first
+  Array<Executor, S> w_bar;
   Array<Executor, S> g, q[2];   ///< of a filter: Z̄, and two cotangents of its terms
   Array<Executor, S> segments;  ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;
   /// \param training     numbers of a training pass' features, of all instances
   /// \param applications  of Δ in a layer
-  LayerScratch(Executor& executor, Index training, Index applications, bool filter, Index segment_sums) {
+  /// \param two          layers begin while the layer above them is being left
+  LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool two, Index segment_sums)
+      : two_sides(two) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "layers", size); };
-    for (Array<Executor, S>* a : {&z_bar, &r_bar, &w_bar}) *a = array(applications * training);
-    for (Array<Executor, S>* a : {&y_bar, &p_bar}) *a = array(training);
+    for (int k = 0; k < (two ? 2 : 1); ++k) {
+      for (Array<Executor, S>* a : {&side[k].z_bar, &side[k].r_bar}) *a = array(applications * training);
+      for (Array<Executor, S>* a : {&side[k].y_bar, &side[k].p_bar}) *a = array(training);
+    }
+    w_bar = array(applications * training);
     if (filter) {
       for (Array<Executor, S>* a : {&g, &q[0], &q[1]}) *a = array(training);
     }
     segments = array(segment_sums);
   }
+  /// Of a layer.
+  [[nodiscard]] Side& of(std::uint32_t layer) noexcept { return side[two_sides ? layer % 2 : 0]; }
+  [[nodiscard]] const Side& of(std::uint32_t layer) const noexcept { return side[two_sides ? layer % 2 : 0]; }
 };
 
 }  // namespace sheafnn::batch::detail

@@ -10,6 +10,7 @@
 
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/graph.hpp"
+#include "sheafnn/batch/quad.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -32,7 +33,7 @@ struct PairArray {
 struct FirstWeight {
   Index parameter = 0;  ///< offset of a rows × columns matrix
   Index begin = 0, rows = 0;
-  Index columns = 0;         ///< of the pair's inputs and, after them, of the features of its arc
+  Divisor columns = 0;  ///< of the pair's inputs and, after them, of the features of its arc
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
   Index offset = 0;          ///< of the matrix in one that has all rows, one after another
 };
@@ -40,11 +41,11 @@ struct FirstWeight {
 struct FirstWeights {
   FirstWeight matrix[3];
   int count = 0;
-  Index columns = 0;       ///< q, all rows
-  Index entries = 0;       ///< of all matrices
-  Index inputs = 0;        ///< h
-  Index channels = 0;      ///< f
-  Index arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
+  Divisor columns = 0;       ///< q, all rows
+  Divisor entries = 0;       ///< of all matrices
+  Divisor inputs = 0;        ///< h
+  Divisor channels = 0;      ///< f
+  Divisor arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
 
   [[nodiscard]] SHEAFNN_HD const FirstWeight& of_row(Index r) const {
     int k = 0;
@@ -83,13 +84,13 @@ struct AssembleFirstLayer {
   }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index h = weights.inputs, edge_item = item - pair_entries();
-    const Index row = edge_item < 0 ? item / h : edge_item / weights.arc_features;
+    const Index edge_item = item - pair_entries();
+    const Index row = edge_item < 0 ? item / weights.inputs : edge_item / weights.arc_features;
     const Index r = row % weights.columns;
     const FirstWeight& w = weights.of_row(r);
     Index column = weights.pair_columns(w);
     if (edge_item < 0) {
-      column = weights.column(w, row / weights.columns * h + item % h);
+      column = weights.column(w, row / weights.columns * weights.inputs + item % weights.inputs);
     } else {
       column += edge_item % weights.arc_features;
     }
@@ -159,36 +160,63 @@ struct EluSlopeInPlace {
 };
 
 /// Derivative of the projections: per node, the sum over its arcs (W_a's part) and over the reverse arcs (W_b's).
-/// A team per (node, column), lanes over arcs; group: run.
+/// A team per (node, four columns), lanes over arcs; group: run.
 template <class S>
 struct GatherProjections {
   using Scalar = S;
-  static constexpr int outputs = 2;
+  static constexpr int outputs = 8;
   GraphView<S> graph;
   PairArray<S> first_bar;   ///< derivative of the first layer before activation
   const S* edge_logit_bar;  ///< per pair and run, the last column; null without edge weights
-  Index columns, raw_columns;
+  Divisor columns;
+  Index raw_columns;
   S* out;  ///< n × 2q per run
-  int lanes;
+  /// Quads of columns; the last one is the edge weight's, where there is one.
+  Divisor quads = (raw_columns + 3) / 4 + (columns > raw_columns ? 1 : 0);
+  int lanes = max_lanes;
 
-  SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
-    const Index u = item / columns, k = item % columns, last = graph.offset[u + 1];
-    for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
+  [[nodiscard]] Index items() const noexcept { return graph.nodes * quads; }
+
+  struct Place {
+    Index run = 0, row = 0, column = 0;
+    ChannelRange range;
+    std::int32_t first = 0, last = 0;  ///< arcs
+  };
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index run) const {
+    const Index u = item / quads, k = item % quads * 4, left = raw_columns - k;
+    Place r{run, run * graph.nodes + u, k, {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0}, 0, 0};
+    if (left <= 0) {  // the edge weight's column
+      r.column = raw_columns;
+      r.range = {1, false};
+    }
+    r.first = graph.offset[u];
+    r.last = graph.offset[u + 1];
+    return r;
+  }
+
+  SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
+    const bool raw = at.column < raw_columns;
+    const S* bar =
+        raw ? first_bar.data + at.run * first_bar.run + at.column : edge_logit_bar + at.run * graph.pairs();
+    const Index row = raw ? first_bar.pair : 1;
+    for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];
       const Index reverse = pair < graph.edges ? pair + graph.edges : pair - graph.edges;
-      if (k < raw_columns) {
-        sums[0] += first_bar.at(run, pair, k);
-        sums[1] += first_bar.at(run, reverse, k);
-      } else {
-        sums[0] += edge_logit_bar[run * graph.pairs() + pair];
-        sums[1] += edge_logit_bar[run * graph.pairs() + reverse];
+      const Quad<S> own = at.range.load(bar + pair * row), other = at.range.load(bar + reverse * row);
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+        sums[c] += own[c];
+        sums[4 + c] += other[c];
       }
     }
   }
-  SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
-    S* row = out + (run * graph.nodes + item / columns) * 2 * columns + item % columns;
-    row[0] = sums[0];
-    row[columns] = sums[1];
+  SHEAFNN_HD void finish(const Place& at, const S* sums) const {
+    S* row = out + at.row * 2 * columns + at.column;
+    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+      if (c < at.range.count) {
+        row[c] = sums[c];
+        row[columns + c] = sums[4 + c];
+      }
+    }
   }
 };
 
@@ -221,12 +249,13 @@ struct FirstLayerProducts {
   /// Over the nodes, and the numbers of [Z_u ‖ Z_v] that are multiplied with the column.
   [[nodiscard]] SHEAFNN_HD S pair_sum(Index run, const FirstWeight& w, Index row, Index column, Index begin,
                                       Index end) const {
-    const Index h = weights.inputs, f = weights.channels, q = weights.columns;
+    const Divisor &h = weights.inputs, &f = weights.channels;
+    const Index q = weights.columns;
     Index first = column, step = h, count = 1;
     if (w.input != LearnerInput::concatenation) {
       const bool published = w.input == LearnerInput::summed_published;
       first = published ? column : column / f * h + column % f;
-      step = published ? 2 * f : f;
+      step = published ? 2 * f : Index{f};
       count = h / f;
     }
     S sum = S(0);

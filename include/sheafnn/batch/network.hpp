@@ -246,17 +246,27 @@ class BatchNetwork {
   }
 
   void backward(const Pass& pass, bool closed_form, bool drop) {
-    parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
-    parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
+    const bool direct = parts_.enters_last_layer();
+    if (direct) {
+      parts_.layers.back().enter(executor_, pass, parts_.output->logits_bar(parts_.view), parts_.sheaf,
+                                 layer_range(static_cast<Index>(parts_.layers.size()) - 1), parts_.x_bar.data(),
+                                 parts_.scratch);
+    } else {
+      parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
+      parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
+    }
     const auto products = parts_.output->weight_products(pass, parts_.view);
     detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
       const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
+      const bool entered = last ? direct : parts_.goes_on_below(l + 1), goes_on = l > 0 && parts_.goes_on_below(l);
       const auto run = [&](const auto&... ready) {
         parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf,
-                                  layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, ready...);
+                                  layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, entered,
+                                  goes_on ? &parts_.layers[l - 1] : nullptr,
+                                  layer_range(goes_on ? layer - 1 : layer), ready...);
       };
       if (last) {
         run(products);
@@ -265,7 +275,10 @@ class BatchNetwork {
       }
       pending = parts_.layers[l].products(pass, parts_.view, parts_.scratch);
       if constexpr (sheaf_per_layer) {
-        if (layer < parts_.sheaf_count) backward_mean_sheaf(pass, l, drop && l > 0, std::exchange(pending, {}));
+        if (layer < parts_.sheaf_count) {
+          backward_mean_sheaf(pass, l, drop && l > 0, pending);
+          pending.left.items = pending.right.items = 0;  // they are launched
+        }
       }
     }
     const bool spread = pass.copies > 1;
@@ -287,7 +300,7 @@ class BatchNetwork {
     const detail::SheafRange one = range(static_cast<Index>(l), 1);
     detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
-    executor_.launch(parts_.graph.view().edges, parts_.batch.runs,
+    executor_.launch(pairs(), parts_.batch.runs,
                      detail::BackwardMeanEdges<Family, S>{parts_.graph.view(),
                                                           one,
                                                           parts_.sheaf.view(),
@@ -299,7 +312,7 @@ class BatchNetwork {
                                                           learner.edge_weight(),
                                                           learner.edge_factor(),
                                                           learner.edge_logit_bar()});
-    S* z_bar = drop ? parts_.scratch.z_bar.data() : parts_.x_bar.data();
+    S* z_bar = drop ? parts_.scratch.side[0].z_bar.data() : parts_.x_bar.data();
     learner.backward(executor_, parts_.view, z_bar, !drop);
     executor_.launch_together(learner.first_products(parts_.view),
                               dropout_part<true>(drop, pass, Purpose::learner_dropout, l, z_bar,
@@ -313,7 +326,7 @@ class BatchNetwork {
                                                   learner, closed_form, parts_.noise.data());
     if (parts_.sheaf_encoder) {
       // Two encoders: the first is one launch ahead of the sheaf's.
-      S *z_bar = parts_.scratch.z_bar.data(), *first_bar = backward_second(bar);
+      S *z_bar = parts_.scratch.side[0].z_bar.data(), *first_bar = backward_second(bar);
       executor_.launch_together(edges, parts_.encoder->before_activation(parts_.runs.data(), first_bar));
       learner.backward(executor_, parts_.view, z_bar, false, parts_.encoder->column_products(first_bar),
                        parts_.encoder->row_products(parts_.view, first_bar));
@@ -328,8 +341,9 @@ class BatchNetwork {
   /// Through the encoder's second linear layer, if there is one. \returns where the derivative of its input is
   S* backward_second(S* bar) {
     if (!parts_.second) return bar;
-    parts_.second->backward(executor_, parts_.view, bar, parts_.scratch.r_bar.data());
-    return parts_.scratch.r_bar.data();
+    S* first_bar = parts_.scratch.side[0].r_bar.data();
+    parts_.second->backward(executor_, parts_.view, bar, first_bar);
+    return first_bar;
   }
   /// Through an encoder, but for its gradient().
   ///

@@ -65,6 +65,7 @@ struct NetworkParts {
         sheaf_count(model.sheaf_count()) {
     detail::check(targets, host_graph.node_count(), options.classes);
     shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
+    require_countable("features of a network", shape.size());
     int fixed = 0;
     if (options.add_lp) shape.filter_sign[fixed++] = S(1);
     if (options.add_hp) shape.filter_sign[fixed++] = S(-1);
@@ -108,6 +109,18 @@ struct NetworkParts {
   Array<Executor, S> arena;
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
+  /// May the backward pass of layer l > 0 go on with the layer below in its last launch? Not through a norm or a filter,
+  /// nor where a learner adds to the derivative of what is between them.
+  [[nodiscard]] bool goes_on_below(std::size_t l) const {
+    return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
+  }
+
+  /// May the derivative of the logits go on with the last layer in one launch?
+  [[nodiscard]] bool enters_last_layer() const {
+    return norms.empty() && !filter.active() && layout.readout_weight.empty() && output->few_classes() &&
+           !layers.empty();
+  }
+
   /// Of models that sample.
   std::optional<typename std::conditional_t<sampled, PosteriorOf<typename Model::Posterior>,
                                             std::type_identity<Nothing>>::type>
@@ -153,7 +166,9 @@ struct NetworkParts {
     }
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
-    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(),
+    bool two_sides = false;
+    for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || goes_on_below(l);
+    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), two_sides,
                                         batch.instances() * graph.view().segments * shape.row());
   }
 };

@@ -82,14 +82,15 @@ struct AdamStep {
     const Run& r = runs[run];
     const Index i = run * parameters + item;
     const int t = tensor[item];
+    // All loads before the first store, which none of them waits for.
     const S raw = gradient[i];
+    S first = first_moment[i], second = second_moment[i], x = value[i];
     if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression): not finite
     const bool sheaf = sheaf_learner[t] != 0;
     const double decay = sheaf ? r.sheaf_decay : r.weight_decay;
     const double learning_rate = sheaf ? r.sheaf_learning_rate : r.learning_rate;
     const double step_rate = sheaf ? r.sheaf_step_rate : r.step_rate;
     const bool l2 = r.decay == WeightDecay::l2;
-    S first = first_moment[i], second = second_moment[i], x = value[i];
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
     x *= static_cast<S>(l2 ? 1.0 : 1 - learning_rate * decay);
     sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second, x);

@@ -87,12 +87,12 @@ class BatchOutput {
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 
-  /// Logits without bias, which loss() or average() completes. In training with few classes loss() computes them.
+  /// Logits without bias, which loss() or average() completes, or computes as well where there are few classes.
   ///
   /// \param x  n × h per instance; stays in place until backward()
   void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
     input_ = x;
-    if (pass.training && few_classes()) return;  // loss() begins with x
+    if (pass.training ? few_classes() : few_rows(pass)) return;  // loss() or average() begins with x
     linear_.forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
   }
 
@@ -116,6 +116,11 @@ class BatchOutput {
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) const {
     linear_.backward(executor, parameters, pass.copies * nodes_, logits_bar_.data(), x_bar);
   }
+  /// The same for few classes, where the last layer begins in the same launch: see EnterLayers.
+  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::max_classes; }
+  [[nodiscard]] LogitsBar<S> logits_bar(const ParameterView<S>& parameters) const noexcept {
+    return {logits_bar_.data(), linear_.weight(parameters), parameters.stride, classes_};
+  }
   [[nodiscard]] Items<RowProducts<S>> weight_products(const Pass& pass, const ParameterView<S>& parameters) const {
     return linear_.weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
   }
@@ -123,13 +128,26 @@ class BatchOutput {
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
   void average(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                Index total) {
-    executor.launch(nodes_, pass.runs,
-                    EvaluationOutput<S>{targets(), runs, pass, linear_.bias(parameters), parameters.stride,
-                                        logits_.data(), probability_.data(), total, report_.data()});
+    const EvaluationOutput<S> output{
+        targets(),           runs,  pass,          linear_.bias(parameters), parameters.stride, logits_.data(),
+        probability_.data(), total, report_.data()};
+    if (few_rows(pass)) {
+      const int lanes = team_lanes(linear_.inputs());
+      executor.launch_teams(nodes_, pass.runs, lanes,
+                            FewClassesEvaluation<S>{output, linear_.inputs(), input_, linear_.weight(parameters),
+                                                    lanes});
+    } else {
+      executor.launch(nodes_, pass.runs, output);
+    }
   }
 
  private:
-  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::max_classes; }
+  /// Does one launch compute the logits of an evaluation and what follows? On large graphs a product and a launch take
+  /// less time.
+  [[nodiscard]] bool few_rows(const Pass& pass) const noexcept {
+    return few_classes() && pass.copies <= FewClassesEvaluation<S>::max_copies &&
+           pass.runs * nodes_ <= Index{1} << 16;
+  }
   [[nodiscard]] NodeTargets targets() const noexcept {
     return {nodes_, classes_, label_.data(), role_.data(), class_weight_.data()};
   }

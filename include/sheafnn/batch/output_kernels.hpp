@@ -22,6 +22,14 @@ struct NodeTargets {
   const double* class_weight = nullptr;  ///< of each class, in the loss
 };
 
+/// Derivative of the logits, n × C per instance, and the weights that they are made with, h × C per run.
+template <class S>
+struct LogitsBar {
+  const S* bar = nullptr;
+  const S* weight = nullptr;
+  Index parameter_stride = 0, classes = 0;
+};
+
 /// logits + bias → log-softmax, in place.
 template <class S>
 SHEAFNN_HD SHEAFNN_INLINE void log_softmax_in_place(S* row, const S* bias, Index classes) {
@@ -158,6 +166,48 @@ struct EvaluationOutput {
     out[validation_correct] = (role & validation_node) != 0 && correct ? 1.0 : 0.0;
     out[test_correct] = (role & test_node) != 0 && correct ? 1.0 : 0.0;
     out[not_finite] = finite ? 0.0 : 1.0;
+  }
+};
+
+/// EvaluationOutput of a few classes and copies, and before it the logits without bias: a team per node, lanes over the
+/// inputs; group: run.
+template <class S>
+struct FewClassesEvaluation {
+  using Scalar = S;
+  static constexpr int max_classes = FewClassesOutput<S>::max_classes, max_copies = 4;
+  static constexpr int outputs = max_classes * max_copies;
+  EvaluationOutput<S> output;
+  Index inputs;
+  const S* x;       ///< n × h per instance
+  const S* weight;  ///< h × C
+  int lanes;
+
+  SHEAFNN_HD void part(Index u, Index run, int lane, S* sums) const {
+    const int classes = static_cast<int>(output.targets.classes), copies = static_cast<int>(output.pass.copies);
+    const Index nodes = output.targets.nodes;
+    const S* rows = x + (run * output.pass.copies * nodes + u) * inputs;
+    const S* w = weight + run * output.parameter_stride;
+    for (Index k = lane; k < inputs; k += lanes) {
+      SHEAFNN_UNROLL for (int copy = 0; copy < max_copies; ++copy) {
+        if (copy < copies) {
+          const S value = rows[copy * nodes * inputs + k];
+          SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
+            if (c < classes) sums[copy * max_classes + c] += value * w[k * classes + c];
+          }
+        }
+      }
+    }
+  }
+  SHEAFNN_HD void finish(Index u, Index run, const S* sums) const {
+    const int classes = static_cast<int>(output.targets.classes), copies = static_cast<int>(output.pass.copies);
+    const Index nodes = output.targets.nodes;
+    S* rows = output.logits + (run * output.pass.copies * nodes + u) * classes;
+    SHEAFNN_UNROLL for (int copy = 0; copy < max_copies; ++copy) {
+      SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
+        if (copy < copies && c < classes) rows[copy * nodes * classes + c] = sums[copy * max_classes + c];
+      }
+    }
+    output(u, run);
   }
 };
 

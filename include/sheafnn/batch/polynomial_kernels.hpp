@@ -13,6 +13,7 @@
 
 #include <cmath>
 
+#include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
@@ -103,20 +104,13 @@ struct FilterGradient {
   }
 };
 
-/// out = S in at one node, D learned coordinates and the fixed filters after them; `scale` points at the node's S_u.
-template <class Family, class S>
-SHEAFNN_HD SHEAFNN_INLINE void scale_node(const S* scale, const S& inverse_root, const S* in, S* out) {
-  constexpr int D = Family::stalk_dimension;
-  times<D, BlockSizes<Family>::gram>(scale, in, out);
-  SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) out[i] = inverse_root * in[i];
-}
-
 /// Step k: ΔV_k, from it V_{k+1} and its part of Z, and W_{k+1} = S V_{k+1} or, in the last step, X'. A team, or a lane
-/// alone, per item (node, channel); group: instance.
+/// alone, per item (node, channels); group: instance.
 template <class Family, class S>
 struct FilterForward {
   using Scalar = S;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
+  using Place = typename Diffusion<Family, S>::Place;
+  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
   Diffusion<Family, S> diffusion;  ///< of W_k
   FilterNumbers<S> step;
   FilterWeightView<S> weights;
@@ -128,51 +122,58 @@ struct FilterForward {
   S* z;                   ///< Z so far
   S* w_next;              ///< W_{k+1}; null: this is the last step
   LayerOutput<S> output;
-  int lanes;
+  int lanes = 1;
 
-  SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
-    diffusion.gather(item, instance, lane, lanes, sums);
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
   }
-  SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
-    constexpr int size = BlockSizes<Family>::gram;
+
+  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
-    const Index f = shape.channels, u = item / f, d = shape.coordinates, run = output.pass.run_of(instance);
-    const Index index = instance * shape.size() + u * shape.row() + item % f;
+    const NodeChannels& at = place.at;
+    const Index run = output.pass.run_of(at.instance);
     const S own_weight = weights.term(run, k), next_weight = weights.term(run, k + 1), skip = weights.skip(run);
-    S diffused[max_coordinates] = {}, laplacian[max_coordinates] = {}, term[max_coordinates] = {};
-    S sum[max_coordinates] = {};
-    diffusion.finish(item, instance, sums, diffused, laplacian);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) {
-        const Index at = index + i * f;
-        const S own = v[at];
-        term[i] = step.slope * laplacian[i] + step.own * own;
-        if (previous != nullptr) term[i] -= step.before * previous[at];
-        sum[i] = (k == 0 ? own_weight * own : z[at]) + next_weight * term[i];
-        if (base != nullptr) {
-          const S high = base[at] - weights.inverse_bound * laplacian[i];
-          sum[i] += skip * high;
-          if (high_pass != nullptr) high_pass[at] = high;
-        }
-        if (r != nullptr) r[at] = diffused[i];
-        if (next != nullptr) next[at] = term[i];
-        z[at] = sum[i];
-      }
+    Quad<S> diffused[max_coordinates], laplacian[max_coordinates], own[max_coordinates], other[max_coordinates];
+    Quad<S> term[max_coordinates], sum[max_coordinates];
+    diffusion.finish(place, sums, diffused, laplacian);
+    if (r != nullptr) store_stalk(shape, at, diffused, r);
+    load_stalk(shape, at, v, own);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] =
+        step.slope * laplacian[i] + step.own * own[i];
+    if (previous != nullptr) {
+      load_stalk(shape, at, previous, other);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] -= step.before * other[i];
     }
-    if (w_next != nullptr) {
-      const S* scale = diffusion.sheaf.scale + (diffusion.range.slot(instance) * shape.nodes + u) * size;
-      S scaled[max_coordinates];
-      scale_node<Family>(scale, diffusion.graph.inverse_root[u], term, scaled);
+    if (k == 0) {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) sum[i] = own_weight * own[i];
+    } else {
+      load_stalk(shape, at, static_cast<const S*>(z), sum);
+    }
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) sum[i] += next_weight * term[i];
+    if (base != nullptr) {
+      load_stalk(shape, at, base, other);
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        if (i < d) w_next[index + i * f] = scaled[i];
+        other[i] -= weights.inverse_bound * laplacian[i];
+        sum[i] += skip * other[i];
       }
+      if (high_pass != nullptr) store_stalk(shape, at, other, high_pass);
+    }
+    if (next != nullptr) store_stalk(shape, at, term, next);
+    store_stalk(shape, at, sum, z);
+    if (w_next != nullptr) {
+      Quad<S> scaled[max_coordinates];
+      node_times<Family>(diffusion.sheaf.scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node],
+                         term, scaled);
+      store_stalk(shape, at, scaled, w_next);
       return;
     }
-    output.store(shape, item, instance, sum);
+    output.store(shape, at, sum);
   }
 };
 
-/// Ū_k = c_k q_{k+1}, less (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and channel.
+/// Ū_k = c_k q_{k+1}, less (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and some channels.
 template <class Family, class S>
 struct FilterCotangent {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -186,24 +187,18 @@ struct FilterCotangent {
   S *u_bar, *r_bar;
 
   /// \param q, g  q_{k+1} and G, numbers of the coordinates
-  SHEAFNN_HD SHEAFNN_INLINE void store(Index item, Index instance, Index run, const S* q, const S* g) const {
-    const Index f = shape.channels, u = item / f, d = shape.coordinates;
-    const Index index = instance * shape.size() + u * shape.row() + item % f;
+  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Quad<S>* q,
+                                       const Quad<S>* g) const {
     const S start = k == 0 ? -weights.skip(run) * weights.inverse_bound : S(0);
-    S bar[max_coordinates], scaled[max_coordinates];
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = i < d ? slope * q[i] + start * g[i] : S(0);
-    scale_node<Family>(sheaf.scale + (range.slot(instance) * shape.nodes + u) * BlockSizes<Family>::gram,
-                       graph.inverse_root[u], bar, scaled);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < d) {
-        u_bar[index + i * f] = bar[i];
-        r_bar[index + i * f] = scaled[i];
-      }
-    }
+    Quad<S> bar[max_coordinates], scaled[max_coordinates];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = slope * q[i] + start * g[i];
+    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], bar, scaled);
+    store_stalk(shape, at, bar, u_bar);
+    store_stalk(shape, at, scaled, r_bar);
   }
 };
 
-/// G = −x̄ ∘ ELU′(Z), q_K = w_K G, and the cotangent of the last application of Δ. item (node, channel), group:
+/// G = −x̄ ∘ ELU′(Z), q_K = w_K G, and the cotangent of the last application of Δ. item (node, channels), group:
 /// instance.
 template <class Family, class S>
 struct FilterActivationBackward {
@@ -213,33 +208,38 @@ struct FilterActivationBackward {
   const S *z, *x_bar;
   S *g, *q;
 
-  SHEAFNN_HD void operator()(Index item, Index instance) const {
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return last.shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = FilterCotangent<Family, S>::max_coordinates;
     const FeatureShape<S>& shape = last.shape;
-    const Index f = shape.channels, run = pass.run_of(instance);
-    const Index index = instance * shape.size() + item / f * shape.row() + item % f;
+    const Index run = pass.run_of(at.instance);
     const S weight = last.weights.term(run, last.k + 1);
-    S bar[max_coordinates] = {}, first[max_coordinates] = {};
+    Quad<S> bar[max_coordinates], sum[max_coordinates], first[max_coordinates];
+    load_stalk(shape, at, x_bar, bar);
+    load_stalk(shape, at, z, sum);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < shape.coordinates) {
-        const Index at = index + i * f;
-        bar[i] = -x_bar[at] * (activation ? elu_derivative(z[at]) : S(1));
-        first[i] = weight * bar[i];
-        g[at] = bar[i];
-        q[at] = first[i];
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
+        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(sum[i][c]) : S(1));
       }
+      first[i] = weight * bar[i];
     }
-    last.store(item, instance, run, first, bar);
+    store_stalk(shape, at, bar, g);
+    store_stalk(shape, at, first, q);
+    last.store(at, run, first, bar);
   }
 };
 
 /// Step k backwards: W̄_k = L r̄_k and q_k = ΔŪ_k + w_k G + (B_k − A_k) q_{k+1} − C_{k+1} q_{k+2}, from which comes the
-/// cotangent of the application before or, for k = 0, Ȳ. A team, or a lane alone, per item (node, channel); group:
+/// cotangent of the application before or, for k = 0, Ȳ. A team, or a lane alone, per item (node, channels); group:
 /// instance.
 template <class Family, class S>
 struct FilterBackward {
   using Scalar = S;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = max_coordinates;
+  using Place = typename Diffusion<Family, S>::Place;
+  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
   Diffusion<Family, S> diffusion;     ///< of r̄_k
   FilterCotangent<Family, S> before;  ///< of step k − 1, k > 0
   FilterWeightView<S> weights;
@@ -250,29 +250,31 @@ struct FilterBackward {
   bool mixed;              ///< Ȳ has α G as well
   S* w_bar;
   S* out;  ///< q_k, may be `after`; Ȳ for k = 0
-  int lanes;
+  int lanes = 1;
 
-  SHEAFNN_HD void part(Index item, Index instance, int lane, S* sums) const {
-    diffusion.gather(item, instance, lane, lanes, sums);
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
   }
-  SHEAFNN_HD void finish(Index item, Index instance, const S* sums) const {
+
+  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
-    const Index f = shape.channels, run = pass.run_of(instance);
-    const Index index = instance * shape.size() + item / f * shape.row() + item % f;
+    const NodeChannels& at = place.at;
+    const Index run = pass.run_of(at.instance);
     const S direct = weights.term(run, k) + (k == 0 && mixed ? weights.skip(run) : S(0));
-    S diffused[max_coordinates] = {}, value[max_coordinates] = {}, bar[max_coordinates] = {};
-    diffusion.finish(item, instance, sums, diffused, value);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (i < shape.coordinates) {
-        const Index at = index + i * f;
-        bar[i] = g[at];
-        value[i] += direct * bar[i] + own * q[at];
-        if (after != nullptr) value[i] -= after_factor * after[at];
-        w_bar[at] = diffused[i];
-        out[at] = value[i];
-      }
+    Quad<S> diffused[max_coordinates], value[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    diffusion.finish(place, sums, diffused, value);
+    store_stalk(shape, at, diffused, w_bar);
+    load_stalk(shape, at, g, bar);
+    load_stalk(shape, at, q, other);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] += direct * bar[i] + own * other[i];
+    if (after != nullptr) {
+      load_stalk(shape, at, after, other);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] -= after_factor * other[i];
     }
-    if (k > 0) before.store(item, instance, run, value, bar);
+    store_stalk(shape, at, value, out);
+    if (k > 0) before.store(at, run, value, bar);
   }
 };
 
@@ -284,18 +286,17 @@ struct FilterProducts {
   const S* high_pass;  ///< null: no high-pass term
   Index terms;         ///< K + 1
   Index run_stride;    ///< of all of them
-  Index coordinates, channels;
+  Index coordinates;
+  Divisor channels;
   RowChunks chunks;  ///< of nodes
   S* out;
   Index out_run;
+  Divisor chunk_stride = (terms + (high_pass != nullptr ? 1 : 0)) * channels;
 
-  [[nodiscard]] SHEAFNN_HD Index chunk_stride() const noexcept {
-    return (terms + (high_pass != nullptr ? 1 : 0)) * channels;
-  }
-  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride(); }
+  [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index chunk = item / chunk_stride(), term = item % chunk_stride() / channels;
+    const Index chunk = item / chunk_stride, term = item % chunk_stride / channels;
     const Index shift = run * run_stride + item % channels, row = coordinates * channels, end = chunks.end(chunk);
     const S* left = g + shift;
     const S* right = (term < terms ? v.at(term) : high_pass) + shift;

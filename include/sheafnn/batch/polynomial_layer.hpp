@@ -51,7 +51,7 @@ class BatchFilterLayer {
   void forward(Executor& executor, const Pass& pass, const SheafRange& range, const SheafView<Family, S>& sheaf,
                const LayerOutput<S>& output, const S* y, LayerScratch<Executor, S>& scratch) {
     const bool keep = pass.training;
-    const Index steps = filter_->steps(), items = shape_.nodes * shape_.channels;
+    const Index steps = filter_->steps();
     y_ = y;
     stride_ = pass.instances() * shape_.size();
     const auto slot = [&](Array<Executor, S>& array, Index k) {
@@ -62,15 +62,15 @@ class BatchFilterLayer {
     for (Index k = 0; k < steps; ++k) {
       const bool last = k + 1 == steps, first = k == 0;
       const bool needed = k + 1 < filter_->terms() && (keep || !last);
-      executor.launch_teams(
-          items, pass.instances(), graph_.gather_lanes,
-          FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf, shape_,
-                                                   slot(scaled_, k), scratch.segments.data()),
-                                   filter_->step(k), filter_->weights(), k, term(k), first ? nullptr : term(k - 1),
-                                   first ? base : nullptr, needed ? slot(terms_, k) : nullptr,
-                                   keep ? diffused_.data() + k * stride_ : nullptr,
-                                   keep && first ? high_pass_.data() : nullptr, sum_.data(),
-                                   last ? nullptr : slot(scaled_, k + 1), output, graph_.gather_lanes});
+      launch_diffusion(executor, pass.instances(),
+                       FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf,
+                                                                shape_, slot(scaled_, k), scratch.segments.data()),
+                                                filter_->step(k), filter_->weights(), k, term(k),
+                                                first ? nullptr : term(k - 1), first ? base : nullptr,
+                                                needed ? slot(terms_, k) : nullptr,
+                                                keep ? diffused_.data() + k * stride_ : nullptr,
+                                                keep && first ? high_pass_.data() : nullptr, sum_.data(),
+                                                last ? nullptr : slot(scaled_, k + 1), output});
     }
   }
 
@@ -81,7 +81,7 @@ class BatchFilterLayer {
   template <class... Ready>
   void backward(Executor& executor, const Pass& pass, const SheafRange& range, const SheafView<Family, S>& sheaf,
                 bool activation, const S* x_bar, LayerScratch<Executor, S>& scratch, const Ready&... ready) const {
-    const Index steps = filter_->steps(), items = shape_.nodes * shape_.channels, instances = pass.instances();
+    const Index steps = filter_->steps(), items = shape_.items(), instances = pass.instances();
     const FilterWeightView<S> weights = filter_->weights();
     const auto cotangent = [&](Index k) {
       return FilterCotangent<Family, S>{graph_,
@@ -91,8 +91,8 @@ class BatchFilterLayer {
                                         weights,
                                         k,
                                         filter_->step(k).slope,
-                                        scratch.z_bar.data() + k * stride_,
-                                        scratch.r_bar.data() + k * stride_};
+                                        scratch.side[0].z_bar.data() + k * stride_,
+                                        scratch.side[0].r_bar.data() + k * stride_};
     };
     const S* g = scratch.g.data();
     const auto q = [&](Index k) { return scratch.q[k % 2].data(); };
@@ -102,16 +102,15 @@ class BatchFilterLayer {
                                                                                  scratch.g.data(), q(steps)}});
     for (Index k = steps; k-- > 0;) {
       const bool last = k + 1 == steps;
-      executor.launch_teams(
-          items, instances, graph_.gather_lanes,
-          FilterBackward<Family, S>{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                                                    static_cast<const S*>(scratch.r_bar.data() + k * stride_),
-                                                    scratch.segments.data()),
-                                    k > 0 ? cotangent(k - 1) : FilterCotangent<Family, S>{}, weights, pass, k,
-                                    filter_->step(k).own, last ? S(0) : filter_->step(k + 1).before, g, q(k + 1),
-                                    last ? nullptr : q(k), filter_->skip() == HighPassSkip::mixed,
-                                    scratch.w_bar.data() + k * stride_, k > 0 ? q(k) : scratch.y_bar.data(),
-                                    graph_.gather_lanes});
+      launch_diffusion(executor, instances,
+                       FilterBackward<Family, S>{
+                           begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
+                                           static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
+                                           scratch.segments.data()),
+                           cotangent(std::max<Index>(k - 1, 0)), weights, pass, k, filter_->step(k).own,
+                           last ? S(0) : filter_->step(k + 1).before, g, q(k + 1), last ? nullptr : q(k),
+                           filter_->skip() == HighPassSkip::mixed, scratch.w_bar.data() + k * stride_,
+                           k > 0 ? q(k) : scratch.side[0].y_bar.data()});
     }
   }
 

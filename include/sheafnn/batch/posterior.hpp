@@ -65,7 +65,7 @@ class BatchPosterior {
                                                            bool closed_form, const S* noise) {
     using Edges = BackwardSampledEdges<Q, S>;
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
-    return {graph_.edges, runs_, lanes,
+    return {graph_.pairs(), runs_, lanes,
             Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(),
                   learner.raw_bar(), maps(runs, pass, sheaves, noise), learner.edge_weight(),
                   learner.edge_factor(), learner.edge_logit_bar(), closed_form, kl_.data(), lanes}};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -42,10 +43,22 @@ class ElementDropout {
   SHEAFNN_HD ElementDropout(const Stream& stream, const DropoutRule& rule)
       : stream_(stream), threshold_(rule.threshold), scale_(static_cast<S>(rule.scale)) {}
 
-  /// What becomes of an element's value.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) const {
-    return sheafnn::detail::stream_keeps(stream_, threshold_, element) ? value * scale_ : S(0);
+  /// What becomes of the value of an element below 2³¹. A Philox block decides eight elements, 16 apart: the last block
+  /// is remembered, because the next coordinate of the same channel is often among them.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) {
+    return keeps(element) ? value * scale_ : S(0);
   }
+  /// Is an element kept?
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool keeps(Index element) {
+    constexpr std::uint32_t block = Dropout::block;
+    const std::uint32_t e = static_cast<std::uint32_t>(element), id = e / block * 16 + e % 16;
+    if (id != id_) {
+      id_ = id;
+      words_ = sheafnn::detail::dropout_words(stream_, static_cast<Index>(id));
+    }
+    return sheafnn::detail::half_keeps(words_, static_cast<int>(e % block / 16), threshold_);
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S scale() const { return scale_; }
   /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
   /// `values` are those of all elements.
   template <class Use>
@@ -59,6 +72,8 @@ class ElementDropout {
   Stream stream_;
   std::uint32_t threshold_;
   S scale_;
+  std::uint32_t id_ = ~std::uint32_t{0};  ///< of words_; this one is of no element
+  PhiloxBlock<std::uint32_t> words_{};
 };
 
 }  // namespace detail
@@ -132,7 +147,7 @@ struct BatchSize {
 /// r · copies + c.
 struct Pass {
   Index runs = 1;
-  Index copies = 1;
+  Divisor copies = 1;
   bool training = false;
   std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
 

@@ -15,7 +15,9 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct AddBias {
   const S* bias;
-  Index parameter_stride, width, size;
+  Index parameter_stride;
+  Divisor width;
+  Index size;
   S* out;
   SHEAFNN_HD void operator()(Index item, Index run) const {
     out[run * size + item] += bias[run * parameter_stride + item % width];

@@ -14,6 +14,7 @@ template <class Executor, class Family, class S>
 class BatchSheaf {
  public:
   using Sizes = BlockSizes<Family>;
+  using Rows = BlockRows<Family>;
 
   BatchSheaf() = default;
   /// \param slots  instances · sheaves
@@ -21,16 +22,17 @@ class BatchSheaf {
       : graph_(graph), normalisation_(normalisation) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     constexpr bool own_gram = !is_orthogonal<Family>;
+    require_countable("quads of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
     map_ = array(graph.pairs() * Sizes::map);
-    if (own_gram) arc_gram_ = array(graph.pairs() * Sizes::gram);
-    transport_ = array(graph.edges * Sizes::transport);
-    degree_block_ = array(graph.nodes * Sizes::gram);
-    scale_ = array(graph.nodes * Sizes::gram);
+    if (own_gram) arc_gram_ = array(graph.pairs() * Rows::gram);
+    transport_ = array(graph.edges * Rows::transport);
+    degree_block_ = array(graph.nodes * Rows::gram);
+    scale_ = array(graph.nodes * Rows::gram);
     eigen_ = array(graph.nodes * Sizes::eigen);
     if constexpr (is_learned<Family>) {
-      off_diagonal_bar_ = array(graph.edges * Sizes::transport);
-      degree_bar_ = array(graph.nodes * Sizes::gram);
-      scale_bar_ = array(graph.nodes * Sizes::gram);
+      off_diagonal_bar_ = array(graph.edges * Rows::transport);
+      degree_bar_ = array(graph.nodes * Rows::gram);
+      scale_bar_ = array(graph.nodes * Rows::gram);
     }
   }
 
@@ -53,7 +55,7 @@ class BatchSheaf {
                                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
                                                                pass.copies}},
                              others...);
-    const int lanes = graph_.arc_lanes();
+    const int lanes = graph_.arc_lanes(graph_.nodes * groups);
     executor.launch_teams(graph_.nodes, groups, lanes,
                           BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,
                                                 lanes});

@@ -4,7 +4,8 @@
 /// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
-/// as whole blocks, which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
+/// as whole blocks, padded rows (quad.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves +
+/// s.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
 /// BatchTrainer check what they are given.
@@ -12,6 +13,7 @@
 
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
+#include "sheafnn/batch/quad.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
@@ -25,7 +27,8 @@ namespace sheafnn::batch::detail {
 /// Which sheaf of which instance a group of a launch is: sheaves [first, first + count) of every instance.
 struct SheafRange {
   Index sheaves = 1;  ///< of an instance
-  Index first = 0, count = 1;
+  Index first = 0;
+  Divisor count = 1;
 
   [[nodiscard]] SHEAFNN_HD Index instance(Index group) const noexcept { return group / count; }
   [[nodiscard]] SHEAFNN_HD Index sheaf(Index group) const noexcept { return first + group % count; }
@@ -34,29 +37,46 @@ struct SheafRange {
   }
 };
 
+/// Numbers from one block to the next.
+template <class Family>
+struct BlockRows {
+  static constexpr int gram = padded(BlockSizes<Family>::gram), transport = padded(BlockSizes<Family>::transport);
+};
+
 /// The arrays of all sheaves; offsets by slot.
 template <class Family, class S>
 struct SheafView {
   using Sizes = BlockSizes<Family>;
+  using Rows = BlockRows<Family>;
   using Map = typename Family::template Map<S>;
 
   Index nodes, edges;
   S* map;           ///< 2m × map, entry by entry
-  S* arc_gram;      ///< 2m × gram by arc; families whose Gram matrices depend on the map
-  S* transport;     ///< m × transport
-  S* degree_block;  ///< n × gram
-  S* scale;         ///< n × gram
+  S* arc_gram;      ///< 2m rows by arc; families whose Gram matrices depend on the map
+  S* transport;     ///< m rows
+  S* degree_block;  ///< n rows
+  S* scale;         ///< n rows
   S* eigen;         ///< n × eigen
+
+  [[nodiscard]] SHEAFNN_HD S* transport_of(Index slot, Index edge) const {
+    return transport + (slot * edges + edge) * Rows::transport;
+  }
+  [[nodiscard]] SHEAFNN_HD S* degree_block_of(Index slot, Index u) const {
+    return degree_block + (slot * nodes + u) * Rows::gram;
+  }
+  [[nodiscard]] SHEAFNN_HD S* scale_of(Index slot, Index u) const {
+    return scale + (slot * nodes + u) * Rows::gram;
+  }
 
   [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
     Map r = Map::Constant(S(1));
     const S* in = map + slot * 2 * edges * Sizes::map + pair;
-    for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
     return r;
   }
   SHEAFNN_HD void store_map(Index slot, Index pair, const Map& value) const {
     S* out = map + slot * 2 * edges * Sizes::map + pair;
-    for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
   }
 };
 
@@ -70,6 +90,17 @@ template <class Block, class S>
 template <class Block, class S>
 SHEAFNN_HD SHEAFNN_INLINE void store_block(const Block& block, S* numbers) {
   for (int k = 0; k < static_cast<int>(Block::SizeAtCompileTime); ++k) numbers[k] = block.data()[k];
+}
+/// A padded row as a block.
+template <class Block, class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Block load_padded(const S* row) {
+  Block r;
+  load_row<static_cast<int>(Block::SizeAtCompileTime)>(row, r.data());
+  return r;
+}
+template <class Block, class S>
+SHEAFNN_HD SHEAFNN_INLINE void store_padded(const Block& block, S* row) {
+  store_row<static_cast<int>(Block::SizeAtCompileTime)>(block.data(), row);
 }
 
 /// Posterior parameters from raw outputs, and KL(posterior ‖ prior) per incident pair. item: pair, group: run.
@@ -118,7 +149,7 @@ struct SampledMaps {
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
     const Index run = pass.run_of(instance);
     S in[Q::sample_size], draw[Q::noise_size];
-    for (int k = 0; k < Q::sample_size; ++k) in[k] = parameters.at(run, pair, k);
+    SHEAFNN_UNROLL for (int k = 0; k < Q::sample_size; ++k) in[k] = parameters.at(run, pair, k);
     draw_noise(instance, sheaf, pair, draw);
     Map map;
     posterior.sample(in, draw, map);
@@ -174,24 +205,24 @@ struct BuildEdges {
   SheafView<Family, S> sheaf;
   Maps maps;
   const S* edge_weight;  ///< m per run; null for 1
-  Index copies;
+  Divisor copies;
 
   SHEAFNN_HD void operator()(Index edge, Index group) const {
     const Index instance = range.instance(group), slot = range.slot(group), m = graph.edges;
     const S weight = edge_weight != nullptr ? edge_weight[instance / copies * m + edge] : S(1);
     Map map[2];
-    for (int side = 0; side < 2; ++side) {
+    SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) {
       const Index pair = side * m + edge;
       map[side] = maps(instance, range.sheaf(group), pair);
       sheaf.store_map(slot, pair, map[side]);
       if constexpr (!is_orthogonal<Family>) {
         const Gram<Family, S> g = weight * weight * gram<Family, S>(map[side]);
-        store_block(g, sheaf.arc_gram + (slot * 2 * m + graph.pair_arc[pair]) * Sizes::gram);
+        store_padded(g, sheaf.arc_gram + (slot * 2 * m + graph.pair_arc[pair]) * BlockRows<Family>::gram);
       }
     }
     Transport<Family, S> q = transport<Family, S>(map[0], map[1]);
     if (edge_weight != nullptr) q *= weight * weight;
-    store_block(q, sheaf.transport + (slot * m + edge) * Sizes::transport);
+    store_padded(q, sheaf.transport_of(slot, edge));
   }
 };
 
@@ -205,7 +236,7 @@ struct BuildNodes {
   SheafRange range;
   SheafView<Family, S> sheaf;
   const S* edge_weight;
-  Index copies;
+  Divisor copies;
   Normalisation normalisation;
   int lanes;
 
@@ -220,9 +251,12 @@ struct BuildNodes {
         sums[0] += w * w;
       }
     } else {
-      const S* grams = sheaf.arc_gram + range.slot(group) * 2 * m * Sizes::gram;
+      constexpr int row = BlockRows<Family>::gram;
+      const S* grams = sheaf.arc_gram + range.slot(group) * 2 * m * row;
       for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
-        for (int k = 0; k < Sizes::gram; ++k) sums[k] += grams[arc * Sizes::gram + k];
+        S numbers[Sizes::gram];
+        load_row<Sizes::gram>(grams + arc * row, numbers);
+        for (int k = 0; k < Sizes::gram; ++k) sums[k] += numbers[k];
       }
     }
   }
@@ -233,9 +267,9 @@ struct BuildNodes {
       if (edge_weight == nullptr) degree_block(0, 0) = graph.degree[u];
     }
     const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
-    const Index index = range.slot(group) * graph.nodes + u;
-    store_block(degree_block, sheaf.degree_block + index * Sizes::gram);
-    store_block(scaling.scale, sheaf.scale + index * Sizes::gram);
+    const Index slot = range.slot(group), index = slot * graph.nodes + u;
+    store_padded(degree_block, sheaf.degree_block_of(slot, u));
+    store_padded(scaling.scale, sheaf.scale_of(slot, u));
     if constexpr (Sizes::dense_gram) {
       store_block(scaling.vectors, sheaf.eigen + index * Sizes::eigen);
       store_block(scaling.root, sheaf.eigen + index * Sizes::eigen + Sizes::gram);

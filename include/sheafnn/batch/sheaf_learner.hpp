@@ -37,8 +37,8 @@ class BatchSheafLearner {
                                        rows,       columns,
                                        whole_pair ? LearnerInput::concatenation : shape.input,
                                        first_.entries};
-      first_.columns += rows;
-      first_.entries += rows * columns;
+      first_.columns = first_.columns + rows;
+      first_.entries = first_.entries + rows * columns;
     };
     if (hidden_layers_ > 0) {
       add_first(shape.hidden.front(), width_);
@@ -49,11 +49,13 @@ class BatchSheafLearner {
     add_first(shape.edge_weight, 1, true);
     if (first_.columns == 0) return;
     const Index pairs = graph.pairs(), q = first_.columns;
+    require_countable("projections of the sheaf learner", graph.nodes * 2 * q);
+    require_countable("weights of the sheaf learner", assembled());
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs * size); };
     weight_ = array(assembled());
     projection_ = array(graph.nodes * 2 * q);
     raw_ = array(pairs * outputs_);
-    raw_bar_ = array(pairs * outputs_);
+    raw_bar_ = array(pairs * bar_row());
     if (shape.edge_weight >= 0) {
       edge_factor_ = array(pairs);
       edge_logit_bar_ = array(pairs);
@@ -86,7 +88,9 @@ class BatchSheafLearner {
   /// Raw outputs, outputs() per incident pair.
   [[nodiscard]] PairArray<S> raw() noexcept { return pairs_of(raw_.data(), outputs_); }
   /// Their derivatives, to be filled before backward().
-  [[nodiscard]] PairArray<S> raw_bar() noexcept { return pairs_of(raw_bar_.data(), outputs_); }
+  [[nodiscard]] PairArray<S> raw_bar() noexcept {
+    return {raw_bar_.data(), 1, bar_row(), graph_.pairs() * bar_row()};
+  }
   /// Edge weights, m per run; null without them. Their factors and the derivatives of ω·[Z_u‖Z_v], 2m per run.
   [[nodiscard]] const S* edge_weight() const noexcept { return edge_weight_.data(); }
   [[nodiscard]] const S* edge_factor() const noexcept { return edge_factor_.data(); }
@@ -155,11 +159,9 @@ class BatchSheafLearner {
       return;
     }
     first_bar_ = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
-    const int lanes = graph_.arc_lanes();
-    executor.launch_together(Teams{n * q, runs_, lanes,
-                                   GatherProjections<S>{graph_, first_bar_, edge_logit_bar_.data(), q,
-                                                        first_outputs_, projection_.data(), lanes}},
-                             others...);
+    GatherProjections<S> gather{graph_, first_bar_, edge_logit_bar_.data(), q, first_outputs_, projection_.data()};
+    gather.lanes = graph_.arc_lanes(gather.items() * runs_);
+    executor.launch_together(Teams{gather.items(), runs_, gather.lanes, gather}, others...);
     executor.multiply(Product<S>{n,
                                  inputs_,
                                  2 * q,
@@ -195,6 +197,9 @@ class BatchSheafLearner {
     Index parameter, rows, input, column, sums;
   };
 
+  /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole quads
+  /// where no product reads them.
+  [[nodiscard]] Index bar_row() const noexcept { return hidden_layers_ > 0 ? outputs_ : (outputs_ + 3) / 4 * 4; }
   /// Without hidden layers raw outputs lie entry by entry; matrix products need them pair by pair.
   [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {
     const Index pairs = graph_.pairs();

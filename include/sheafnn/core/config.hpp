@@ -29,6 +29,14 @@
 #define SHEAFNN_INLINE inline
 #endif
 
+/// The same in kernels: on the device only, because on the host they are for tests, which are compiled more often than
+/// they run.
+#if defined(__NVCC__)
+#define SHEAFNN_KERNEL_INLINE __forceinline__
+#else
+#define SHEAFNN_KERNEL_INLINE inline
+#endif
+
 /// The same for a lambda, between its parameters and its body.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define SHEAFNN_INLINE_LAMBDA __attribute__((always_inline))
@@ -58,6 +66,13 @@
 #define SHEAFNN_UNROLL_FOUR _Pragma("unroll 4")
 #else
 #define SHEAFNN_UNROLL_FOUR
+#endif
+
+/// Asks for the following loop as it is written: its body is long, or its trips are few.
+#if defined(__CUDA_ARCH__)
+#define SHEAFNN_NO_UNROLL _Pragma("unroll 1")
+#else
+#define SHEAFNN_NO_UNROLL
 #endif
 
 /// Asks for the cache line at an address that is read soon.

@@ -87,7 +87,9 @@ namespace detail {
 /// Is the element kept that half 0 … 7 of the words decides, counted from the low one of word 0?
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool half_keeps(const PhiloxBlock<std::uint32_t>& words, int half,
                                                         std::uint32_t threshold) {
-  const std::uint32_t word = words.word[half / 2];
+  // No index into the words: where `half` is known only at run time, they would not stay in registers.
+  const std::uint32_t a = words.word[0], b = words.word[1], c = words.word[2], d = words.word[3];
+  const std::uint32_t word = half < 4 ? (half < 2 ? a : b) : (half < 6 ? c : d);
   return (half % 2 == 0 ? word & 0xffffU : word >> 16) < threshold;
 }
 

@@ -1,0 +1,58 @@
+/// \file
+/// The kernels in which an epoch spends its time, each by itself, for count.py: it compiles this file and counts
+/// what the compiler made of them. No part of the benchmark program.
+#include <sheafnn/batch/device_executor.hpp>
+#if __has_include(<sheafnn/batch/block_gradient_kernels.hpp>)
+#include <sheafnn/batch/block_gradient_kernels.hpp>
+#endif
+#include <sheafnn/batch/diffusion_kernels.hpp>
+#include <sheafnn/batch/gradient_sums.hpp>
+#include <sheafnn/batch/learner_kernels.hpp>
+#include <sheafnn/batch/optimiser.hpp>
+#include <sheafnn/batch/sheaf.hpp>
+#include <sheafnn/posterior/default_posterior.hpp>
+
+namespace sheafnn::batch::detail {
+
+using Rotations = SpecialOrthogonal<3>;
+using General = GeneralLinear<3>;
+using DiagonalMaps = Diagonal<3>;
+template <class Family>
+using Posterior = DefaultPosterior<Family>;
+
+#define SHEAFNN_ITEMS(...) template __global__ void run_parts<Items<__VA_ARGS__>>(Items<__VA_ARGS__>)
+#define SHEAFNN_TEAMS(...) template __global__ void run_parts<Teams<__VA_ARGS__>>(Teams<__VA_ARGS__>)
+
+// Along the arcs, and over the channels of a node or an edge.
+SHEAFNN_TEAMS(DiffuseForward<Rotations, float>);
+SHEAFNN_TEAMS(DiffuseBackward<Rotations, float>);
+SHEAFNN_TEAMS(DiffuseForward<General, float>);
+SHEAFNN_TEAMS(DiffuseForward<DiagonalMaps, float>);
+SHEAFNN_ITEMS(SegmentNeighbours<Rotations, float>);
+SHEAFNN_TEAMS(EdgeGradient<Rotations, float>);
+SHEAFNN_TEAMS(NodeGradient<Rotations, float>);
+SHEAFNN_TEAMS(GatherProjections<float>);
+// Of a node.
+SHEAFNN_ITEMS(MixForward<Rotations, float>);
+SHEAFNN_ITEMS(ActivationBackward<Rotations, float>);
+#if __has_include(<sheafnn/batch/block_gradient_kernels.hpp>)
+SHEAFNN_ITEMS(MixBackward<Rotations, float>);
+#else
+SHEAFNN_ITEMS(MixBackward<3, float>);
+#endif
+// Of an edge.
+SHEAFNN_ITEMS(BuildEdges<Rotations, float, SampledMaps<Posterior<Rotations>, float>>);
+SHEAFNN_ITEMS(BuildEdges<General, float, SampledMaps<Posterior<General>, float>>);
+SHEAFNN_TEAMS(BackwardSampledEdges<Posterior<Rotations>, float>);
+SHEAFNN_TEAMS(BackwardSampledEdges<Posterior<General>, float>);
+SHEAFNN_TEAMS(BackwardSampledEdges<Posterior<SpecialOrthogonal<5>>, float>);
+SHEAFNN_TEAMS(BackwardSampledEdges<Posterior<GeneralLinear<5>>, float>);
+// Sums, products, optimiser.
+SHEAFNN_ITEMS(RowProducts<float>);
+SHEAFNN_ITEMS(CoordinateProducts<float>);
+SHEAFNN_TEAMS(SumGradients<float>);
+SHEAFNN_TEAMS(SmallProduct<float>);
+SHEAFNN_ITEMS(ApplyDropout<float>);
+SHEAFNN_ITEMS(AdamStep<float>);
+
+}  // namespace sheafnn::batch::detail

@@ -1,0 +1,179 @@
+/// \file
+/// Kernels that make the derivatives of the Laplacian's blocks, of Q_e per edge and of D_u, S_u per node, from the
+/// features of a diffusion layer and their derivatives (math: "Diffusion in three steps").
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/sheaf_backward_kernels.hpp"
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// sums += a bᵀ, summed over channels and reduced to the kind of block: 1, D or D² numbers.
+template <int D, int Size, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_products(const Quad<S>* a, const Quad<S>* b, S* sums) {
+  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
+    if constexpr (Size == D * D && D > 1) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sums[j * D + i] += dot(a[i], b[j]);
+    } else {
+      sums[Size == 1 ? 0 : j] += dot(a[j], b[j]);
+    }
+  }
+}
+
+/// Features V_0, V_1, … of applications of Δ to them: the first by themselves, the others one after another.
+template <class S>
+struct StackedFeatures {
+  const S* first = nullptr;
+  const S* others = nullptr;
+  Index stride = 0;  ///< of the others
+
+  [[nodiscard]] SHEAFNN_HD const S* at(Index k) const noexcept {
+    return k == 0 ? first : others + (k - 1) * stride;
+  }
+};
+
+/// The learned coordinates at the channels that a lane of a team comes to.
+template <int D, bool Whole, class S>
+struct StalkReader {
+  std::uint32_t channels;  ///< f
+  ChannelRange range;
+
+  /// `features` points at the first of the channels.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const S* features, Quad<S> (&out)[D]) const {
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+      const S* from = features + static_cast<std::uint32_t>(i) * channels;
+      out[i] = Whole ? range.load_whole(from) : range.load_some(from);
+    }
+  }
+};
+/// use(first channel, StalkReader) for every `lanes`-th quad of channels from number `lane` on.
+template <int D, class S, class Use>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes,
+                                                     const Use& use) {
+  const std::uint32_t f = shape.stride(), step = 4 * static_cast<std::uint32_t>(lanes);
+  std::uint32_t c = 4 * static_cast<std::uint32_t>(lane);
+  if (f % 4 == 0) {
+    SHEAFNN_NO_UNROLL for (; c < f; c += step) use(c, StalkReader<D, true, S>{f, {4, true}});
+  } else {
+    SHEAFNN_NO_UNROLL for (; c < f; c += step) {
+      use(c, StalkReader<D, false, S>{f, {static_cast<int>(f - c < 4 ? f - c : 4), false}});
+    }
+  }
+}
+/// Lanes of such a team: the smallest power of two that covers the quads, at most max_lanes.
+template <class S>
+[[nodiscard]] int quad_lanes(const FeatureShape<S>& shape) noexcept {
+  int lanes = 1;
+  while (lanes < shape.quads && lanes < max_lanes) lanes *= 2;
+  return lanes;
+}
+
+/// Derivative of L_uv per edge, R̄_u W_vᵀ + W_u R̄_vᵀ, summed over applications of Δ: a team per edge, lanes over
+/// channels; group: instance.
+template <class Family, class S>
+struct EdgeGradient {
+  using Scalar = S;
+  static constexpr int outputs = BlockSizes<Family>::transport;
+  GraphView<S> graph;
+  SheafRange range;
+  FeatureShape<S> shape;
+  const S* w;
+  const S* r_bar;
+  S* out;    ///< BlockGradient::off_diagonal
+  bool add;  ///< another layer has the same sheaf
+  int lanes;
+  Index applications = 1;
+  Index stride = 0;  ///< of w and r_bar, from one application to the next
+
+  struct Place {
+    Index row = 0;       ///< of `out`
+    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+  };
+  [[nodiscard]] SHEAFNN_HD Place place(Index edge, Index instance) const {
+    const Index base = instance * shape.size(), row = shape.row();
+    return {range.slot(instance) * graph.edges + edge, base + graph.edge_node[edge] * row,
+            base + graph.edge_node[graph.edges + edge] * row};
+  }
+
+  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const {
+    constexpr int D = Family::stalk_dimension;
+    SHEAFNN_NO_UNROLL for (Index k = 0; k < applications; ++k) {
+      const S *features = w + k * stride, *bar = r_bar + k * stride;
+      for_lane_quads<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
+        Quad<S> w_u[D], w_v[D], r_u[D], r_v[D];
+        reader.load(features + place.u + c, w_u);
+        reader.load(features + place.v + c, w_v);
+        reader.load(bar + place.u + c, r_u);
+        reader.load(bar + place.v + c, r_v);
+        add_products<D, outputs>(r_u, w_v, sums);
+        add_products<D, outputs>(w_u, r_v, sums);
+      });
+    }
+  }
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    S* to = out + place.row * BlockRows<Family>::transport;
+    S total[outputs] = {};
+    if (add) load_row<outputs>(to, total);
+    SHEAFNN_UNROLL for (int k = 0; k < outputs; ++k) total[k] += sums[k];
+    store_row<outputs>(total, to);
+  }
+};
+
+/// Derivatives of D_u, R̄_u W_uᵀ, and of S_u, Z̄_u R_uᵀ + W̄_u Y_uᵀ, summed over applications of Δ: a team per node;
+/// group: instance.
+template <class Family, class S>
+struct NodeGradient {
+  using Scalar = S;
+  static constexpr int size = BlockSizes<Family>::gram;
+  static constexpr int outputs = 2 * size;
+  SheafRange range;
+  FeatureShape<S> shape;
+  StackedFeatures<S> y;
+  const S *w, *r, *z_bar, *r_bar, *w_bar;
+  BlockGradient<S> out;
+  bool add;
+  int lanes;
+  Index applications = 1;
+  Index stride = 0;  ///< of w … w_bar, from one application to the next
+
+  SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
+    constexpr int D = Family::stalk_dimension;
+    const Index first = instance * shape.size() + u * shape.row();
+    SHEAFNN_NO_UNROLL for (Index k = 0; k < applications; ++k) {
+      for_lane_quads<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
+        const Index node = first + static_cast<Index>(c), index = k * stride + node;
+        Quad<S> a[D], b[D];
+        reader.load(r_bar + index, a);
+        reader.load(w + index, b);
+        add_products<D, size>(a, b, sums);
+        reader.load(z_bar + index, a);
+        reader.load(r + index, b);
+        add_products<D, size>(a, b, sums + size);
+        reader.load(w_bar + index, a);
+        reader.load(y.at(k) + node, b);
+        add_products<D, size>(a, b, sums + size);
+      });
+    }
+  }
+  SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
+    const Index row = (range.slot(instance) * shape.nodes + u) * BlockRows<Family>::gram;
+    store(sums, out.degree + row);
+    store(sums + size, out.scale + row);
+  }
+
+ private:
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const S* sums, S* to) const {
+    S total[size] = {};
+    if (add) load_row<size>(to, total);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) total[k] += sums[k];
+    store_row<size>(total, to);
+  }
+};
+
+}  // namespace sheafnn::batch::detail
