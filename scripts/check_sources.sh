@@ -15,8 +15,13 @@ done
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
+read -r -a mpi_flags <<< "$(mpicxx --showme:compile 2> /dev/null || true)"
 for file in tests/checkers/*.cpp; do
-  if "$tidy" --quiet --config-file=.clang-tidy "$file" -- -std=c++20 -Iinclude "${include_flags[@]}" > "$log" 2>&1; then
+  if [ "$(basename "$file")" = distributed.cpp ] && [ ${#mpi_flags[@]} -eq 0 ]; then
+    echo "$tidy: $(basename "$file"): left out, there is no Open MPI"
+    continue
+  fi
+  if "$tidy" --quiet --config-file=.clang-tidy "$file" -- -std=c++20 -Iinclude "${include_flags[@]}" "${mpi_flags[@]}" > "$log" 2>&1; then
     echo "$tidy: $(basename "$file"): no finding"
   else
     grep -E 'error:|warning:' "$log" | sort -u

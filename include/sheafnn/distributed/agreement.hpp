@@ -28,7 +28,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 /// \throws std::runtime_error  on all ranks, naming the first rank that differs, the setting, and both values
 inline void require_agreement(Communicator& ranks, const Settings& settings) {
   std::string own, expected;
-  for (const auto& [name, value] : settings) own += name + '\n' + value + '\n';
+  for (const auto& [name, value] : settings) own += detail::concat(name, '\n', value, '\n');
   expected = own;
   ranks.broadcast(expected);
   const std::vector<std::int32_t> differs = ranks.all<std::int32_t>(own == expected ? 0 : 1);
@@ -39,7 +39,7 @@ inline void require_agreement(Communicator& ranks, const Settings& settings) {
       std::size_t at = 0;
       const auto next = [&] {
         const std::size_t end = std::min(expected.find('\n', at), expected.size());
-        const std::string line = expected.substr(at, end - at);
+        std::string line = expected.substr(at, end - at);
         at = end + 1;
         return line;
       };

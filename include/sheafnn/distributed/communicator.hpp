@@ -8,8 +8,6 @@
 /// from run to run and with any implementation of MPI.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -20,6 +18,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/distributed/mpi.hpp"
 
 namespace sheafnn::distributed {
 

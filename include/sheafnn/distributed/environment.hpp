@@ -2,14 +2,14 @@
 /// run(): the frame of a program on MPI. An exception of one rank ends all ranks with one message that names it.
 #pragma once
 
-#include <mpi.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <thread>
+
+#include "sheafnn/distributed/mpi.hpp"
 
 namespace sheafnn::distributed {
 

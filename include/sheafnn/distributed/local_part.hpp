@@ -211,6 +211,7 @@ namespace detail {
   }
   const std::vector<HaloArc> entering = halo_arcs(rows, rank, owner);
   std::vector<Index> number;
+  number.reserve(entering.size());
   for (const HaloArc& arc : entering) number.push_back(detail::arc_between(graph, arc.source, arc.target));
   LocalPart r = part_of_rows(rows, entering, number);
   if (const std::size_t count = static_cast<std::size_t>(graph.arc_feature_count()); count > 0) {
