@@ -2,6 +2,7 @@
 /// SIGINT (Ctrl-C) and SIGTERM as a wish that long work looks at from time to time.
 #pragma once
 
+#include <atomic>
 #include <csignal>
 
 namespace programs {
@@ -29,7 +30,8 @@ class Interruption {
   [[nodiscard]] static int exit_code() noexcept { return 128 + noted_; }
 
  private:
-  static inline volatile std::sig_atomic_t noted_ = 0;
+  static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals may take no lock");
+  static inline std::atomic<int> noted_ = 0;  // which trainings side by side read, each in its thread
 };
 
 }  // namespace programs

@@ -47,7 +47,7 @@ class DistributedData {
   DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
       : DistributedData(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
   /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
-  DistributedData(Communicator& ranks, DataPiece piece)
+  DistributedData(Communicator& ranks, DataPiece&& piece)
       : ranks_(&ranks),
         exchange_(ranks, std::move(piece.part.numbers), std::move(piece.part.neighbours)),
         graph_(std::move(piece.part.graph)),

@@ -108,6 +108,7 @@ inline void write_partition(const std::filesystem::path& path, const Partition& 
 
 /// What a partition costs.
 struct PartitionReport {
+  /// Of one part.
   struct Part {
     Index own = 0;         ///< owned nodes
     Index interior = 0;    ///< those of them without neighbours elsewhere
