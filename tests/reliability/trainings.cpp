@@ -3,8 +3,9 @@
 ///
 ///     trainings soak COUNT              one after the other, now and then with files: memory, descriptors, threads and
 ///                                       time must not grow, and the first thousand give the same bits at the end
-///     trainings threads COUNT           random numbers of threads; concurrent trainings; in threads of low priority;
-///                                       beside a busy neighbour; in forked children: the bits of one thread
+///     trainings threads COUNT [FIRST]   random numbers of threads; concurrent trainings; in threads of low priority;
+///                                       beside a busy neighbour; in forked children: the bits of one thread. FIRST
+///                                       (0): the number of the first training
 ///     trainings oversubscription        64 threads against as many as there are processors
 ///
 /// The exit code is 0 if everything held.
@@ -277,13 +278,13 @@ bool same_in_child(std::uint64_t seed, int threads, std::uint64_t expected) {
   return false;
 }
 
-int threads(std::uint64_t count) {
+int threads(std::uint64_t count, std::uint64_t first) {
 #if !(defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP))
   sheafnn::detail::ThreadTeam::instance().allow(8);
 #endif
   std::atomic<std::uint64_t> trainings = 0, wrong = 0;
   std::array<std::uint64_t, 5> ways{};
-  Numbers random(1);
+  Numbers random(1 + first);
   const auto check = [&](std::uint64_t seed, int team, std::uint64_t expected) {
     ++trainings;
     if (train(seed, team) == expected) return;
@@ -291,8 +292,8 @@ int threads(std::uint64_t count) {
     std::printf("training %llu with %d threads ends with other bits\n", static_cast<unsigned long long>(seed), team);
   };
   const auto team = [&] { return static_cast<int>(random.number(1, 8)); };
-  for (std::uint64_t seed = 0; trainings < count; seed += 8) {
-    if (seed % 800 == 0 && seed > 0) {
+  for (std::uint64_t seed = first; trainings < count; seed += 8) {
+    if ((seed - first) % 800 == 0 && seed > first) {
       std::printf("%llu trainings, %llu with other bits\n", static_cast<unsigned long long>(trainings),
                   static_cast<unsigned long long>(wrong));
       std::fflush(stdout);
@@ -383,8 +384,8 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
   if (what == "soak" && count > 0) return soak(count);
-  if (what == "threads" && count > 0) return threads(count);
+  if (what == "threads" && count > 0) return threads(count, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0);
   if (what == "oversubscription") return oversubscription();
-  std::fputs("usage: trainings soak COUNT | threads COUNT | oversubscription\n", stderr);
+  std::fputs("usage: trainings soak COUNT | threads COUNT [FIRST] | oversubscription\n", stderr);
   return 2;
 }
