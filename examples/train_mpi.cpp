@@ -305,7 +305,7 @@ int main(int argc, char** argv) {
         "--patience may change");
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
     try {
-      programs::refuse_empty_arguments(app, arguments);
+      programs::refuse_empty_arguments(arguments);
       app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError& error) {  // the same on all ranks
       const bool root = mpi::Communicator().is_root();
