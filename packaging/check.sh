@@ -98,4 +98,27 @@ if command -v conan > /dev/null; then
 else
   echo "conan: not at hand, not tried"
 fi
+# The tool alone fetches nothing: ports that are empty stand for the system's libraries.
+if command -v vcpkg > /dev/null && [ -n "${VCPKG_ROOT-}" ]; then
+  for port in boost-math boost-numeric-odeint eigen3 nlohmann-json zlib; do
+    mkdir -p "ports/$port"
+    printf '{"name": "%s", "version": "1"}\n' "$port" > "ports/$port/vcpkg.json"
+    echo 'set(VCPKG_POLICY_EMPTY_PACKAGE enabled)' > "ports/$port/portfile.cmake"
+  done
+  export VCPKG_FORCE_SYSTEM_BINARIES=1 VCPKG_DISABLE_METRICS=1
+  for features in "" "[core]"; do
+    rm -rf vcpkg
+    quietly vcpkg install "sheafnn$features" --classic "--overlay-ports=$root/packaging/vcpkg" "--overlay-ports=$work/ports" \
+      "--x-install-root=$work/vcpkg" "--x-buildtrees-root=$work/trees" "--x-packages-root=$work/packages" --binarysource=clear
+    if grep 'warning:' log; then fail "vcpkg: sheafnn$features has warnings"; fi
+    diff -r installed/sheafnn "$(dirname "$(find vcpkg -path '*include/sheafnn/version.hpp')")" > log ||
+      [ -n "$features" ] || fail "vcpkg: $(head -n 5 log)"
+    quietly cmake -S "$root/tests/consumer" -B with_vcpkg "-DCMAKE_PREFIX_PATH=$(echo "$work"/vcpkg/*-*)" \
+      "-DCONSUMER_IO=$([ -z "$features" ] && echo ON || echo OFF)"
+    rm -r with_vcpkg
+  done
+  echo "vcpkg: the port installs and is found, with its feature io and without"
+else
+  echo "vcpkg: not at hand, not tried"
+fi
 echo "all packages work"

@@ -1,6 +1,7 @@
 # The checkout that this port is a part of.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 set(VCPKG_BUILD_TYPE release)  # headers only
+set(VCPKG_POLICY_SKIP_PKGCONFIG_CHECK enabled)  # share/pkgconfig holds for headers; -pthread is all that they link
 set(options "")
 if(NOT "io" IN_LIST FEATURES)
   list(APPEND options -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON)
