@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -458,6 +459,23 @@ TEST_CASE_TEMPLATE("buffer: aligned, zeroed, a value", T, float, double, std::in
   CHECK(none.begin() == none.end());
   const Buffer<T> copy_of_none = none;
   CHECK(copy_of_none.empty());
+}
+
+TEST_CASE("buffers as large as large pages: zeroed, what their neighbours hold stays, and so does errno") {
+  using sheafnn::Buffer;
+  constexpr Index page = Index{2} << 20;
+  const Index sizes[] = {page / 32 - 1, page / 32, page / 3, page - 64, page + 1, 2 * page + 4096, page / 5};
+  std::vector<Buffer<std::uint8_t>> all;
+  errno = ERANGE;
+  for (const Index size : sizes) {
+    all.emplace_back(size);
+    CHECK(std::count(all.back().begin(), all.back().end(), std::uint8_t{0}) == size);
+    all.back().fill(static_cast<std::uint8_t>(all.size()));
+  }
+  CHECK(errno == ERANGE);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(std::count(all[i].begin(), all[i].end(), static_cast<std::uint8_t>(i + 1)) == sizes[i]);
+  }
 }
 
 TEST_CASE("errors name the argument, its value and the limit") {

@@ -13,7 +13,7 @@ namespace sheafnn {
 namespace detail {
 
 /// Rows that are treated together: a multiple of every pack, so that groups are whole packs of nodes.
-inline constexpr Index row_group = 32;
+inline constexpr Index row_group = 48;
 
 /// Calls body(first, count) for the groups of rows [begin, end). Unchecked: `begin` is a multiple of row_group.
 template <class Body>

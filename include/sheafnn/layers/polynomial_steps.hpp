@@ -163,6 +163,14 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
   const Index coordinates = shape.coordinates, row = coordinates * w;
   const std::int32_t* const target = rows.graph().targets().data();
   const std::int32_t* const offset = rows.graph().offsets().data();
+  // Where a tile fills much of a processor's cache, the rows of arcs a few places on are asked for.
+  constexpr Index ahead = 32;
+  const bool asks = static_cast<std::size_t>(rows.graph().node_count() * row) * sizeof(S) > (std::size_t{1} << 19);
+  const Index last_arc = rows.graph().arc_count() - 1;
+  const auto ask_for = [&](const S* coming) SHEAFNN_INLINE_LAMBDA {
+    for (Index i = 0; i < D * w; i += 64 / static_cast<Index>(sizeof(S))) SHEAFNN_PREFETCH(coming + i);
+    SHEAFNN_PREFETCH(coming + D * w - 1);
+  };
   const T slope = T(a.of.slope), own = T(a.of.own), before = T(a.of.before), direct = T(a.of.direct);
   T with_v = T(S(0)), with_v_before = T(S(0));
   const auto finish = [&](Index at, const T& applied, const T& x) SHEAFNN_INLINE_LAMBDA {
@@ -194,6 +202,11 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
     }
     const S* block = blocks.arc.data() + first * Rows::arc_stride;
     for (Index arc = first; arc < last; ++arc, block += Rows::arc_stride) {
+      if (asks) {
+        const Index coming = target[std::min(arc + ahead, last_arc)] * row;
+        ask_for(a.x + coming);
+        if constexpr (learned) ask_for(b.x_before + coming);
+      }
       T other[D];
       load_coordinates<D>(a.x + target[arc] * row, w, other);
       add_block_times<D, Sizes::transport, false, false, T>(block, other, sum);
