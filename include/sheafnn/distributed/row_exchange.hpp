@@ -19,11 +19,19 @@ namespace sheafnn::distributed {
 /// See the file comment. `ranks` must outlive it. Unchecked: as GraphPart.
 class RowExchange final : public GraphPart {
  public:
-  /// Unchecked: numbers and neighbours are those of local_part() on each rank, of the same graph and partition.
+  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: numbers and neighbours
+  /// are those of local_part() on each rank, of the same graph and partition.
   RowExchange(Communicator& ranks, PartNumbers numbers, std::vector<Neighbour> neighbours)
       : GraphPart(std::move(numbers)), ranks_(&ranks), neighbours_(std::move(neighbours)) {
     requests_.resize(2 * neighbours_.size(), MPI_REQUEST_NULL);
     for (const Neighbour& neighbour : neighbours_) sent_rows_ += neighbour.sent.size();
+    const std::vector<Index>& degree = this->numbers().degree;
+    std::vector<double> of_whole(degree.begin(), degree.end());
+    begin(of_whole.data(), 1);
+    wait();
+    std::vector<Index> whole;
+    for (const double number : of_whole) whole.push_back(static_cast<Index>(number));
+    set_degrees(std::move(whole));
   }
 
   [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
