@@ -429,6 +429,42 @@ TEST_CASE("a training with a polynomial filter is that of one process") {
   check_training<Bsnn<SpecialOrthogonal<3>, double>>(architecture);
 }
 
+TEST_CASE("a training that stops on a metric of classes is that of one process") {
+  using Model = Nsd<Diagonal<2>, double>;
+  const sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  sheafnn::Dataset data = dataset();
+  sheafnn::Split& split = data.splits[0];
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 3));
+  sheafnn::TrainOptions options{.epochs = 6, .patience = 2, .learning_rate = 0.05, .seed = 4};
+  for (const sheafnn::StopOn metric : {sheafnn::StopOn::roc_auc, sheafnn::StopOn::average_precision,
+                                       sheafnn::StopOn::macro_f1, sheafnn::StopOn::brier}) {
+    CAPTURE(sheafnn::to_string(metric));
+    options.stop_on = metric;
+    Model one(architecture, 2), model(architecture, 2);
+    const sheafnn::TrainResult expected = sheafnn::train(one, data, split, options),
+                               result = mpi::train(model, part, split, options);
+    CHECK(everywhere(result.best_epoch == expected.best_epoch));
+    REQUIRE(result.history.size() == expected.history.size());
+    for (std::size_t t = 0; t < result.history.size(); ++t) {
+      const double apart =
+          std::max(std::abs(result.history[t].validation_metric - expected.history[t].validation_metric),
+                   std::abs(result.history[t].test_metric - expected.history[t].test_metric));
+      CHECK(everywhere(apart < 1e-9));
+    }
+  }
+  // Nodes of one class cannot be ranked; all ranks say so, those without validation nodes as well.
+  const auto other = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] != 1; };
+  split.validation.erase(std::remove_if(split.validation.begin(), split.validation.end(), other),
+                         split.validation.end());
+  REQUIRE(!split.validation.empty());
+  options.stop_on = sheafnn::StopOn::roc_auc;
+  Model model(architecture, 2);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(model, part, split, options)),
+                       doctest::Contains(
+                           "stop_on: roc-auc is not allowed; the validation nodes are all of one class"),
+                       std::invalid_argument);
+}
+
 /// A folder's dataset, read as a whole.
 sheafnn::Dataset whole_folder(const std::filesystem::path& folder) {
   mpi::NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), features(folder / "features.npy"),

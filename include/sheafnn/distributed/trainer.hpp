@@ -80,13 +80,14 @@ template <class Model>
 
 }  // namespace detail
 
-/// Trains `model`, a Bsnn, Nsd or SheafModel without polynomial filter, to classify the labelled nodes; see
+/// Trains `model`, a Bsnn, Nsd or SheafModel, to classify the labelled nodes; see
 /// sheafnn::train(). All ranks call it with the same model and options and end with the same parameters and result; times
 /// are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
 /// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
-/// MPI; every rank gives the state to go on from. StopOn is loss or accuracy.
+/// MPI; every rank gives the state to go on from. A training that stops on a metric of classes gathers the probabilities of
+/// validation and test nodes on rank 0, every epoch.
 ///
 /// \param own  owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
@@ -101,7 +102,6 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   validate(given);
   require(outputs >= data.class_count(), "classes", outputs,
           detail::concat("the data have ", data.class_count(), " classes"));
-  require(!is_metric(given.stop_on), "stop_on", to_string(given.stop_on), "on several ranks: loss or accuracy");
   static_cast<void>(uses_closed_form<typename Model::Posterior>(given.kl_estimator));
 
   TrainOptions options = given;
@@ -122,6 +122,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   try {
     const PartClassification loss(data, own.train);
     loss.validate(data.graph().node_count(), outputs);
+    loss.check_stop_on(given.stop_on, own.validation);
     std::optional<TrainingState> state;
     if (given.resume != nullptr) {
       sheafnn::detail::check_state(*given.resume, given, model.parameters().size(), numbers.total_nodes * outputs,
