@@ -532,6 +532,43 @@ TEST_CASE("a folder that every rank reads its own rows of") {
   for (const std::int64_t count : ranks().all(static_cast<std::int64_t>(part.numbers().own))) own += count;
   CHECK(own == 101);
 
+  // The folder sorted by the parts of METIS: the same training but for random numbers, of which there are none here.
+  const int parts = 2 * ranks().size();
+  const mpi::FolderPartition made = mpi::partition_folder(ranks(), folder, folder / "sorted", parts, 8);
+  const mpi::Partition metis = mpi::metis_partition(data.graph, parts);
+  CHECK(made.cut == mpi::describe(data.graph, metis).cut);
+  mpi::FolderPiece sorted = mpi::read_folder(ranks(), folder / "sorted");
+  CHECK(everywhere(sorted.by_parts));
+  mpi::DistributedData sorted_part(ranks(), std::move(sorted.piece));
+  bool moved = true;
+  for (Index u = 0; u < sorted_part.numbers().own; ++u) {
+    const std::size_t i = static_cast<std::size_t>(u), before = static_cast<std::size_t>(sorted.original[i]);
+    moved = moved && metis.owner[before] / 2 == ranks().rank() && sorted_part.labels()[i] == data.labels[before] &&
+            sorted_part.graph().degree(u) == data.graph.degree(sorted.original[i]);
+  }
+  CHECK(everywhere(moved));
+  Model renumbered(architecture, 2);
+  sheafnn::TrainOptions certain = options;
+  certain.dropout = certain.input_dropout = 0;
+  Model plain(architecture, 2);
+  const sheafnn::TrainResult of_whole = sheafnn::train(plain, data, data.splits[0], certain),
+                             of_sorted = mpi::train_owned(renumbered, sorted_part, sorted.own, certain);
+  for (std::size_t t = 0; t < 4; ++t) {
+    CHECK(everywhere(std::abs(of_sorted.history[t].loss - of_whole.history[t].loss) < 1e-8));
+    CHECK(everywhere(std::abs(of_sorted.history[t].validation_loss - of_whole.history[t].validation_loss) < 1e-8));
+  }
+  // Sorted twice, it still knows the first numbers; another number of ranks than parts has ranges of equal work.
+  static_cast<void>(
+      mpi::partition_folder(ranks(), folder / "sorted", folder / "twice", 2 * ranks().size() + 1, 8));
+  const mpi::FolderPiece twice = mpi::read_folder(ranks(), folder / "twice");
+  CHECK(everywhere(twice.by_parts == (ranks().size() == 1)));
+  moved = true;
+  for (std::size_t i = 0; i < twice.original.size(); ++i)
+    moved = moved && twice.piece.labels[i] == data.labels[static_cast<std::size_t>(twice.original[i])];
+  CHECK(everywhere(moved));
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::partition_folder(ranks(), folder, folder, parts)),
+                       doctest::Contains("must be another folder"), std::invalid_argument);
+
   // The same graph from its edges, in any order, both directions, some twice.
   if (ranks().is_root()) {
     std::ofstream file(folder / "edges.txt");
