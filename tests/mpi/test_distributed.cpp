@@ -18,6 +18,7 @@
 
 #include "faulty_exchange.hpp"
 #include "network_passes.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
 #include "sheafnn/graph/synthetic.hpp"
@@ -76,17 +77,19 @@ struct Step {
 };
 
 /// What a training step is made of.
-struct Setting {
+template <class Options>
+struct SettingOf {
   std::string name;
-  sheafnn::ModelOptions model;
+  Options model;
   double input_dropout = 0.4, dropout = 0.3;
   sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
   Index samples = 1;
 };
+using Setting = SettingOf<sheafnn::ModelOptions>;
 
 template <class Model, class Loss>
 Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFeatures& features, const Loss& loss,
-          std::span<const std::int32_t> train, const Setting& setting) {
+          std::span<const std::int32_t> train, const SettingOf<typename Model::Options>& setting) {
   sheafnn::Network<Model> network(model, graph, features);
   sheafnn::ForwardPass<double> pass{.seed = 5, .epoch = 6, .training = true};
   pass.input_dropout = setting.input_dropout;
@@ -160,12 +163,12 @@ std::vector<Setting> settings() {
 }
 
 template <class Model>
-void check_steps() {
+void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings) {
   const sheafnn::Dataset data = dataset();
   const sheafnn::Split& split = data.splits[0];
   std::vector<mpi::Partition> partitions = {mpi::metis_partition(ranks(), data.graph),
                                             random_partition(data.node_count(), 1)};
-  for (const Setting& setting : settings<Model>()) {
+  for (const auto& setting : settings) {
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.2);
     const Step expected =
@@ -192,14 +195,39 @@ void check_steps() {
 }
 
 TEST_CASE("steps of deterministic networks are those of one process") {
-  check_steps<Nsd<Diagonal<2>, double>>();
-  check_steps<Nsd<SpecialOrthogonal<3>, double>>();
-  check_steps<Nsd<GeneralLinear<2>, double>>();
+  check_steps<Nsd<Diagonal<2>, double>>(settings<Nsd<Diagonal<2>, double>>());
+  check_steps<Nsd<SpecialOrthogonal<3>, double>>(settings<Nsd<SpecialOrthogonal<3>, double>>());
+  check_steps<Nsd<GeneralLinear<2>, double>>(settings<Nsd<GeneralLinear<2>, double>>());
 }
 TEST_CASE("steps of Bayesian networks are those of one process") {
-  check_steps<Bsnn<Diagonal<2>, double>>();
-  check_steps<Bsnn<SpecialOrthogonal<3>, double>>();
-  check_steps<Bsnn<GeneralLinear<2>, double>>();
+  check_steps<Bsnn<Diagonal<2>, double>>(settings<Bsnn<Diagonal<2>, double>>());
+  check_steps<Bsnn<SpecialOrthogonal<3>, double>>(settings<Bsnn<SpecialOrthogonal<3>, double>>());
+  check_steps<Bsnn<GeneralLinear<2>, double>>(settings<Bsnn<GeneralLinear<2>, double>>());
+}
+
+/// Settings of cooperative networks.
+std::vector<SettingOf<sheafnn::CooperativeOptions>> cooperative_settings(bool bayesian) {
+  const sheafnn::CooperativeOptions plain = {
+      .features = 20, .channels = 3, .layers = 3, .classes = 3, .learner_width = 5};
+  std::vector<SettingOf<sheafnn::CooperativeOptions>> r = {{"mlp", plain}};
+  r.push_back({"sage, layer norm", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage;
+  r.back().model.learner_layers = 3;
+  r.back().model.norm = sheafnn::FeatureNorm::layer;
+  r.push_back({"projected sage", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage_projected;
+  r.back().model.learner_layers = 2;
+  if (!bayesian) return r;
+  r.back().samples = 2;
+  r.back().model.layer_learners = true;
+  r.push_back({"encoder of its own, Monte Carlo", plain});
+  r.back().kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  r.back().model.separate_encoder = true;
+  return r;
+}
+TEST_CASE("steps of cooperative networks are those of one process") {
+  check_steps<sheafnn::Csnn<2, double>>(cooperative_settings(false));
+  check_steps<sheafnn::Bcsnn<2, double>>(cooperative_settings(true));
 }
 
 TEST_CASE("the comparison sees every rule that is broken") {
@@ -315,7 +343,7 @@ TEST_CASE("masks of a part have the bits of the whole") {
 
 /// A training with this split's sets on the ranks and in one process.
 template <class Model>
-void check_training(const sheafnn::ModelOptions& architecture) {
+void check_training(const typename Model::Options& architecture) {
   sheafnn::Dataset data = dataset();
   const sheafnn::Split& split = data.splits[0];
   sheafnn::TrainOptions options{
@@ -403,7 +431,9 @@ void check_training(const sheafnn::ModelOptions& architecture) {
         sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
                          doctest::Contains(message.c_str()), std::runtime_error);
-    Model different({.features = 20, .channels = 3, .layers = ranks().is_root() ? 2 : 1, .classes = 3}, 2);
+    typename Model::Options shallow = architecture;
+    if (!ranks().is_root()) shallow.layers = 1;
+    Model different(shallow, 2);
     options.resume = nullptr;
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
                          doctest::Contains("on rank 1 layers is 1, on rank 0 it is 2"), std::runtime_error);
@@ -463,6 +493,14 @@ TEST_CASE("a training that stops on a metric of classes is that of one process")
                        doctest::Contains(
                            "stop_on: roc-auc is not allowed; the validation nodes are all of one class"),
                        std::invalid_argument);
+}
+
+TEST_CASE("a training of cooperative networks is that of one process") {
+  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.learner = sheafnn::NodeLearnerKind::sage_projected;
+  architecture.learner_layers = 2;
+  architecture.learner_width = 5;
+  check_training<sheafnn::Csnn<2, double>>(architecture);
 }
 
 /// A folder's dataset, read as a whole.
@@ -670,6 +708,23 @@ TEST_CASE("training in clusters") {
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_in_clusters(few, data, parts, 7, split, options)),
                        doctest::Contains("parts_per_step: 7 is not allowed; must be between 1 and 6"),
                        std::invalid_argument);
+}
+
+TEST_CASE("networks that cannot be cut are refused") {
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
+  using Model = sheafnn::Csnn<2, double>;
+  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  const auto refused = [&](const char* why) {
+    const Model model(architecture, 1);
+    CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), part.features()), doctest::Contains(why),
+                         std::invalid_argument);
+  };
+  architecture.norm = sheafnn::FeatureNorm::batch;
+  refused("a network of node maps with batch norm cannot be computed in parts");
+  architecture.norm = sheafnn::FeatureNorm::none;
+  architecture.directed = true;
+  refused("a network of node maps on directed arcs cannot be computed in parts");
 }
 
 }  // namespace test_distributed

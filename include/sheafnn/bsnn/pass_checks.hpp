@@ -55,7 +55,8 @@ inline void check_backward(const BackwardOptions& options) {
 /// Networks whose layers exchange no rows with other parts. \throws std::invalid_argument  a graph that is a part
 inline void refuse_part(const Graph& graph, std::string_view network) {
   require(graph.part() == nullptr, "graph", "a part of a larger one",
-          concat(network, " cannot be computed in parts; the networks bsnn and nsd can"));
+          concat(network,
+                 " cannot be computed in parts; those of restriction maps and of undirected node maps can"));
 }
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 inline void check_input(Index node_count, Index rows, Index columns, Index model_features) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 
+#include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/partition.hpp"
@@ -67,6 +69,27 @@ template <class Model>
     r.exchanges += exchanges;
     r.numbers += exchanges * learner.projection_width();
   }
+  return r;
+}
+
+/// The same of cooperative networks: every layer exchanges rows of h numbers twice forwards and twice backwards. Learners
+/// that look at neighbours exchange for each of their convolutions, whose rows for both maps have q numbers (2g, the last
+/// one's 2o), once forwards and once backwards: in every layer and sample, or with one pair for all layers once per pass.
+/// Sums of the learner `sage` are none of rows. Unchecked: as above.
+template <int D, bool Bayesian, std::floating_point S>
+[[nodiscard]] RowVolume training_volume(const CooperativeModel<D, Bayesian, S>& model, Index epochs,
+                                        const TrainOptions& options) {
+  const CooperativeOptions& architecture = model.options();
+  const Index step_samples = Bayesian ? options.training_samples : 1, samples = Bayesian ? options.samples : 1;
+  RowVolume r;
+  r.exchanges = epochs * architecture.layers * (4 * step_samples + 2 * samples);
+  r.numbers = r.exchanges * model.hidden_width();
+  if (architecture.learner == NodeLearnerKind::mlp) return r;
+  const bool per_layer = !Bayesian || architecture.layer_learners;
+  const Index passes = epochs * (per_layer ? architecture.layers * (2 * step_samples + samples) : 3);
+  const Index hidden = architecture.learner_layers - 1;
+  r.exchanges += passes * (hidden + 1);
+  r.numbers += passes * 2 * (hidden * architecture.learner_width + model.learner_outputs());
   return r;
 }
 
