@@ -37,6 +37,12 @@ inline constexpr std::pair<Fault, const char*> filter_faults[] = {
     {Fault::stale_scales, "scalings of the halo are not fetched"},
     {Fault::lost_scales, "derivatives of the halo's scalings are not given back"},
     {Fault::own_degrees, "degrees of the halo in the part"}};
+/// Of cooperative networks whose learners look at neighbours.
+inline constexpr std::pair<Fault, const char*> cooperative_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_masks, "noise and dropout at the part's own numbers of nodes"},
+    {Fault::own_degrees, "degrees of the halo in the part"},
+    {Fault::no_sum, "gradients are not added up"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
  public:

@@ -231,7 +231,6 @@ TEST_CASE("steps of cooperative networks are those of one process") {
 }
 
 TEST_CASE("the comparison sees every rule that is broken") {
-  using Model = Bsnn<GeneralLinear<2>, double>;
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
   const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
@@ -239,8 +238,8 @@ TEST_CASE("the comparison sees every rule that is broken") {
   mpi::LocalPart own = mpi::local_part(data.graph, random_partition(data.node_count(), 2), ranks().rank());
   const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
   mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
-  const auto check = [&](const Setting& setting, const auto& faults) {
-    Model model(setting.model, 7);
+  const auto check = [&]<class Model>(Model model, const SettingOf<typename Model::Options>& setting,
+                                      const auto& faults) {
     tiny::disturb(model.parameters(), 8, 0.2);
     const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
                                data.splits[0].train, setting);
@@ -254,11 +253,14 @@ TEST_CASE("the comparison sees every rule that is broken") {
       if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
     }
   };
+  using Model = Bsnn<GeneralLinear<2>, double>;
   Setting setting = settings<Model>().front();
-  check(setting, test::faults);
+  check(Model(setting.model, 7), setting, test::faults);
   setting.model.add_lp = true;
   setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
-  check(setting, test::filter_faults);
+  check(Model(setting.model, 7), setting, test::filter_faults);
+  const auto cooperative = cooperative_settings(true)[1];  // sage
+  check(sheafnn::Bcsnn<2, double>(cooperative.model, 7), cooperative, test::cooperative_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
