@@ -110,20 +110,23 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   mpi::Communicator ranks;
   const std::string& partition_choice = options.partition;
   s.device = "mpi";
-  programs::resolve_options(app, s);
   sheafnn::require(!programs::is_flow(s.model), "--model", s.model, "on several ranks: none of continuous time");
+  programs::resolve_options(app, s);
   const bool folder = is_folder(s.dataset);
   sheafnn::Dataset data;
   mpi::DataPiece piece;
   std::optional<sheafnn::Split> own;
+  bool by_parts = false;
   std::optional<mpi::PartitionReport> report;
   if (folder) {
     sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
-                     "--partition", partition_choice, "of a folder of .npy arrays: contiguous");
+                     "--partition", partition_choice,
+                     "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
     piece = std::move(read.piece);
     own = std::move(read.own);
+    by_parts = read.by_parts;
     data.name = std::filesystem::path(s.dataset).filename().string();
     data.class_count = std::max<Index>(2, piece.class_count);
     data.splits.resize(1);
@@ -179,7 +182,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     double sums[] = {static_cast<double>(numbers.cut.size()),
                      static_cast<double>(part.graph().node_count() - numbers.own)};
     ranks.sum(std::span<double>(sums));
-    cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows\n");
+    cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows",
+                                  by_parts ? ", ranges of parts.npy\n" : "\n");
   }
   if (ranks.is_root()) {
     std::printf(
