@@ -243,9 +243,10 @@ TEST_CASE("the comparison sees every rule that is broken") {
     tiny::disturb(model.parameters(), 8, 0.2);
     const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
                                data.splits[0].train, setting);
-    for (const auto& [fault, name] : faults) {
+    for (const auto& broken : faults) {
+      const char* const name = broken.second;
       CAPTURE(name);
-      test::FaultyExchange faulty(exchange, fault);
+      test::FaultyExchange faulty(exchange, broken.first);
       sheafnn::Graph graph = own.graph;
       graph.set_part(&faulty);
       const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);

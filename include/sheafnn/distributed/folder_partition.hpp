@@ -180,7 +180,7 @@ class RowMover {
 ///         graph too large for METIS's integers
 /// \throws std::runtime_error     as read_folder(), METIS's errors, a file that cannot be written
 inline FolderPartition partition_folder(Communicator& ranks, const std::filesystem::path& folder,
-                                        const std::filesystem::path& output, int parts, Index range = 1 << 16,
+                                        const std::filesystem::path& output, int parts, Index range = 65536,
                                         int seed = 0) {
   NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy");
   const Index n = indptr.rows() - 1;
