@@ -269,9 +269,8 @@ struct CooperativeParts {
     if (learns_per_layer()) return;
     const Index h = model.hidden_width();
     NodeLearnerPair<S>& learner = learners[0];
-    for_posterior([&](Index begin, Index end) {
-      posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar());
-    });
+    for_posterior(
+        [&](Index begin, Index end) { posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar()); });
     const bool apart = learner_encoder.has_value();
     S* to = apart ? x_bar.data() : embedding_bar.data();
     learner.begin_backward();

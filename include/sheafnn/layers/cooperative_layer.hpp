@@ -39,8 +39,8 @@ template <class S>
 struct CooperativeWorkspace {
   Buffer<S> sent,
       sent_on;  ///< by the two operators, which cross and leave read at neighbours; backwards: what they return
-  Buffer<S> mixed;          ///< Y of passes that keep nothing
-  Buffer<S> first;          ///< Δ_out Y; backwards: the derivative of z, of Δ_out Y, of Y
+  Buffer<S> mixed;  ///< Y of passes that keep nothing
+  Buffer<S> first;  ///< Δ_out Y; backwards: the derivative of z, of Δ_out Y, of Y
 
   /// \param size  n · D · f
   explicit CooperativeWorkspace(Index size) {
