@@ -14,21 +14,31 @@ int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&] {
     mpi::Communicator ranks;
     mpi::FolderOptions options;
-    std::string folder, edges;
+    std::string folder, edges, output;
+    int parts = 1;
     CLI::App app("Writes a folder of .npy arrays for train_mpi.", "graph_folder");
     app.require_subcommand(1);
     auto* generate = app.add_subcommand("generate", "a synthetic graph with features, labels and masks");
     auto* convert =
         app.add_subcommand("convert", "indptr.npy and indices.npy of a text file with two node numbers per edge");
+    auto* partition =
+        app.add_subcommand("partition",
+                           "a copy of a folder whose nodes are sorted by the parts of METIS, for as many ranks");
     for (auto* command : {generate, convert}) {
       command->add_option("--folder", folder, "where to write")->required();
       command->add_option("--nodes", options.nodes, "number of nodes")->required();
+    }
+    for (auto* command : {generate, convert, partition}) {
       command->add_option("--range", options.range, "nodes that a rank holds at a time")->capture_default_str();
     }
+    partition->add_option("--folder", folder, "the folder")->required();
+    partition->add_option("--output", output, "where to write")->required();
+    partition->add_option("--parts", parts, "number of parts")->required();
     convert->add_option("--edges", edges, "the text file")->required();
     generate->add_option("--reach", options.reach, "half of the most neighbours")->capture_default_str();
     generate->add_option("--density", options.density, "share of them that there is")->capture_default_str();
-    generate->add_flag("--far,!--no-far", options.far, "every third neighbour is far away, so that every cut is large");
+    generate->add_flag("--far,!--no-far", options.far,
+                       "every third neighbour is far away, so that every cut is large");
     generate->add_option("--features", options.features)->capture_default_str();
     generate->add_option("--classes", options.classes)->capture_default_str();
     generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
@@ -37,6 +47,14 @@ int main(int argc, char** argv) {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {  // the same on all ranks
       return ranks.is_root() ? app.exit(error) : error.get_exit_code();
+    }
+    if (partition->parsed()) {
+      const mpi::FolderPartition made = mpi::partition_folder(ranks, folder, output, parts, options.range);
+      if (ranks.is_root()) {
+        std::printf("%s: %td nodes in %d parts, %td of %td edges cut\n", output.c_str(), made.nodes, parts,
+                    made.cut, made.edges);
+      }
+      return 0;
     }
     if (generate->parsed()) {
       mpi::write_synthetic_folder(ranks, folder, options);

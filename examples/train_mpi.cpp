@@ -1,5 +1,6 @@
 /// \file
-/// train on several ranks of MPI: the same options, table and report for the networks bsnn and nsd. Rank 0 prints.
+/// train on several ranks of MPI: the same options, table and report, for all networks but those of continuous time.
+/// Rank 0 prints.
 ///
 ///     mpirun -n 4 build/mpi/examples/train_mpi --dataset cora.npz --preset citation --partition metis
 ///
@@ -12,21 +13,26 @@
 #include <numeric>
 #include <optional>
 #include <sheafnn/distributed.hpp>
+#include <sheafnn/distributed/checkpoint.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
 #include <sheafnn/io/training_state.hpp>
-#include <sheafnn/posterior/default_posterior.hpp>
-#include <sheafnn/sheaf/families.hpp>
 #include <string>
 #include <vector>
 
-#include "models/outcome.hpp"
+#include "models/mpi_task.hpp"
 #include "models/program.hpp"
-#include "models/shared.hpp"
 #include "models/train_results.hpp"
 #include "models/train_settings.hpp"
 #include "models/training_folder.hpp"
 #include "mpi_models.hpp"
+
+/// The models that the program contains (SHEAFNN_MPI_MODELS).
+namespace programs {
+#define SHEAFNN_DECLARE_MODEL(Family, D) extern const MpiModel Family##_##D##_mpi;
+SHEAFNN_MPI_MODELS(SHEAFNN_DECLARE_MODEL)
+#undef SHEAFNN_DECLARE_MODEL
+}  // namespace programs
 
 namespace {
 
@@ -36,76 +42,12 @@ using programs::Training;
 using programs::TrainSettings;
 using sheafnn::Index;
 
-/// What is trained, on one rank.
-struct Task {
-  const TrainSettings& settings;
-  const sheafnn::Dataset& whole;  ///< of a folder: without nodes, with one empty split
-  mpi::DistributedData& part;
-  std::optional<sheafnn::Split> own;       ///< of a folder: the owned nodes of its masks
-  std::optional<mpi::Partition> clusters;  ///< of --clusters
-  Index clusters_per_step;
-  std::map<std::string, std::string>
-      decisive;  ///< what a training must have in common with the one that it goes on with
-
-  /// The state of --resume, if any.
-  [[nodiscard]] std::optional<sheafnn::TrainingState> state() const {
-    if (settings.resume.empty()) return {};
-    sheafnn::io::TrainingFile file = sheafnn::io::read_training_state(settings.resume);
-    for (const auto& [key, value] : decisive) {
-      const auto found = file.metadata.find(key);
-      const std::string before = found == file.metadata.end() ? "nothing" : found->second;
-      if (before == value) continue;
-      throw std::runtime_error(sheafnn::detail::concat(settings.resume, ": ", key, " was '", before, "' and is '",
-                                                       value, "' now; this training cannot go on"));
-    }
-    return std::move(file.state);
-  }
-};
-
-template <class Model>
-Training train_model(const Task& task, const Run& run) {
-  const TrainSettings& s = task.settings;
-  const sheafnn::Split& split = task.whole.splits[run.split];
-  sheafnn::TrainOptions options = s.train;
-  options.seed = run.seed;
-  const std::optional<sheafnn::TrainingState> state = task.state();
-  if (state) options.resume = &*state;
-  if (!s.checkpoint.empty()) {
-    options.on_checkpoint = [&](const sheafnn::TrainingState& now) {
-      sheafnn::io::write_training_state(s.checkpoint, now, task.decisive);
-    };
-  }
-  Model model(s.options, run.seed);
+Training train_run(const TrainSettings& s, const programs::MpiTask& task, const Run& run) {
   Training r;
-  if (task.clusters) {
-    r.result = mpi::train_in_clusters(model, task.whole, *task.clusters, task.clusters_per_step, split, options);
-    r.outcome.parameters = model.parameters().size();
-    std::get<sheafnn::ModelOptions>(r.outcome.resolved) = model.options();
-    return r;
-  }
-  r.result = task.own ? mpi::train_owned(model, task.part, *task.own, options)
-                      : mpi::train(model, task.part, split, options);
-  sheafnn::Prediction prediction;
-  if (!task.own) {
-    prediction = mpi::predict(model, task.part,
-                              {.samples = options.samples,
-                               .seed = options.seed,
-                               .epoch = static_cast<std::uint32_t>(r.result.best_epoch),
-                               .threads = options.threads});
-  }
-  if (!task.part.ranks().is_root()) return r;
-  r.outcome = programs::outcome_of(model, r.result.best_epoch, [&] { return std::move(prediction); }, task.whole,
-                                   split, {.model = !s.save.empty()});
-  return r;
-}
-
-/// The networks that the program contains: those of SHEAFNN_MPI_MODELS, FAMILY and stalk dimension.
-Training train_run(const Task& task, const Run& run) {
-  const TrainSettings& s = task.settings;
-#define SHEAFNN_TRY_MODEL(Family, D)                                                                  \
-  if (s.maps == sheafnn::Family<D>::name && s.stalk_dimension == D) {                                 \
-    return programs::is_bayesian(s.model) ? train_model<sheafnn::Bsnn<sheafnn::Family<D>>>(task, run) \
-                                          : train_model<sheafnn::Nsd<sheafnn::Family<D>>>(task, run); \
+#define SHEAFNN_TRY_MODEL(Family, D)                                                     \
+  if (s.maps == programs::Family##_##D##_mpi.maps && s.stalk_dimension == D) {           \
+    r.outcome = programs::Family##_##D##_mpi.train(task, run.split, run.seed, r.result); \
+    return r;                                                                            \
   }
   SHEAFNN_MPI_MODELS(SHEAFNN_TRY_MODEL)
 #undef SHEAFNN_TRY_MODEL
@@ -160,6 +102,7 @@ bool is_folder(const std::string& dataset) {
 struct OwnOptions {
   std::string partition = "metis";
   Index clusters = 0, clusters_per_step = 1;
+  double shard_above = mpi::shard_predictions_above / (1 << 20);  ///< MiB
 };
 
 int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
@@ -167,20 +110,23 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   mpi::Communicator ranks;
   const std::string& partition_choice = options.partition;
   s.device = "mpi";
+  sheafnn::require(!programs::is_flow(s.model), "--model", s.model, "on several ranks: none of continuous time");
   programs::resolve_options(app, s);
-  sheafnn::require(s.model == "bsnn" || s.model == "nsd", "--model", s.model, "on several ranks: bsnn or nsd");
   const bool folder = is_folder(s.dataset);
   sheafnn::Dataset data;
   mpi::DataPiece piece;
   std::optional<sheafnn::Split> own;
+  bool by_parts = false;
   std::optional<mpi::PartitionReport> report;
   if (folder) {
     sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
-                     "--partition", partition_choice, "of a folder of .npy arrays: contiguous");
+                     "--partition", partition_choice,
+                     "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
     piece = std::move(read.piece);
     own = std::move(read.own);
+    by_parts = read.by_parts;
     data.name = std::filesystem::path(s.dataset).filename().string();
     data.class_count = std::max<Index>(2, piece.class_count);
     data.splits.resize(1);
@@ -192,8 +138,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     piece = mpi::cut(data, partition, ranks.rank());
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = piece.features.columns();
-  s.options.classes = data.class_count;
+  s.options.features = s.cooperative.options.features = piece.features.columns();
+  s.options.classes = s.cooperative.options.classes = data.class_count;
   if (ranks.is_root()) {
     programs::require_writable("--report", s.report);
     programs::require_writable("--save", s.save);
@@ -217,15 +163,27 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
              : data.name + " " + programs::fingerprint(data);
-  const Task task{
-      s, data, part, own, clusters, options.clusters_per_step, programs::decisive_settings(s, of_data)};
+  const programs::MpiTask task{.models = {s.options, s.cooperative.options},
+                               .train = s.train,
+                               .bayesian = programs::is_bayesian(s.model),
+                               .keeps_model = !s.save.empty(),
+                               .checkpoint = s.checkpoint,
+                               .resume = s.resume,
+                               .shard_above = options.shard_above * (1 << 20),
+                               .whole = data,
+                               .part = part,
+                               .own = own,
+                               .clusters = clusters,
+                               .clusters_per_step = options.clusters_per_step,
+                               .decisive = programs::decisive_settings(s, of_data)};
 
   std::string cut = report ? mpi::to_string(*report, numbers.total_nodes, numbers.total_edges) : "";
   if (!report) {
     double sums[] = {static_cast<double>(numbers.cut.size()),
                      static_cast<double>(part.graph().node_count() - numbers.own)};
     ranks.sum(std::span<double>(sums));
-    cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows\n");
+    cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows",
+                                  by_parts ? ", ranges of parts.npy\n" : "\n");
   }
   if (ranks.is_root()) {
     std::printf(
@@ -240,7 +198,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   std::vector<double> messages, bytes;
   for (const Run& run : runs) {
     const mpi::Traffic before = ranks.traffic();
-    const Training training = train_run(task, run);
+    const Training training = train_run(s, task, run);
     const mpi::Traffic sent = ranks.traffic() - before;
     const double epochs = static_cast<double>(training.result.history.size());
     double all[] = {static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
@@ -297,6 +255,10 @@ int main(int argc, char** argv) {
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");
     group->add_option("--checkpoint", settings.checkpoint,
                       "write the state of the training to this file, every few epochs and at its end");
+    group
+        ->add_option("--shard-above", own.shard_above,
+                     "size of the predictions in a checkpoint, MiB, above which every rank writes its own")
+        ->capture_default_str();
     group->add_option("--every", settings.train.checkpoint_every, "epochs between two checkpoints, at least 1")
         ->capture_default_str();
     group->add_option(

@@ -9,6 +9,7 @@
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
 #include "sheafnn/distributed/environment.hpp"
+#include "sheafnn/distributed/folder_partition.hpp"
 #include "sheafnn/distributed/folder_writer.hpp"
 #include "sheafnn/distributed/graph_folder.hpp"
 #include "sheafnn/distributed/local_part.hpp"

@@ -12,7 +12,7 @@ complain() {
   failures=$((failures + 1))
 }
 options=(--dataset synthetic --synthetic-nodes 60 --synthetic-classes 3 --synthetic-features 30 --preset none
-  --maps special-orthogonal --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
+  --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
 
 # usage: train RANKS NAME OPTION...
 train() {
@@ -31,14 +31,22 @@ train 3 again || complain "three ranks once more: $(cat "$work/again.out")"
 awk 'BEGIN { for (i = 0; i < 60; ++i) print i % 3 }' > "$work/parts"
 train 3 file --partition "$work/parts" || complain "a partition from a file: $(cat "$work/file.out")"
 train 3 begun --epochs 3 --checkpoint "$work/state.safetensors" || complain "a checkpoint: $(cat "$work/begun.out")"
+# The same with predictions that every rank writes on its own; what is there is whole, and nothing else is left.
+shards() { find "$work" -name 'shards.st.e*' | sort | tr '\n' ' '; }
+train 3 sharded --epochs 3 --checkpoint "$work/shards.st" --shard-above 0 || complain "shards: $(cat "$work/sharded.out")"
+[ "$(shards | wc -w)" = 3 ] || complain "not three shards: $(shards)"
+cp "$work/shards.st" "$work/first.st"
+train 2 sharded_on --resume "$work/shards.st" --checkpoint "$work/shards.st" --shard-above 0 ||
+  complain "shards on another number of ranks: $(cat "$work/sharded_on.out")"
+[ "$(shards | wc -w)" = 2 ] && [[ "$(shards)" == *"-of2.0.npy "*"-of2.1.npy " ]] || complain "not two shards: $(shards)"
 train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
 train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
 python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
 import json, sys
-reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "clusters")}
+reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "sharded_on", "clusters")}
 expected = reports["one"]["splits"][0]["history"]
-for name in ("three", "file", "gone_on", "clusters"):
-    assert reports[name]["ranks"] == {"gone_on": 2, "clusters": 1}.get(name, 3)
+for name in ("three", "file", "gone_on", "sharded_on", "clusters"):
+    assert reports[name]["ranks"] == {"gone_on": 2, "sharded_on": 2, "clusters": 1}.get(name, 3)
     for key in ("loss", "kl", "validation_loss"):
         for a, b in zip(reports[name]["splits"][0]["history"][key], expected[key], strict=True):
             assert abs(a - b) < 2e-4 * max(1, abs(b)), (name, key, a, b)
@@ -53,7 +61,8 @@ refused() {
   [ "$(grep -c "^rank [0-9]* of 2: " "$work/refused.out")" = 1 ] || complain "not one line of a rank for $*: $(cat "$work/refused.out")"
   grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
-refused "rank 0 of 2: stop_on: roc-auc is not allowed; on several ranks: loss or accuracy" --stop-on roc-auc
+refused "rank 0 of 2: $work/first.st.e3-" --resume "$work/first.st"
+refused "rank 0 of 2: --model: flow is not allowed; on several ranks: none of continuous time" --model flow
 refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
 refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"

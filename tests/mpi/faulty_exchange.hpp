@@ -12,13 +12,36 @@
 
 namespace test {
 
-enum class Fault { stale_halo, lost_sums, own_noise, whole_cut_edges, own_masks, no_sum };
+enum class Fault {
+  stale_halo,
+  lost_sums,
+  own_noise,
+  whole_cut_edges,
+  own_masks,
+  no_sum,
+  stale_scales,
+  lost_scales,
+  own_degrees
+};
 inline constexpr std::pair<Fault, const char*> faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
     {Fault::lost_sums, "derivatives of the halo are not given back"},
     {Fault::own_noise, "noise at the part's own numbers of arcs"},
     {Fault::whole_cut_edges, "both parts take the whole derivative of a cut edge"},
     {Fault::own_masks, "dropout at the part's own numbers of nodes"},
+    {Fault::no_sum, "gradients are not added up"}};
+/// Of networks with a polynomial filter of GeneralLinear<2> maps and fixed filters, whose scalings have 4 numbers.
+inline constexpr std::pair<Fault, const char*> filter_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::lost_sums, "derivatives of the halo are not given back"},
+    {Fault::stale_scales, "scalings of the halo are not fetched"},
+    {Fault::lost_scales, "derivatives of the halo's scalings are not given back"},
+    {Fault::own_degrees, "degrees of the halo in the part"}};
+/// Of cooperative networks whose learners look at neighbours.
+inline constexpr std::pair<Fault, const char*> cooperative_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_masks, "noise and dropout at the part's own numbers of nodes"},
+    {Fault::own_degrees, "degrees of the halo in the part"},
     {Fault::no_sum, "gradients are not added up"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
@@ -31,15 +54,17 @@ class FaultyExchange final : public sheafnn::GraphPart {
 
   void begin_fetch(float* rows, Index width) override { exchange_->begin_fetch(rows, width); }
   void begin_fetch(double* rows, Index width) override {
-    if (fault_ != Fault::stale_halo) exchange_->begin_fetch(rows, width);
+    fetches_ = fault_ != Fault::stale_halo && !(fault_ == Fault::stale_scales && width == 4);
+    if (fetches_) exchange_->begin_fetch(rows, width);
   }
   void end_fetch() override {
-    if (fault_ != Fault::stale_halo) exchange_->end_fetch();
+    if (fetches_) exchange_->end_fetch();
   }
   void give_back(float* rows, Index width) override { exchange_->give_back(rows, width); }
   void give_back(double* rows, Index width) override {
     const Index own = numbers().own, nodes = static_cast<Index>(numbers().node.size());
-    if (fault_ == Fault::lost_sums) std::fill(rows + own * width, rows + nodes * width, 0.0);
+    if (fault_ == Fault::lost_sums || (fault_ == Fault::lost_scales && width == 4))
+      std::fill(rows + own * width, rows + nodes * width, 0.0);
     exchange_->give_back(rows, width);
   }
   void sum(std::span<float> values, std::span<double> more) override { exchange_->sum(values, more); }
@@ -51,12 +76,16 @@ class FaultyExchange final : public sheafnn::GraphPart {
   static sheafnn::PartNumbers broken(sheafnn::PartNumbers numbers, Fault fault) {
     if (fault == Fault::own_noise) std::iota(numbers.arc.begin(), numbers.arc.end(), 0U);
     if (fault == Fault::whole_cut_edges) numbers.cut.clear();
+    if (fault == Fault::own_degrees) {
+      std::fill(numbers.degree.begin() + numbers.own, numbers.degree.end(), Index{1});
+    }
     if (fault == Fault::own_masks) std::iota(numbers.node.begin(), numbers.node.end(), Index{0});
     return numbers;
   }
 
   sheafnn::distributed::RowExchange* exchange_;
   Fault fault_;
+  bool fetches_ = true;
 };
 
 }  // namespace test

@@ -18,6 +18,7 @@
 
 #include "faulty_exchange.hpp"
 #include "network_passes.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
 #include "sheafnn/graph/synthetic.hpp"
@@ -76,17 +77,19 @@ struct Step {
 };
 
 /// What a training step is made of.
-struct Setting {
+template <class Options>
+struct SettingOf {
   std::string name;
-  sheafnn::ModelOptions model;
+  Options model;
   double input_dropout = 0.4, dropout = 0.3;
   sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
   Index samples = 1;
 };
+using Setting = SettingOf<sheafnn::ModelOptions>;
 
 template <class Model, class Loss>
 Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFeatures& features, const Loss& loss,
-          std::span<const std::int32_t> train, const Setting& setting) {
+          std::span<const std::int32_t> train, const SettingOf<typename Model::Options>& setting) {
   sheafnn::Network<Model> network(model, graph, features);
   sheafnn::ForwardPass<double> pass{.seed = 5, .epoch = 6, .training = true};
   pass.input_dropout = setting.input_dropout;
@@ -134,7 +137,22 @@ std::vector<Setting> settings() {
     s.model.learner_width = 5;
     s.model.edge_features = 2;
   });
+  add("Chebyshev filter", [](Setting& s) {
+    s.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+    s.model.channels = 5;  // two tiles
+  });
+  add("Legendre filter of degree 4, fixed filters, one sheaf", [](Setting& s) {
+    s.model.filter.basis = sheafnn::PolynomialBasis::legendre;
+    s.model.filter.degree = 4;
+    s.model.filter.skip = sheafnn::HighPassSkip::mixed;
+    s.model.linear = s.model.add_lp = s.model.add_hp = s.model.layer_norm = true;
+  });
   if (Model::bayesian) {
+    add("filter of degree 1, samples", [](Setting& s) {
+      s.model.filter.basis = sheafnn::PolynomialBasis::jacobi;
+      s.model.filter.degree = 1;
+      s.samples = 2;
+    });
     add("samples, Monte Carlo", [](Setting& s) {
       s.samples = 2;
       s.kl_estimator = sheafnn::KlEstimator::monte_carlo;
@@ -145,12 +163,12 @@ std::vector<Setting> settings() {
 }
 
 template <class Model>
-void check_steps() {
+void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings) {
   const sheafnn::Dataset data = dataset();
   const sheafnn::Split& split = data.splits[0];
   std::vector<mpi::Partition> partitions = {mpi::metis_partition(ranks(), data.graph),
                                             random_partition(data.node_count(), 1)};
-  for (const Setting& setting : settings<Model>()) {
+  for (const auto& setting : settings) {
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.2);
     const Step expected =
@@ -177,39 +195,73 @@ void check_steps() {
 }
 
 TEST_CASE("steps of deterministic networks are those of one process") {
-  check_steps<Nsd<Diagonal<2>, double>>();
-  check_steps<Nsd<SpecialOrthogonal<3>, double>>();
-  check_steps<Nsd<GeneralLinear<2>, double>>();
+  check_steps<Nsd<Diagonal<2>, double>>(settings<Nsd<Diagonal<2>, double>>());
+  check_steps<Nsd<SpecialOrthogonal<3>, double>>(settings<Nsd<SpecialOrthogonal<3>, double>>());
+  check_steps<Nsd<GeneralLinear<2>, double>>(settings<Nsd<GeneralLinear<2>, double>>());
 }
 TEST_CASE("steps of Bayesian networks are those of one process") {
-  check_steps<Bsnn<Diagonal<2>, double>>();
-  check_steps<Bsnn<SpecialOrthogonal<3>, double>>();
-  check_steps<Bsnn<GeneralLinear<2>, double>>();
+  check_steps<Bsnn<Diagonal<2>, double>>(settings<Bsnn<Diagonal<2>, double>>());
+  check_steps<Bsnn<SpecialOrthogonal<3>, double>>(settings<Bsnn<SpecialOrthogonal<3>, double>>());
+  check_steps<Bsnn<GeneralLinear<2>, double>>(settings<Bsnn<GeneralLinear<2>, double>>());
+}
+
+/// Settings of cooperative networks.
+std::vector<SettingOf<sheafnn::CooperativeOptions>> cooperative_settings(bool bayesian) {
+  const sheafnn::CooperativeOptions plain = {
+      .features = 20, .channels = 3, .layers = 3, .classes = 3, .learner_width = 5};
+  std::vector<SettingOf<sheafnn::CooperativeOptions>> r = {{"mlp", plain}};
+  r.push_back({"sage, layer norm", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage;
+  r.back().model.learner_layers = 3;
+  r.back().model.norm = sheafnn::FeatureNorm::layer;
+  r.push_back({"projected sage", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage_projected;
+  r.back().model.learner_layers = 2;
+  if (!bayesian) return r;
+  r.back().samples = 2;
+  r.back().model.layer_learners = true;
+  r.push_back({"encoder of its own, Monte Carlo", plain});
+  r.back().kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  r.back().model.separate_encoder = true;
+  return r;
+}
+TEST_CASE("steps of cooperative networks are those of one process") {
+  check_steps<sheafnn::Csnn<2, double>>(cooperative_settings(false));
+  check_steps<sheafnn::Bcsnn<2, double>>(cooperative_settings(true));
 }
 
 TEST_CASE("the comparison sees every rule that is broken") {
-  using Model = Bsnn<GeneralLinear<2>, double>;
   const sheafnn::Dataset data = dataset();
-  const Setting setting = settings<Model>().front();
-  Model model(setting.model, 7);
-  tiny::disturb(model.parameters(), 8, 0.2);
-  const Step expected =
-      step(model, data.graph, data.features, sheafnn::Classification(data.labels), data.splits[0].train, setting);
   mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
   const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
   const mpi::PartClassification loss(part, train);
   mpi::LocalPart own = mpi::local_part(data.graph, random_partition(data.node_count(), 2), ranks().rank());
   const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
   mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
-  for (const auto& [fault, name] : test::faults) {
-    CAPTURE(name);
-    test::FaultyExchange faulty(exchange, fault);
-    sheafnn::Graph graph = own.graph;
-    graph.set_part(&faulty);
-    const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
-    CAPTURE(apart);
-    if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
-  }
+  const auto check = [&]<class Model>(Model model, const SettingOf<typename Model::Options>& setting,
+                                      const auto& faults) {
+    tiny::disturb(model.parameters(), 8, 0.2);
+    const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
+                               data.splits[0].train, setting);
+    for (const auto& broken : faults) {
+      const char* const name = broken.second;
+      CAPTURE(name);
+      test::FaultyExchange faulty(exchange, broken.first);
+      sheafnn::Graph graph = own.graph;
+      graph.set_part(&faulty);
+      const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
+      CAPTURE(apart);
+      if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
+    }
+  };
+  using Model = Bsnn<GeneralLinear<2>, double>;
+  Setting setting = settings<Model>().front();
+  check(Model(setting.model, 7), setting, test::faults);
+  setting.model.add_lp = true;
+  setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+  check(Model(setting.model, 7), setting, test::filter_faults);
+  const auto cooperative = cooperative_settings(true)[1];  // sage
+  check(sheafnn::Bcsnn<2, double>(cooperative.model, 7), cooperative, test::cooperative_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -294,7 +346,7 @@ TEST_CASE("masks of a part have the bits of the whole") {
 
 /// A training with this split's sets on the ranks and in one process.
 template <class Model>
-void check_training(const sheafnn::ModelOptions& architecture) {
+void check_training(const typename Model::Options& architecture) {
   sheafnn::Dataset data = dataset();
   const sheafnn::Split& split = data.splits[0];
   sheafnn::TrainOptions options{
@@ -382,7 +434,9 @@ void check_training(const sheafnn::ModelOptions& architecture) {
         sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
                          doctest::Contains(message.c_str()), std::runtime_error);
-    Model different({.features = 20, .channels = 3, .layers = ranks().is_root() ? 2 : 1, .classes = 3}, 2);
+    typename Model::Options shallow = architecture;
+    if (!ranks().is_root()) shallow.layers = 1;
+    Model different(shallow, 2);
     options.resume = nullptr;
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
                          doctest::Contains("on rank 1 layers is 1, on rank 0 it is 2"), std::runtime_error);
@@ -398,6 +452,58 @@ TEST_CASE("a training of Bayesian networks is that of one process") {
 }
 TEST_CASE("a training of deterministic networks is that of one process") {
   check_training<Nsd<Diagonal<2>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
+}
+TEST_CASE("a training with a polynomial filter is that of one process") {
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 5, .layers = 2, .classes = 3};
+  architecture.add_lp = true;
+  architecture.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+  check_training<Nsd<Diagonal<2>, double>>(architecture);
+  architecture.linear = true;
+  check_training<Bsnn<SpecialOrthogonal<3>, double>>(architecture);
+}
+
+TEST_CASE("a training that stops on a metric of classes is that of one process") {
+  using Model = Nsd<Diagonal<2>, double>;
+  const sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  sheafnn::Dataset data = dataset();
+  sheafnn::Split& split = data.splits[0];
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 3));
+  sheafnn::TrainOptions options{.epochs = 6, .patience = 2, .learning_rate = 0.05, .seed = 4};
+  for (const sheafnn::StopOn metric : {sheafnn::StopOn::roc_auc, sheafnn::StopOn::average_precision,
+                                       sheafnn::StopOn::macro_f1, sheafnn::StopOn::brier}) {
+    CAPTURE(sheafnn::to_string(metric));
+    options.stop_on = metric;
+    Model one(architecture, 2), model(architecture, 2);
+    const sheafnn::TrainResult expected = sheafnn::train(one, data, split, options),
+                               result = mpi::train(model, part, split, options);
+    CHECK(everywhere(result.best_epoch == expected.best_epoch));
+    REQUIRE(result.history.size() == expected.history.size());
+    for (std::size_t t = 0; t < result.history.size(); ++t) {
+      const double apart =
+          std::max(std::abs(result.history[t].validation_metric - expected.history[t].validation_metric),
+                   std::abs(result.history[t].test_metric - expected.history[t].test_metric));
+      CHECK(everywhere(apart < 1e-9));
+    }
+  }
+  // Nodes of one class cannot be ranked; all ranks say so, those without validation nodes as well.
+  const auto other = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] != 1; };
+  split.validation.erase(std::remove_if(split.validation.begin(), split.validation.end(), other),
+                         split.validation.end());
+  REQUIRE(!split.validation.empty());
+  options.stop_on = sheafnn::StopOn::roc_auc;
+  Model model(architecture, 2);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(model, part, split, options)),
+                       doctest::Contains(
+                           "stop_on: roc-auc is not allowed; the validation nodes are all of one class"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a training of cooperative networks is that of one process") {
+  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.learner = sheafnn::NodeLearnerKind::sage_projected;
+  architecture.learner_layers = 2;
+  architecture.learner_width = 5;
+  check_training<sheafnn::Csnn<2, double>>(architecture);
 }
 
 /// A folder's dataset, read as a whole.
@@ -466,6 +572,43 @@ TEST_CASE("a folder that every rank reads its own rows of") {
   Index own = 0;
   for (const std::int64_t count : ranks().all(static_cast<std::int64_t>(part.numbers().own))) own += count;
   CHECK(own == 101);
+
+  // The folder sorted by the parts of METIS: the same training but for random numbers, of which there are none here.
+  const int parts = 2 * ranks().size();
+  const mpi::FolderPartition made = mpi::partition_folder(ranks(), folder, folder / "sorted", parts, 8);
+  const mpi::Partition metis = mpi::metis_partition(data.graph, parts);
+  CHECK(made.cut == mpi::describe(data.graph, metis).cut);
+  mpi::FolderPiece sorted = mpi::read_folder(ranks(), folder / "sorted");
+  CHECK(everywhere(sorted.by_parts));
+  mpi::DistributedData sorted_part(ranks(), std::move(sorted.piece));
+  bool moved = true;
+  for (Index u = 0; u < sorted_part.numbers().own; ++u) {
+    const std::size_t i = static_cast<std::size_t>(u), before = static_cast<std::size_t>(sorted.original[i]);
+    moved = moved && metis.owner[before] / 2 == ranks().rank() && sorted_part.labels()[i] == data.labels[before] &&
+            sorted_part.graph().degree(u) == data.graph.degree(sorted.original[i]);
+  }
+  CHECK(everywhere(moved));
+  Model renumbered(architecture, 2);
+  sheafnn::TrainOptions certain = options;
+  certain.dropout = certain.input_dropout = 0;
+  Model plain(architecture, 2);
+  const sheafnn::TrainResult of_whole = sheafnn::train(plain, data, data.splits[0], certain),
+                             of_sorted = mpi::train_owned(renumbered, sorted_part, sorted.own, certain);
+  for (std::size_t t = 0; t < 4; ++t) {
+    CHECK(everywhere(std::abs(of_sorted.history[t].loss - of_whole.history[t].loss) < 1e-8));
+    CHECK(everywhere(std::abs(of_sorted.history[t].validation_loss - of_whole.history[t].validation_loss) < 1e-8));
+  }
+  // Sorted twice, it still knows the first numbers; another number of ranks than parts has ranges of equal work.
+  static_cast<void>(
+      mpi::partition_folder(ranks(), folder / "sorted", folder / "twice", 2 * ranks().size() + 1, 8));
+  const mpi::FolderPiece twice = mpi::read_folder(ranks(), folder / "twice");
+  CHECK(everywhere(twice.by_parts == (ranks().size() == 1)));
+  moved = true;
+  for (std::size_t i = 0; i < twice.original.size(); ++i)
+    moved = moved && twice.piece.labels[i] == data.labels[static_cast<std::size_t>(twice.original[i])];
+  CHECK(everywhere(moved));
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::partition_folder(ranks(), folder, folder, parts)),
+                       doctest::Contains("must be another folder"), std::invalid_argument);
 
   // The same graph from its edges, in any order, both directions, some twice.
   if (ranks().is_root()) {
@@ -573,12 +716,18 @@ TEST_CASE("training in clusters") {
 TEST_CASE("networks that cannot be cut are refused") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
-  sheafnn::ModelOptions filtered = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
-  filtered.filter.basis = sheafnn::PolynomialBasis::chebyshev;
-  const Nsd<Diagonal<2>, double> model(filtered, 1);
-  using Network = sheafnn::Network<Nsd<Diagonal<2>, double>>;
-  CHECK_THROWS_WITH_AS(Network(model, part.graph(), part.features()), doctest::Contains("polynomial filter"),
-                       std::invalid_argument);
+  using Model = sheafnn::Csnn<2, double>;
+  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  const auto refused = [&](const char* why) {
+    const Model model(architecture, 1);
+    CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), part.features()), doctest::Contains(why),
+                         std::invalid_argument);
+  };
+  architecture.norm = sheafnn::FeatureNorm::batch;
+  refused("a network of node maps with batch norm cannot be computed in parts");
+  architecture.norm = sheafnn::FeatureNorm::none;
+  architecture.directed = true;
+  refused("a network of node maps on directed arcs cannot be computed in parts");
 }
 
 }  // namespace test_distributed

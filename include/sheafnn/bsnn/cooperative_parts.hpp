@@ -16,6 +16,7 @@
 #include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/node_learner.hpp"
@@ -109,7 +110,7 @@ struct CooperativeParts {
         encoder(input, on, of.hidden_width(), of.options().activation),
         output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
         maps_gradient(on.node_count()),
-        chunks(chunks_of_groups(on.node_count())),
+        chunks(chunks_of_groups(on.own_node_count())),
         work(on.node_count() * of.hidden_width()),
         execution(with) {
     const CooperativeOptions& architecture = of.options();
@@ -149,6 +150,7 @@ struct CooperativeParts {
     enter_size = stages.front().layer.enter_partial_size();
     partial_size = 2 * leave_size + enter_size + learners.front().partial_size();
     partial.resize(chunks.count * partial_size);
+    if (on.part() != nullptr) address_masks(on.part()->numbers());
   }
   CooperativeParts(const CooperativeParts&) = delete;
   CooperativeParts& operator=(const CooperativeParts&) = delete;
@@ -215,6 +217,30 @@ struct CooperativeParts {
     parallel_for(execution, degrees.blocks(), 2, body);
   }
 
+  /// body(first, count) for groups of nodes, which may read the rows of their neighbours. \param rows  n × h, not written
+  template <class Body>
+  void walk(Buffer<S>& rows, const Body& body) {
+    const Index n = graph.own_node_count();
+    GraphPart* part = graph.part();
+    if (part == nullptr) {
+      for_row_groups(execution, n, body);
+      return;
+    }
+    const Index inner = part->numbers().interior / row_group * row_group;
+    part->begin_fetch(rows.data(), model.hidden_width());
+    for_row_groups(execution, inner, body);
+    part->end_fetch();
+    parallel_for(execution, n - inner, row_group,
+                 [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
+  }
+  /// Draws a mask, now or with others.
+  void draw(DropoutMask& mask, const Dropout& dropout) {
+    if (graph.part() == nullptr) {
+      masks.add(mask, dropout);
+    } else {
+      mask.draw(execution, dropout);
+    }
+  }
   /// Calls begin(sums) for every chunk and body(chunk, first, count, sums) for its groups; sums: those of the chunk.
   template <class Body, class Begin>
   void for_chunks(const Body& body, const Begin& begin) {
@@ -243,9 +269,8 @@ struct CooperativeParts {
     if (learns_per_layer()) return;
     const Index h = model.hidden_width();
     NodeLearnerPair<S>& learner = learners[0];
-    for_posterior([&](Index begin, Index end) {
-      posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar());
-    });
+    for_posterior(
+        [&](Index begin, Index end) { posteriors[0].end_backward(begin, end, learner.raw(), learner.raw_bar()); });
     const bool apart = learner_encoder.has_value();
     S* to = apart ? x_bar.data() : embedding_bar.data();
     learner.begin_backward();
@@ -291,10 +316,31 @@ struct CooperativeParts {
   Execution execution;
 
  private:
+  /// On a part of a graph: masks are those that the nodes and features have in the whole.
+  void address_masks(const PartNumbers& part) {
+    const Index h = model.hidden_width(), g = model.options().learner_width;
+    const auto rows = std::make_shared<ElementRuns>(), learned = std::make_shared<ElementRuns>(),
+               entries = std::make_shared<ElementRuns>();
+    for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
+      rows->add(part.node[u] * h, h);
+      learned->add(part.node[u] * g, g);
+      entries->add(part.first_entry[u], input.row_size(static_cast<Index>(u)));
+    }
+    encoder.linear.entry_mask().set_runs(entries);
+    for (Stage& stage : stages) {
+      stage.mask.set_runs(rows);
+      stage.layer.mask().set_runs(rows);
+    }
+    for (NodeLearnerPair<S>& pair : learners) {
+      pair.for_masks([&](int, Index, DropoutMask& mask) { mask.set_runs(learned); });
+    }
+  }
   static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
                               const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    refuse_part(graph, "a network of node maps");
+    if (given != nullptr || model.options().directed)
+      refuse_part(graph, "a network of node maps on directed arcs");
+    if (model.options().norm == FeatureNorm::batch) refuse_part(graph, "a network of node maps with batch norm");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));

@@ -9,7 +9,8 @@
 ///     leave layer l, normalise, drop, learn and set the maps, enter layer l + 1;   cross layer l + 1;   …
 ///
 /// with more walks where learners look at neighbours. Backward passes take the same walks in reverse, over chunks of
-/// groups whose sums for the derivatives of weights add up in a fixed order.
+/// groups whose sums for the derivatives of weights add up in a fixed order. On a part of a graph walks are over the owned
+/// nodes, and between two of them the rows of the halo are exchanged that the second one reads at neighbours.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +29,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   // clang-format off
   using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posteriors,
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
-      Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution;
+      Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution,
+      Parts::work;
   using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch,
       Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
-      Parts::sum_chunks;
+      Parts::sum_chunks, Parts::walk, Parts::draw;
   // clang-format on
 
   /// Sheaves of a sample.
@@ -105,7 +107,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
 
   /// X_{L+1} at the requested nodes, in `last`, from H.
   void diffuse() {
-    const Index n = graph.node_count(), h = model.hidden_width();
+    const Index n = graph.own_node_count(), h = model.hidden_width();
     for (Index l = 0; l < layer_count(); ++l) begin_layer(l);
     masks.run(execution);
     for_row_groups(execution, n, [&](Index first, Index count) { enter(0, first, count, start + first * h); });
@@ -118,16 +120,17 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
           if (r + 1 == learner.rounds()) enter_with_maps(l, first, count);
         });
       }
-      for_row_groups(execution, n, [&](Index first, Index count) { stage.layer.cross_rows(first, count); });
+      walk(work.sent, [&](Index first, Index count) { stage.layer.cross_rows(first, count); });
       if (stage.batch) leave_together(l);
       if (l + 1 == layer_count()) break;
       S* next = stage_of(l + 1).features.data();
-      for_row_groups(execution, n, [&](Index first, Index count) {
+      walk(work.sent_on, [&](Index first, Index count) {
         leave(l, first, count, next + first * h);
         enter(l + 1, first, count, next + first * h);
       });
     }
-    for_row_groups(execution, nodes.count(), [&](Index first, Index count) {
+    fetch_halo(graph, work.sent_on.data(), h);
+    for_row_groups(execution, std::min(nodes.count(), nodes.lower_bound(n)), [&](Index first, Index count) {
       leave(layer_count() - 1, first, count, last.data() + first * h);
     });
   }
@@ -151,9 +154,9 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       const bool learns = learns_per_layer();
       const Index rounds = learns ? learner.backward_rounds() : 1;
       const double share = begin_maps_backward(l);
-      for_row_groups(execution, graph.node_count(), [&](Index first, Index count) {
-        stage.layer.cross_backward_rows(first, count, maps_gradient);
-      });
+      walk(work.sent,
+           [&](Index first, Index count) { stage.layer.cross_backward_rows(first, count, maps_gradient); });
+      fetch_halo(graph, work.sent_on.data(), h);
       // The learner's last round ends what there is to do at layer l for a group of nodes, which goes on to l − 1.
       const auto round = [&](Index r, Index chunk, Index first, Index count, S* sums) {
         const Index at = first * h;
@@ -227,8 +230,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     Stage& stage = stage_of(l);
     stage.dropout = pass.of_layer(l, sample);
     const Dropout after = pass.of_layer(max_layers + l, sample);
-    if (stage.dropout.active()) masks.add(stage.mask, stage.dropout);
-    if (after.active()) masks.add(stage.layer.mask(), after);
+    if (stage.dropout.active()) draw(stage.mask, stage.dropout);
+    if (after.active()) draw(stage.layer.mask(), after);
     if (learns_per_layer()) begin_learner(pair_of(l), l);
     if (normalises()) stage.norm.check(weights_of(l).norm);
     const NodeSelection all(graph.node_count());
@@ -248,7 +251,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       return dropout_of_learner(pass, l, side, k, learns_per_layer() ? sample : 0);
     };
     learners[pair].begin(weights.learners[pair], pass.training, dropout_of,
-                         [&](DropoutMask& mask, const Dropout& dropout) { masks.add(mask, dropout); });
+                         [&](DropoutMask& mask, const Dropout& dropout) { draw(mask, dropout); });
   }
   /// Rounds of a pair of learners from `from` on, as walks. \param round  round(r, first, count) for groups of nodes
   template <class Round>
@@ -256,7 +259,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(pair)];
     for (Index r = from; r < learner.rounds(); ++r) {
       if (r > 0) learner.end_round(r - 1);
-      for_row_groups(execution, graph.node_count(), [&](Index first, Index count) { round(r, first, count); });
+      for_row_groups(execution, graph.own_node_count(), [&](Index first, Index count) { round(r, first, count); });
     }
   }
   /// X̃_l from the rows of X_l, and on as far as these nodes can go alone.

@@ -9,7 +9,8 @@ namespace sheafnn {
 
 /// A loss over the parts of a graph (graph/graph_part.hpp) says spans_parts = true. Its values, but not that of
 /// value_and_derivative(), which elbo() adds up, are those of all parts' nodes; of these a part may have none. All parts
-/// call its functions in the same order, also has_nodes(nodes): does any part have some?
+/// call its functions in the same order, also has_nodes(nodes): does any part have some?, and metric(stop_on,
+/// probabilities, nodes), a metric of classes (stop_metric.hpp).
 template <class L>
 inline constexpr bool spans_parts = requires {
   requires L::spans_parts;

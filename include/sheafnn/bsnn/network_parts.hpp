@@ -16,8 +16,8 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
-#include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
+#include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 #include "sheafnn/layers/readout_head.hpp"
@@ -180,7 +180,9 @@ struct NetworkParts {
   void add_layers(const Model& of, const Graph& on) {
     const PolynomialOptions& filter = of.options().filter;
     const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
-    const FilterTerms terms = choose_terms(filter, of.options().normalisation, bytes);
+    // All parts must choose the same, since they exchange rows of the terms that are recomputed.
+    const FilterTerms terms =
+        on.part() == nullptr ? choose_terms(filter, of.options().normalisation, bytes) : FilterTerms::keep;
     const auto workspace = std::make_shared<FilterWorkspace<Family, S>>();
     layers.reserve(filter.active() ? 0 : of.layout().layers.size());
     filter_layers.reserve(filter.active() ? of.layout().layers.size() : 0);
@@ -197,7 +199,6 @@ struct NetworkParts {
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
     if (Model::kind != "bsnn" && Model::kind != "nsd") refuse_part(graph, concat("a ", Model::kind));
-    if (model.options().filter.active()) refuse_part(graph, "a network with a polynomial filter");
     return graph;
   }
   static NodeFeatures normalised(NodeFeatures features) {

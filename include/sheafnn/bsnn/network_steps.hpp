@@ -72,6 +72,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// F^l: drawn from Q, or computed from x = X_l.
   void build_sheaf(Index l, const FeatureView<const S>& x) {
     this->source.build(execution, this->source_weights(), sheaf_input(l, x));
+    if (this->has_filter()) this->source.stack()[l].fetch_scales();
   }
   /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {

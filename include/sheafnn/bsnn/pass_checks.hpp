@@ -55,13 +55,15 @@ inline void check_backward(const BackwardOptions& options) {
 /// Networks whose layers exchange no rows with other parts. \throws std::invalid_argument  a graph that is a part
 inline void refuse_part(const Graph& graph, std::string_view network) {
   require(graph.part() == nullptr, "graph", "a part of a larger one",
-          concat(network, " cannot be computed in parts; the networks bsnn and nsd without filter can"));
+          concat(network,
+                 " cannot be computed in parts; those of restriction maps and of undirected node maps can"));
 }
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 inline void check_input(Index node_count, Index rows, Index columns, Index model_features) {
   require(node_count >= 1, "nodes of the graph", node_count, "a network needs at least one");
   require(rows == node_count, "features.rows", rows, concat("must equal the number of nodes, ", node_count));
-  require(columns == model_features, "features.columns", columns, concat("the model was built for ", model_features));
+  require(columns == model_features, "features.columns", columns,
+          concat("the model was built for ", model_features));
 }
 
 }  // namespace sheafnn::detail

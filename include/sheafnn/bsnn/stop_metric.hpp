@@ -32,20 +32,42 @@ void check_stop_on(const LossType& loss, const Split& split, StopOn stop_on) {
     throw_invalid_argument("stop_on", to_string(stop_on), "the validation nodes are all of one class");
   } else {
     throw_invalid_argument("stop_on", to_string(stop_on),
-                           concat("a metric of classes; the loss is ", LossType::name, ", which has loss and accuracy"));
+                           concat("a metric of classes; the loss is ", LossType::name,
+                                  ", which has loss and accuracy"));
   }
 }
 
-/// See the file comment. Without a metric to compute it holds and does nothing.
+/// A metric of probabilities (n × C, rows of nodes) at labelled nodes. Unchecked: that `stop_on` is a metric, and at least
+/// one node.
+[[nodiscard]] inline double metric_of(StopOn stop_on, std::span<const double> p, Index classes,
+                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
+                                      MetricWorkspace& work) {
+  switch (stop_on) {
+    case StopOn::roc_auc:
+      return roc_auc(p, classes, labels, nodes, work);
+    case StopOn::average_precision:
+      return average_precision(p, classes, labels, nodes, work);
+    case StopOn::macro_f1:
+      return macro_f1(p, classes, labels, nodes, work);
+    default:
+      return brier_score(p, classes, labels, nodes);
+  }
+}
+
+/// See the file comment. Without a metric to compute it holds and does nothing. A loss that spans parts computes the
+/// metric itself: metric(stop_on, probabilities, nodes), NaN without nodes.
+template <class LossType>
 class StopMetric {
  public:
-  template <class LossType>
-  StopMetric(const LossType& loss, const Split& split, StopOn stop_on) : stop_on_(stop_on) {
+  StopMetric(const LossType& loss, const Split& split, StopOn stop_on) : loss_(&loss), stop_on_(stop_on) {
+    if (!is_metric(stop_on)) return;
     if constexpr (std::is_same_v<LossType, Classification>) {
-      if (!is_metric(stop_on)) return;
       labels_ = loss.labels();
       validation_ = labelled_nodes(labels_, split.validation);
       test_ = labelled_nodes(labels_, split.test);
+    } else if constexpr (spans_parts<LossType>) {
+      validation_ = split.validation;
+      test_ = split.test;
     }
   }
 
@@ -57,21 +79,17 @@ class StopMetric {
 
  private:
   [[nodiscard]] double value(const MatrixView<const double>& probabilities, std::span<const std::int32_t> nodes) {
-    if (nodes.empty()) return std::numeric_limits<double>::quiet_NaN();
-    const Index classes = probabilities.columns();
-    const std::span<const double> p(probabilities.data(), static_cast<std::size_t>(probabilities.rows() * classes));
-    switch (stop_on_) {
-      case StopOn::roc_auc:
-        return roc_auc(p, classes, labels_, nodes, work_);
-      case StopOn::average_precision:
-        return average_precision(p, classes, labels_, nodes, work_);
-      case StopOn::macro_f1:
-        return macro_f1(p, classes, labels_, nodes, work_);
-      default:
-        return brier_score(p, classes, labels_, nodes);
+    if constexpr (spans_parts<LossType>) {
+      if (is_metric(stop_on_)) return loss_->metric(stop_on_, probabilities, nodes);
     }
+    if (nodes.empty() || spans_parts<LossType>) return std::numeric_limits<double>::quiet_NaN();
+    const Index classes = probabilities.columns();
+    const std::span<const double> p(probabilities.data(),
+                                    static_cast<std::size_t>(probabilities.rows() * classes));
+    return metric_of(stop_on_, p, classes, labels_, nodes, work_);
   }
 
+  const LossType* loss_;
   StopOn stop_on_;
   std::span<const std::int32_t> labels_;
   std::vector<std::int32_t> validation_, test_;  ///< those with a label; empty where there is no metric
@@ -82,8 +100,9 @@ class StopMetric {
 /// changes nothing.
 ///
 /// \param probabilities  n × C
-inline void add_test_metrics(TrainResult& result, const Classification& loss, std::span<const double> probabilities,
-                             Index classes, std::span<const std::int32_t> test) {
+inline void add_test_metrics(TrainResult& result, const Classification& loss,
+                             std::span<const double> probabilities, Index classes,
+                             std::span<const std::int32_t> test) {
   const std::vector<std::int32_t> nodes = labelled_nodes(loss.labels(), test);
   if (nodes.empty()) return;
   MetricWorkspace work;

@@ -28,9 +28,10 @@ namespace sheafnn::detail {
 
 /// \param stepped  has a step been taken by then, whose size may be to blame?
 [[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
-  throw std::runtime_error(concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
-                                  stepped ? "; a smaller learning rate may help"
-                                          : " before the first step; the features or the parameters may be too large"));
+  throw std::runtime_error(
+      concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
+             stepped ? "; a smaller learning rate may help"
+                     : " before the first step; the features or the parameters may be too large"));
 }
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
@@ -110,7 +111,8 @@ class TrainingRun {
           [&] { return finish_epoch(epoch); }, objective);
     }
     std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
-    const double count = static_cast<double>(std::max<Index>(1, static_cast<Index>(result_.history.size()) - first));
+    const double count =
+        static_cast<double>(std::max<Index>(1, static_cast<Index>(result_.history.size()) - first));
     result_.epoch_seconds = (seconds_since(begin) - callback_seconds_) / count;
     result_.train_seconds /= count;
     result_.evaluate_seconds /= count;
@@ -265,7 +267,7 @@ class TrainingRun {
   std::vector<std::int32_t> evaluated_;  ///< validation and test nodes; empty: all nodes
   bool validated_, tested_;              ///< are there such nodes?
   std::vector<double> predictions_, best_predictions_;
-  StopMetric stop_metric_;
+  StopMetric<LossType> stop_metric_;
   ForwardPass<S> pass_;
   double kl_weight_ = 0;
   Elbo elbo_;

@@ -73,6 +73,12 @@ class DistributedData {
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
   [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
 
+  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 of others. Takes any.
+  [[nodiscard]] std::int32_t own_number(Index u) const {
+    const auto found =
+        std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
+    return found != by_number_.end() && found->first == u ? found->second : -1;
+  }
   /// Those of the nodes (numbers in the whole graph) that this rank owns, by their numbers in the part.
   ///
   /// \throws std::invalid_argument  a number out of range
@@ -80,9 +86,7 @@ class DistributedData {
     std::vector<std::int32_t> r;
     for (const std::int32_t u : nodes) {
       require_between("node", Index{u}, 0, numbers().total_nodes - 1);
-      const auto found =
-          std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
-      if (found != by_number_.end() && found->first == u) r.push_back(found->second);
+      if (const std::int32_t own = own_number(u); own >= 0) r.push_back(own);
     }
     std::sort(r.begin(), r.end());
     return r;

@@ -7,8 +7,10 @@
 ///                           features_values.npy with the number of columns as the only number of features_columns.npy
 ///     labels.npy    N       −1 where unknown
 ///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values; the last two may be missing
+///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
-/// Ranks own contiguous ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
+/// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides that of the parts, else ranges
+/// of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
 /// edge between parts the number of the arc that enters, which the other rank sends.
 #pragma once
 
@@ -33,11 +35,37 @@ namespace sheafnn::distributed {
 struct FolderPiece {
   DataPiece piece;
   Split own;  ///< owned nodes of the masks, by their numbers in the part
+  std::vector<Index>
+      original;           ///< of owned nodes: number before the folder was renumbered; without, that in the whole
+  bool by_parts = false;  ///< are the ranges those of parts.npy?
 };
 
 namespace detail {
 
-/// First nodes of the ranks' ranges, and N.
+/// Those of parts.npy, if there are any for so many ranks; else nothing.
+[[nodiscard]] inline std::vector<Index> ranges_of_parts(const std::filesystem::path& folder, Index nodes,
+                                                        Index ranks) {
+  std::vector<Index> r;
+  if (!std::filesystem::exists(folder / "parts.npy")) return r;
+  NpyFile file(folder / "parts.npy");
+  const Index parts = file.rows() - 1;
+  const std::vector<std::int64_t> first = file.read<std::int64_t>(0, parts + 1);
+  for (std::size_t p = 0; p < first.size(); ++p) {
+    const bool begins = p > 0 || first[p] == 0, ends = p + 1 < first.size() || first[p] == nodes;
+    if (begins && ends && (p == 0 || first[p - 1] <= first[p])) continue;
+    throw std::runtime_error(concat(file.name(), ": entry ", p, " is ", first[p],
+                                    "; parts increase from 0 to the number of nodes, ", nodes));
+  }
+  if (parts % ranks != 0) return r;
+  for (Index rank = 0; rank <= ranks; ++rank) {
+    r.push_back(first[static_cast<std::size_t>(parts / ranks * rank)]);
+    require(rank == 0 || r.back() > r[static_cast<std::size_t>(rank - 1)], file.name(), r.back(),
+            concat("rank ", rank - 1, " would have no nodes; use fewer ranks"));
+  }
+  return r;
+}
+
+/// First nodes of the ranks' ranges of equal work, and N.
 [[nodiscard]] inline std::vector<Index> ranges_of(Communicator& ranks, NpyFile& indptr) {
   const Index n = indptr.rows() - 1, parts = ranks.size();
   require(n >= parts, indptr.name(), n, concat("nodes: too few for ", parts, " ranks"));
@@ -173,7 +201,9 @@ namespace detail {
   NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), labels(folder / "labels.npy");
   require(labels.rows() == indptr.rows() - 1, labels.name(), labels.rows(),
           detail::concat("labels; there are ", indptr.rows() - 1, " nodes"));
-  const std::vector<Index> begin = detail::ranges_of(ranks, indptr);
+  std::vector<Index> begin = detail::ranges_of_parts(folder, indptr.rows() - 1, ranks.size());
+  const bool by_parts = !begin.empty();
+  if (!by_parts) begin = detail::ranges_of(ranks, indptr);
   const std::size_t rank = static_cast<std::size_t>(ranks.rank());
   const Index first = begin[rank], last = begin[rank + 1];
   const OwnRows rows = detail::read_rows(indptr, indices, first, last);
@@ -182,6 +212,7 @@ namespace detail {
   };
   const std::vector<HaloArc> entering = halo_arcs(rows, ranks.rank(), owner);
   FolderPiece r;
+  r.by_parts = by_parts;
   r.piece.part = part_of_rows(rows, entering, detail::entering_numbers(ranks, rows, entering, begin));
   PartNumbers& numbers = r.piece.part.numbers;
   for (Index u = 0; u < numbers.own; ++u) {
@@ -213,6 +244,12 @@ namespace detail {
   for (Index u = 0; u < numbers.own; ++u) {
     r.piece.labels.push_back(static_cast<std::int32_t>(
         own_labels[static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first)]));
+  }
+  r.original.assign(numbers.node.begin(), numbers.node.begin() + numbers.own);
+  if (std::filesystem::exists(folder / "original.npy")) {
+    const std::vector<std::int64_t> before =
+        NpyFile(folder / "original.npy").read<std::int64_t>(first, last - first);
+    for (Index& u : r.original) u = before[static_cast<std::size_t>(u - first)];
   }
   read_mask("train_mask.npy", r.own.train);
   if (std::filesystem::exists(folder / "val_mask.npy")) read_mask("val_mask.npy", r.own.validation);

@@ -30,8 +30,8 @@ struct Neighbour {
 
 /// A rank's part. \see graph/graph_part.hpp
 struct LocalPart {
-  PartNumbers numbers;
-  Graph graph;                        ///< without its part set
+  PartNumbers numbers;  ///< its degrees of the halo's nodes are those in the part: RowExchange asks their owners
+  Graph graph;          ///< without its part set
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
@@ -175,6 +175,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   for (Index e = 0; e < r.graph.edge_count(); ++e) {
     if (r.graph.edge(e).v >= r.numbers.own) r.numbers.cut.push_back(static_cast<std::int32_t>(e));
   }
+  for (Index u = 0; u < r.graph.node_count(); ++u) r.numbers.degree.push_back(r.graph.degree(u));
   detail::number_arcs(rows, nodes, entering, number, r.graph, r.numbers);
   r.neighbours = detail::neighbours_of(entering, nodes, r.numbers);
   return r;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -15,6 +16,46 @@
 
 namespace sheafnn::distributed {
 
+namespace detail {
+
+/// Owners of the nodes of a graph in compressed rows, METIS's own integers.
+///
+/// \param offset, target  n + 1 and one number per arc; METIS takes no constants
+/// \throws std::runtime_error  METIS's own errors. Unchecked: parts between 1 and n, and that METIS can count the arcs
+[[nodiscard]] inline std::vector<std::int32_t> metis_owners(std::vector<idx_t>& offset, std::vector<idx_t>& target,
+                                                            int parts, int seed) {
+  idx_t nodes = static_cast<idx_t>(offset.size() - 1), constraints = 1, count = parts, cut = 0;
+  std::vector<std::int32_t> r(static_cast<std::size_t>(nodes));
+  if (parts == 1) return r;
+  std::vector<idx_t> work(r.size()), owner(r.size());
+  for (std::size_t u = 0; u < work.size(); ++u) {
+    work[u] = static_cast<idx_t>(offset[u + 1] - offset[u] + static_cast<idx_t>(node_work));
+  }
+  idx_t options[METIS_NOPTIONS];
+  METIS_SetDefaultOptions(options);
+  options[METIS_OPTION_SEED] = seed;
+  const int status = METIS_PartGraphKway(&nodes, &constraints, offset.data(), target.data(), work.data(), nullptr,
+                                         nullptr, &count, nullptr, nullptr, options, &cut, owner.data());
+  if (status != METIS_OK) {
+    throw std::runtime_error(sheafnn::detail::concat("METIS_PartGraphKway fails with status ", status, " for ",
+                                                     nodes, " nodes in ", parts, " parts"));
+  }
+  std::vector<bool> used(static_cast<std::size_t>(parts));
+  for (const idx_t p : owner) used[static_cast<std::size_t>(p)] = true;
+  if (std::find(used.begin(), used.end(), false) != used.end())
+    return contiguous_owners(std::span<const idx_t>(offset), parts);
+  std::transform(owner.begin(), owner.end(), r.begin(), [](idx_t p) { return static_cast<std::int32_t>(p); });
+  return r;
+}
+/// \throws std::invalid_argument  more arcs and work than METIS's integers count
+inline void require_metis_counts(Index nodes, Index arcs) {
+  constexpr Index most = std::numeric_limits<idx_t>::max();
+  require(arcs + node_work * nodes <= most, "arcs of the graph", arcs,
+          sheafnn::detail::concat("this METIS was built for integers up to ", most));
+}
+
+}  // namespace detail
+
 /// A partition into at least one node per part. Weights of nodes are their work (partition.hpp). METIS may leave parts of
 /// very small graphs empty: these get contiguous ranges instead.
 ///
@@ -22,33 +63,11 @@ namespace sheafnn::distributed {
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes, or a graph too large for METIS's integers
 /// \throws std::runtime_error     METIS's own errors
 [[nodiscard]] inline Partition metis_partition(const Graph& graph, int parts, int seed = 0) {
-  const Index n = graph.node_count();
-  require_between("parts", Index{parts}, 1, n);
-  Partition r{parts, std::vector<std::int32_t>(static_cast<std::size_t>(n))};
-  if (parts == 1) return r;
-  constexpr Index most = std::numeric_limits<idx_t>::max();
-  require(graph.arc_count() + node_work * n <= most, "arcs of the graph", graph.arc_count(),
-          sheafnn::detail::concat("this METIS was built for integers up to ", most));
+  require_between("parts", Index{parts}, 1, graph.node_count());
+  detail::require_metis_counts(graph.node_count(), graph.arc_count());
   std::vector<idx_t> offset(graph.offsets().begin(), graph.offsets().end());
   std::vector<idx_t> target(graph.targets().begin(), graph.targets().end());
-  std::vector<idx_t> work(static_cast<std::size_t>(n)), owner(static_cast<std::size_t>(n));
-  for (Index u = 0; u < n; ++u)
-    work[static_cast<std::size_t>(u)] = static_cast<idx_t>(graph.degree(u) + node_work);
-  idx_t options[METIS_NOPTIONS];
-  METIS_SetDefaultOptions(options);
-  options[METIS_OPTION_SEED] = seed;
-  idx_t nodes = static_cast<idx_t>(n), constraints = 1, count = parts, cut = 0;
-  const int status = METIS_PartGraphKway(&nodes, &constraints, offset.data(), target.data(), work.data(), nullptr,
-                                         nullptr, &count, nullptr, nullptr, options, &cut, owner.data());
-  if (status != METIS_OK) {
-    throw std::runtime_error(sheafnn::detail::concat("METIS_PartGraphKway fails with status ", status, " for ", n,
-                                                     " nodes in ", parts, " parts"));
-  }
-  std::copy(owner.begin(), owner.end(), r.owner.begin());
-  std::vector<bool> used(static_cast<std::size_t>(parts));
-  for (const std::int32_t p : r.owner) used[static_cast<std::size_t>(p)] = true;
-  if (std::find(used.begin(), used.end(), false) != used.end()) return contiguous_partition(graph, parts);
-  return r;
+  return {parts, detail::metis_owners(offset, target, parts, seed)};
 }
 
 /// The same, computed by rank 0 for all, one part per rank. \throws as above, on all ranks

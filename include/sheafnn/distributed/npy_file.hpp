@@ -47,6 +47,7 @@ class NpyFile {
   [[nodiscard]] Index rows() const noexcept { return header_.shape[0]; }
   /// 1 where the array has one dimension.
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
+  [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// Where its numbers begin.
   [[nodiscard]] std::streamoff data_begin() const noexcept {
@@ -74,6 +75,21 @@ class NpyFile {
     return io::NpyArray(sheafnn::detail::concat(name_, " from row ", first, " on"), std::move(content))
         .template values<T>();
   }
+  /// Type of the numbers, as NumPy writes it, and bytes of a row.
+  [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    return static_cast<std::size_t>(columns()) * header_.item_size;
+  }
+  /// Appends the bytes of rows first … first + count − 1. \throws as read()
+  void append_bytes(Index first, Index count, std::vector<char>& to) {
+    require(first >= 0 && count >= 0 && first <= rows() - count, name_, first,
+            sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", rows()));
+    const std::size_t begin = to.size(), bytes = static_cast<std::size_t>(count) * row_bytes();
+    to.resize(begin + bytes);
+    file_.seekg(data_begin() + static_cast<std::streamoff>(static_cast<std::size_t>(first) * row_bytes()));
+    file_.read(to.data() + begin, static_cast<std::streamsize>(bytes));
+    if (!file_) fail("cannot be read");
+  }
   /// One number of an array of one dimension. \throws as read()
   [[nodiscard]] Index at(Index i) { return read<std::int64_t>(i, 1).front(); }
 
@@ -85,21 +101,43 @@ class NpyFile {
   io::detail::NpyHeader header_;
 };
 
-/// Makes a .npy file of zeros, to be filled by write_rows(). \tparam T  std::int64_t, std::int32_t, float or double
+/// Makes a .npy file of zeros, to be filled by write_rows() or write_bytes().
 ///
+/// \param dtype  of its numbers of item_size bytes, as NumPy writes it
 /// \throws std::runtime_error  a file that cannot be written. Unchecked: extents of at least 0
-template <class T>
-void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
-  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
-  const io::Bytes header =
-      io::detail::npy_with_header(sheafnn::detail::concat(io::detail::byte_order(), kind, sizeof(T)), shape, 0);
+inline void create_npy(const std::filesystem::path& path, const std::string& dtype, std::size_t item_size,
+                       std::span<const Index> shape) {
+  const io::Bytes header = io::detail::npy_with_header(dtype, shape, 0);
   Index size = 1;
   for (const Index extent : shape) size *= extent;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(header.data()), static_cast<std::streamsize>(header.size()));
   file.close();
   if (!file) throw std::runtime_error(path.string() + ": cannot be written");
-  std::filesystem::resize_file(path, header.size() + static_cast<std::uintmax_t>(size) * sizeof(T));
+  std::filesystem::resize_file(path, header.size() + static_cast<std::uintmax_t>(size) * item_size);
+}
+/// The same. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
+template <class T>
+void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
+  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
+  create_npy(path, sheafnn::detail::concat(io::detail::byte_order(), kind, sizeof(T)), sizeof(T), shape);
+}
+/// Writes the bytes of whole rows of a file of create_npy(), from row `first` on. Several ranks may write rows of their own
+/// side by side.
+///
+/// \throws std::runtime_error     a file that cannot be written
+/// \throws std::invalid_argument  more rows than there are
+inline void write_bytes(const std::filesystem::path& path, Index first, std::span<const char> bytes) {
+  const NpyFile array(path);
+  const std::size_t row = std::max<std::size_t>(1, array.row_bytes());
+  const Index count = static_cast<Index>(bytes.size() / row);
+  require(first >= 0 && first <= array.rows() - count, array.name(), first,
+          sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", array.rows()));
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(array.data_begin() + static_cast<std::streamoff>(static_cast<std::size_t>(first) * row));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) throw std::runtime_error(path.string() + ": cannot be written");
 }
 /// Writes rows of a file of create_npy(), from row `first` on. Several ranks may write rows of their own side by side.
 ///

@@ -6,13 +6,17 @@
 /// of which every rank computes its own nodes' share; elbo() adds up the shares.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
 
 namespace sheafnn::distributed {
@@ -30,7 +34,7 @@ class PartClassification {
   /// \throws std::invalid_argument  node numbers out of range, or no training node of any rank with a label
   PartClassification(DistributedData& data, std::span<const std::int32_t> train,
                      std::span<const double> class_weights = {})
-      : ranks_(&data.ranks()), loss_(data.labels(), class_weights) {
+      : ranks_(&data.ranks()), numbers_(&data.numbers()), loss_(data.labels(), class_weights) {
     for (const std::int32_t u : train) require_between("train", Index{u}, 0, data.numbers().own - 1);
     total_ = {weight(train)};
     ranks_->sum(std::span<double>(total_));
@@ -82,6 +86,56 @@ class PartClassification {
     return {sums[0] / sums[1], sums[2] / sums[3]};
   }
 
+  /// A metric of classes of all ranks' nodes, as sheafnn::train() computes it; NaN without labelled nodes. Rank 0 gathers
+  /// C + 2 numbers per labelled node, in the order of the nodes' numbers: the same predictions give the same bits as in
+  /// one process. Unchecked: that `stop_on` is a metric, and the shape of the predictions, n × C.
+  [[nodiscard]] double metric(StopOn stop_on, const MatrixView<const double>& predictions,
+                              std::span<const std::int32_t> nodes) const {
+    const std::size_t classes = static_cast<std::size_t>(predictions.columns()), row = classes + 2;
+    std::vector<double> own;
+    for (const std::int32_t u : nodes) {
+      if (!known(u)) continue;
+      own.push_back(static_cast<double>(numbers_->node[static_cast<std::size_t>(u)]));
+      own.push_back(loss_.labels()[static_cast<std::size_t>(u)]);
+      const auto probabilities = predictions.row(u);
+      own.insert(own.end(), probabilities.begin(), probabilities.end());
+    }
+    const std::vector<double> rows = ranks_->gather(std::span<const double>(own));
+    double value = std::numeric_limits<double>::quiet_NaN();
+    if (!rows.empty()) {
+      std::vector<std::size_t> order(rows.size() / row);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return rows[a * row] < rows[b * row]; });
+      std::vector<std::int32_t> labels, numbers(order.size());
+      std::vector<double> probabilities;
+      for (const std::size_t i : order) {
+        labels.push_back(static_cast<std::int32_t>(rows[i * row + 1]));
+        const auto first = rows.begin() + static_cast<Index>(i * row) + 2;
+        probabilities.insert(probabilities.end(), first, first + static_cast<Index>(classes));
+      }
+      std::iota(numbers.begin(), numbers.end(), 0);
+      sheafnn::detail::MetricWorkspace work;
+      value = sheafnn::detail::metric_of(stop_on, probabilities, predictions.columns(), labels, numbers, work);
+    }
+    ranks_->broadcast(std::span<double>(&value, 1));
+    return value;
+  }
+  /// Can the nodes of all ranks be ranked? \throws std::invalid_argument  on all ranks, for a metric that ranks nodes
+  ///                                               that are all of one class
+  void check_stop_on(StopOn stop_on, std::span<const std::int32_t> validation) const {
+    if (stop_on != StopOn::roc_auc && stop_on != StopOn::average_precision) return;
+    std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = -1;
+    for (const std::int32_t u : validation) {
+      if (!known(u)) continue;
+      least = std::min(least, loss_.labels()[static_cast<std::size_t>(u)]);
+      most = std::max(most, loss_.labels()[static_cast<std::size_t>(u)]);
+    }
+    for (const std::int32_t label : ranks_->all(least)) least = std::min(least, label);
+    for (const std::int32_t label : ranks_->all(most)) most = std::max(most, label);
+    require(least != most, "stop_on", to_string(stop_on), "the validation nodes are all of one class");
+  }
+
  private:
   [[nodiscard]] double weight(std::span<const std::int32_t> nodes) const {
     double sum = 0;
@@ -95,6 +149,7 @@ class PartClassification {
   }
 
   Communicator* ranks_;
+  const PartNumbers* numbers_;
   Classification loss_;
   std::array<double, 1> total_{};  ///< weight of the training nodes of all ranks
 };

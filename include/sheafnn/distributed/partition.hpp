@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -54,26 +55,36 @@ inline void validate(const Partition& partition, Index nodes) {
   }
 }
 
-/// Ranges of nodes with equal work, in the order of their numbers.
-///
-/// \throws std::invalid_argument  parts not between 1 and the number of nodes
-[[nodiscard]] inline Partition contiguous_partition(const Graph& graph, int parts) {
-  const Index n = graph.node_count();
-  require_between("parts", Index{parts}, 1, n);
-  Partition r{parts, std::vector<std::int32_t>(static_cast<std::size_t>(n))};
-  const double share = static_cast<double>(graph.arc_count() + node_work * n) / parts;
+namespace detail {
+
+/// Ranges of nodes with equal work. \param offset  n + 1 numbers: arcs before each node
+template <class Offset>
+[[nodiscard]] std::vector<std::int32_t> contiguous_owners(std::span<const Offset> offset, int parts) {
+  const Index n = static_cast<Index>(offset.size()) - 1;
+  std::vector<std::int32_t> r(static_cast<std::size_t>(n));
+  const double share = static_cast<double>(static_cast<Index>(offset.back()) + node_work * n) / parts;
   double work = 0;
   Index owner = 0;
-  for (Index u = 0; u < n; ++u) {
-    const Index left = n - u;  // nodes, of which each further part needs one
+  for (std::size_t u = 0; u < r.size(); ++u) {
+    const Index left = n - static_cast<Index>(u);  // nodes, of which each further part needs one
     if (u > 0 && owner + 1 < parts &&
         (work >= share * static_cast<double>(owner + 1) || left <= parts - owner - 1)) {
       ++owner;
     }
-    r.owner[static_cast<std::size_t>(u)] = static_cast<std::int32_t>(owner);
-    work += static_cast<double>(graph.degree(u) + node_work);
+    r[u] = static_cast<std::int32_t>(owner);
+    work += static_cast<double>(static_cast<Index>(offset[u + 1] - offset[u]) + node_work);
   }
   return r;
+}
+
+}  // namespace detail
+
+/// Ranges of nodes with equal work, in the order of their numbers.
+///
+/// \throws std::invalid_argument  parts not between 1 and the number of nodes
+[[nodiscard]] inline Partition contiguous_partition(const Graph& graph, int parts) {
+  require_between("parts", Index{parts}, 1, graph.node_count());
+  return {parts, detail::contiguous_owners(graph.offsets(), parts)};
 }
 
 /// A partition from a text file with the number of a part for every node, one after another, as METIS's programs write

@@ -1,6 +1,7 @@
 /// \file
 /// RowExchange: GraphPart on MPI. One message to each neighbour per exchange; rows of the halo are received in place and
-/// sent from where they lie.
+/// sent from where they lie. So are rows for a halo where they lie one behind the other, as they do with one neighbour:
+/// these are all owned nodes but the interior ones. Others are copied into a buffer.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +20,22 @@ namespace sheafnn::distributed {
 /// See the file comment. `ranks` must outlive it. Unchecked: as GraphPart.
 class RowExchange final : public GraphPart {
  public:
-  /// Unchecked: numbers and neighbours are those of local_part() on each rank, of the same graph and partition.
+  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: numbers and neighbours
+  /// are those of local_part() on each rank, of the same graph and partition.
   RowExchange(Communicator& ranks, PartNumbers numbers, std::vector<Neighbour> neighbours)
       : GraphPart(std::move(numbers)), ranks_(&ranks), neighbours_(std::move(neighbours)) {
     requests_.resize(2 * neighbours_.size(), MPI_REQUEST_NULL);
-    for (const Neighbour& neighbour : neighbours_) sent_rows_ += neighbour.sent.size();
+    for (const Neighbour& neighbour : neighbours_) {
+      sent_rows_ += neighbour.sent.size();
+      packs_ = packs_ || !in_place(neighbour);
+    }
+    const std::vector<Index>& degree = this->numbers().degree;
+    std::vector<double> of_whole(degree.begin(), degree.end());
+    begin(of_whole.data(), 1);
+    wait();
+    std::vector<Index> whole;
+    for (const double number : of_whole) whole.push_back(static_cast<Index>(number));
+    set_degrees(std::move(whole));
   }
 
   [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
@@ -38,6 +50,11 @@ class RowExchange final : public GraphPart {
 
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;
+
+  /// Do the rows that a neighbour's halo has of this part lie one behind the other?
+  [[nodiscard]] static bool in_place(const Neighbour& to) {
+    return to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
+  }
 
   template <class S>
   [[nodiscard]] S* buffer(Index width) {
@@ -62,7 +79,7 @@ class RowExchange final : public GraphPart {
 
   template <class S>
   void begin(S* rows, Index width) {
-    S* packed = buffer<S>(width);
+    S* packed = packs_ ? buffer<S>(width) : nullptr;
     const std::size_t half = neighbours_.size();
     for (std::size_t k = 0; k < half; ++k) {
       const Neighbour& from = neighbours_[k];
@@ -70,8 +87,12 @@ class RowExchange final : public GraphPart {
     }
     for (std::size_t k = 0; k < half; ++k) {
       const Neighbour& to = neighbours_[k];
-      S* out = packed;
-      for (const std::int32_t u : to.sent) packed = std::copy_n(rows + Index{u} * width, width, packed);
+      const S* out = packed;
+      if (in_place(to)) {
+        out = rows + Index{to.sent.front()} * width;
+      } else {
+        for (const std::int32_t u : to.sent) packed = std::copy_n(rows + Index{u} * width, width, packed);
+      }
       send(out, static_cast<Index>(to.sent.size()), width, to.rank, fetch_tag, half + k);
     }
   }
@@ -103,6 +124,7 @@ class RowExchange final : public GraphPart {
   Communicator* ranks_;
   std::vector<Neighbour> neighbours_;  ///< increasing ranks: the order of the sums
   std::size_t sent_rows_ = 0;
+  bool packs_ = false;  ///< are there rows that do not lie one behind the other?
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> buffer_;
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <optional>
@@ -67,41 +68,50 @@ inline void add_test_figures(DistributedData& data, std::span<const std::int32_t
   for (double* figure : figures) data.ranks().broadcast(std::span<double>(figure, 1));
 }
 
-/// What all ranks must have in common but the split.
+/// What all ranks must have in common but the split. \param resume  the state to go on from; null: none
 template <class Model>
-[[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options) {
+[[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options, const TrainingState* resume) {
   Settings r = settings_of(model);
   const Settings more = settings_of(options);
   r.insert(r.end(), more.begin(), more.end());
-  r.emplace_back("epochs to go on from",
-                 std::to_string(options.resume == nullptr ? 0 : options.resume->history.size()));
+  r.emplace_back("epochs to go on from", std::to_string(resume == nullptr ? 0 : resume->history.size()));
   return r;
 }
 
 }  // namespace detail
 
-/// Trains `model`, a Bsnn, Nsd or SheafModel without polynomial filter, to classify the labelled nodes; see
+/// States whose predictions stay with the ranks (checkpoint.hpp), in place of those of TrainOptions.
+struct OwnStates {
+  /// Called on all ranks, with the predictions of the part's nodes. Empty: TrainOptions::on_checkpoint
+  std::function<void(const TrainingState&)> on_checkpoint;
+  const TrainingState* resume = nullptr;  ///< likewise; null: TrainOptions::resume
+};
+
+/// Trains `model`, any but one of continuous time, to classify the labelled nodes; see
 /// sheafnn::train(). All ranks call it with the same model and options and end with the same parameters and result; times
 /// are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
 /// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
-/// MPI; every rank gives the state to go on from. StopOn is loss or accuracy.
+/// MPI; every rank gives the state to go on from. A training that stops on a metric of classes gathers the probabilities of
+/// validation and test nodes on rank 0, every epoch.
 ///
-/// \param own  owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
+/// \param own     owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
+/// \param states  all ranks give some, or none
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
 ///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
 template <class Model>
-TrainResult train_owned(Model& model, DistributedData& data, const Split& own, const TrainOptions& given = {}) {
+TrainResult train_owned(Model& model, DistributedData& data, const Split& own, const TrainOptions& given = {},
+                        const OwnStates& states = {}) {
   Communicator& ranks = data.ranks();
   const PartNumbers& numbers = data.numbers();
   const Index outputs = model.options().classes;
-  require_agreement(ranks, detail::settings_of(model, given));
+  const TrainingState* const resume = states.resume != nullptr ? states.resume : given.resume;
+  require_agreement(ranks, detail::settings_of(model, given, resume));
   validate(given);
   require(outputs >= data.class_count(), "classes", outputs,
           detail::concat("the data have ", data.class_count(), " classes"));
-  require(!is_metric(given.stop_on), "stop_on", to_string(given.stop_on), "on several ranks: loss or accuracy");
   static_cast<void>(uses_closed_form<typename Model::Posterior>(given.kl_estimator));
 
   TrainOptions options = given;
@@ -112,7 +122,9 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
       return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::go_on;
     };
   }
-  if (detail::root_says(ranks, static_cast<bool>(given.on_checkpoint))) {
+  if (states.on_checkpoint) {
+    options.on_checkpoint = states.on_checkpoint;
+  } else if (detail::root_says(ranks, static_cast<bool>(given.on_checkpoint))) {
     options.on_checkpoint = [&](const TrainingState& of_rank) {
       TrainingState whole = of_rank;
       whole.best_predictions = data.gather(of_rank.best_predictions, outputs);
@@ -122,13 +134,19 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   try {
     const PartClassification loss(data, own.train);
     loss.validate(data.graph().node_count(), outputs);
+    loss.check_stop_on(given.stop_on, own.validation);
     std::optional<TrainingState> state;
-    if (given.resume != nullptr) {
-      sheafnn::detail::check_state(*given.resume, given, model.parameters().size(), numbers.total_nodes * outputs,
+    if (resume != nullptr) {
+      const bool of_part = states.resume != nullptr;
+      const Index nodes = of_part ? data.graph().node_count() : numbers.total_nodes;
+      sheafnn::detail::check_state(*resume, given, model.parameters().size(), nodes * outputs,
                                    loss.has_nodes(own.validation));
-      state = *given.resume;
-      state->best_predictions = data.own_rows(given.resume->best_predictions, outputs);
-      options.resume = &*state;
+      options.resume = resume;
+      if (!of_part) {
+        state = *resume;
+        state->best_predictions = data.own_rows(resume->best_predictions, outputs);
+        options.resume = &*state;
+      }
     }
     sheafnn::detail::TrainingRun<Model, PartClassification> run(model, data.graph(), data.features(), loss, own,
                                                                 options);
@@ -147,10 +165,11 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
 ///
 /// \throws std::invalid_argument, std::runtime_error  as above; a split that is not in order
 template <class Model>
-TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& options = {}) {
+TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& options = {},
+                  const OwnStates& states = {}) {
   require_agreement(data.ranks(), detail::settings_of(split));
   validate(split, data.numbers().total_nodes, "split");
-  return train_owned(model, data, data.owned(split), options);
+  return train_owned(model, data, data.owned(split), options, states);
 }
 
 /// Predicts every node; see sheafnn::predict(). All ranks call it; rank 0 has the prediction of all nodes, elsewhere it is

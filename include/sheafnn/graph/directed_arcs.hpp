@@ -13,6 +13,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 
 namespace sheafnn {
 
@@ -29,14 +30,29 @@ struct NeighbourLists {
 
 /// The arcs of a graph by the nodes they leave, u→v for all v, and by those they enter. A view.
 struct ArcLists {
-  Index nodes = 0;
+  Index nodes = 0;  ///< of a part of a graph: the owned ones; the lists name those of the halo as well
   NeighbourLists out, in;
+  GraphPart* part = nullptr;  ///< null: of a whole graph
+
+  /// Rows of an array that is read at neighbours: one per node, on a part also for those of the halo.
+  [[nodiscard]] Index rows() const noexcept {
+    return part == nullptr ? nodes : static_cast<Index>(part->numbers().node.size());
+  }
+  /// Nodes of the whole graph.
+  [[nodiscard]] Index total_nodes() const noexcept {
+    return part == nullptr ? nodes : part->numbers().total_nodes;
+  }
+  /// Arcs that enter node u < rows(), in the whole graph, and those that leave it there. Unchecked: of a part's halo only
+  /// what is undirected.
+  [[nodiscard]] Index in_degree(Index u) const noexcept {
+    return part == nullptr ? in.degree(u) : part->numbers().degree[static_cast<std::size_t>(u)];
+  }
 };
 
-/// Those of an undirected graph: every edge is an arc both ways, however it was listed.
+/// Those of an undirected graph: every edge is an arc both ways, however it was listed. Of a part, those of owned nodes.
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
   const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
-  return {graph.node_count(), lists, lists};
+  return {graph.own_node_count(), lists, lists, graph.part()};
 }
 
 /// Arcs of a directed graph with n nodes.
@@ -71,7 +87,7 @@ class DirectedArcs {
   [[nodiscard]] Index node_count() const noexcept { return nodes_; }
   [[nodiscard]] Index arc_count() const noexcept { return out_.node.size(); }
   [[nodiscard]] ArcLists lists() const noexcept {
-    return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}};
+    return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}, nullptr};
   }
 
  private:

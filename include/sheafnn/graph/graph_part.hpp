@@ -11,6 +11,8 @@
 ///     halo means anything, and derivatives with respect to it are 0.
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
 ///   - Derivatives with respect to copies are added to those of their owners (give_back()).
+///     Where a layer reads the scalings of both ends of an edge (filters), scalings are copied, too, and each part takes
+///     what flows through its own arc of a cut edge in place of half of both.
 ///   - Noise and dropout masks are those of the node's, feature's or arc's number in the whole graph.
 #pragma once
 
@@ -33,6 +35,7 @@ struct PartNumbers {
   std::vector<std::uint32_t> arc;  ///< the same of every arc
   std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well
   std::vector<Index> first_entry;  ///< per owned node: number of its first stored feature in the whole features
+  std::vector<Index> degree;       ///< in the whole graph, of every node of the part
 };
 
 /// Exchanges rows with the other parts. All parts call the same functions in the same order. `rows` has one row of `width`
@@ -68,6 +71,8 @@ class GraphPart {
  protected:
   /// Takes any numbers; who derives from it checks them.
   explicit GraphPart(PartNumbers numbers) : numbers_(std::move(numbers)) {}
+  /// Replaces the degrees. Unchecked: that they are those of the part's nodes.
+  void set_degrees(std::vector<Index> degree) { numbers_.degree = std::move(degree); }
 
  private:
   PartNumbers numbers_;

@@ -12,7 +12,7 @@
 namespace sheafnn {
 
 /// All n nodes, or some of them in increasing order; each has an index 0, 1, …, the number of its row.
-/// Unchecked: node numbers and indices, and the order of a list; assertions say so.
+/// Unchecked: node numbers, numbers and indices, and the order of a list; assertions say so.
 class NodeSelection {
  public:
   /// All nodes.
@@ -35,6 +35,12 @@ class NodeSelection {
   [[nodiscard]] Index index_of(Index u) const noexcept {
     const Index r = lower_bound(u);
     assert(contains(u));
+    return r;
+  }
+  /// The first `number` of them.
+  [[nodiscard]] NodeSelection first(Index number) const noexcept {
+    NodeSelection r = *this;
+    r.count_ = number;
     return r;
   }
   /// Takes any u.

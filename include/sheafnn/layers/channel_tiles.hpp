@@ -12,6 +12,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
 namespace sheafnn::detail {
@@ -72,6 +73,32 @@ struct ChannelTiles {
             at += last - first;
           }
         });
+      }
+    }
+  }
+
+  /// The same on a part of a graph, whose chunks are of owned nodes (null: a whole, which has no halo): before step i of
+  /// a tile the rows of the halo in it are fetched; nodes without any are computed meanwhile.
+  ///
+  /// \param read  read(i): the array of all tiles that step i reads at neighbours
+  template <class Read, class Step>
+  void for_steps(Execution execution, const NodeChunks& chunks, GraphPart* part, Index steps, const Read& read,
+                 const Step& step) const {
+    if (part == nullptr) {
+      for_steps(execution, chunks, steps, step);
+      return;
+    }
+    Index inner = 0;
+    while (inner < chunks.count && chunks.end(inner) <= part->numbers().interior) ++inner;
+    for (Index group = 0; group < groups(); ++group) {
+      for (Index tile = first_tile(group); tile < first_tile(group + 1); ++tile) {
+        for (Index i = 0; i < steps; ++i) {
+          part->begin_fetch(read(i) + tile * tile_size(), row());
+          parallel_for(execution, inner, 1, [&](Index begin, Index end) { step(group, tile, i, begin, end); });
+          part->end_fetch();
+          parallel_for(execution, chunks.count - inner, 1,
+                       [&](Index begin, Index end) { step(group, tile, i, inner + begin, inner + end); });
+        }
       }
     }
   }

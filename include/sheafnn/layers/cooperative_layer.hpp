@@ -37,9 +37,10 @@ namespace detail {
 /// Buffers that layers share, since one of them works at a time. Unchecked: the size, at least 0.
 template <class S>
 struct CooperativeWorkspace {
-  Buffer<S> sent, sent_on;  ///< by the two operators; backwards: what they return
-  Buffer<S> mixed;          ///< Y of passes that keep nothing
-  Buffer<S> first;          ///< Δ_out Y; backwards: the derivative of z, of Δ_out Y, of Y
+  Buffer<S> sent,
+      sent_on;  ///< by the two operators, which cross and leave read at neighbours; backwards: what they return
+  Buffer<S> mixed;  ///< Y of passes that keep nothing
+  Buffer<S> first;  ///< Δ_out Y; backwards: the derivative of z, of Δ_out Y, of Y
 
   /// \param size  n · D · f
   explicit CooperativeWorkspace(Index size) {
@@ -94,7 +95,7 @@ class CooperativeLayer {
 
   /// \param arcs       what it views must outlive the layer
   /// \param channels   f
-  /// \param workspace  must outlive the layer
+  /// \param workspace  must outlive the layer; of arcs.rows() rows
   CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options,
                    Workspace& workspace)
       : arcs_(arcs),

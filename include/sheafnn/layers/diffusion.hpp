@@ -34,7 +34,7 @@ struct DiffusionShape {
   Index coordinates = 0;            ///< d' = D + number of fixed filters
   Index channels = 0;               ///< f
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
-  Buffer<S> inverse_root;           ///< (deg u + 1)^{-1/2}
+  Buffer<S> inverse_root;           ///< (deg u + 1)^{-1/2}, of a part with the degrees of the whole graph
 };
 
 template <class S>
@@ -49,7 +49,9 @@ DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool h
   if (lp) filter_sign[next++] = S(1);
   if (hp) filter_sign[next++] = S(-1);
   for (Index u = 0; u < graph.node_count(); ++u) {
-    inverse_root[u] = S(1) / std::sqrt(static_cast<S>(graph.degree(u)) + S(1));
+    const Index degree =
+        graph.part() == nullptr ? graph.degree(u) : graph.part()->numbers().degree[static_cast<std::size_t>(u)];
+    inverse_root[u] = S(1) / std::sqrt(static_cast<S>(degree) + S(1));
   }
 }
 
@@ -182,8 +184,8 @@ template <class T, class S>
 ///             coordinates (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
-                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, Index from, Index to, const S* w,
-                     const Use& use) {
+                     const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, Index from, Index to,
+                     const S* w, const Use& use) {
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   parallel_for(execution, to - from, 16, [&](Index begin, Index end) {

@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
@@ -28,8 +30,10 @@ class GlobalNorm {
 
   GlobalNorm() = default;
   /// \param chunks  most chunks of a backward pass
-  GlobalNorm(Index rows, Index width, Index stride, Index chunks)
-      : rows_(rows),
+  /// \param part    null, or that of the graph whose owned nodes are the rows: mean and deviation are those of all parts
+  GlobalNorm(Index rows, Index width, Index stride, Index chunks, GraphPart* part = nullptr)
+      : part_(part),
+        rows_(rows),
         width_(width),
         stride_(stride),
         sum_((rows + detail::row_group - 1) / detail::row_group * 2),
@@ -58,7 +62,7 @@ class GlobalNorm {
   }
   /// Mean and deviation, after add_rows() of all groups.
   void finish_statistics() {
-    const double all = static_cast<double>(std::max<Index>(1, rows_ * width_));
+    const double all = count();
     const auto weighted = [&](const auto& of_group) {
       double sum = 0;
       for (Index first = 0; first < rows_; first += detail::row_group) {
@@ -66,9 +70,9 @@ class GlobalNorm {
         sum +=
             of_group(static_cast<double>(std::min(detail::row_group, rows_ - first) * width_), sums[0], sums[1]);
       }
-      return sum / all;
+      return over_parts(sum) / all;
     };
-    const double start = sum_.empty() ? 0 : sum_[0];
+    const double start = sum_.empty() || part_ != nullptr ? 0 : sum_[0];
     mean_ = start + weighted([&](double size, double mean, double) { return size * (mean - start); });
     deviation_ = std::sqrt(weighted([&](double size, double mean, double squares) {
       return squares + size * (mean - mean_) * (mean - mean_);
@@ -127,10 +131,11 @@ class GlobalNorm {
       sum += chunk_sum_[2 * chunk];
       product += chunk_sum_[2 * chunk + 1];
     }
-    const double count = static_cast<double>(std::max<Index>(1, rows_ * width_));
-    centre_ = sum / count;
+    sum = over_parts(sum);
+    product = over_parts(product);
+    centre_ = sum / count();
     // ⟨g, x̂⟩ c / (N s (s + ε)) is what c's part of x̄ is times 1/(s + ε); a constant matrix has none.
-    slope_ = deviation_ > 0 ? product / (count * deviation_) : 0.0;
+    slope_ = deviation_ > 0 ? product / (count() * deviation_) : 0.0;
   }
   /// g becomes x̄ at some rows.
   void backward_rows(Index count, const S* x, S* bar) const {
@@ -145,6 +150,15 @@ class GlobalNorm {
   }
 
  private:
+  /// Numbers of all rows, and their sum over the parts.
+  [[nodiscard]] double count() const {
+    return static_cast<double>(
+        std::max<Index>(1, (part_ == nullptr ? rows_ : part_->numbers().total_nodes) * width_));
+  }
+  [[nodiscard]] double over_parts(double value) const {
+    if (part_ != nullptr) part_->sum(std::span<double>(&value, 1), {});
+    return value;
+  }
   template <class T>
   void check(const NormWeights<T>& weights) const {
     require_size(weights.scale, width_, "norm scale");
@@ -167,6 +181,7 @@ class GlobalNorm {
     return r;
   }
 
+  GraphPart* part_ = nullptr;
   Index rows_ = 0, width_ = 0, stride_ = 0;
   NormWeights<const S> weights_;
   Buffer<double> sum_;        ///< per group of rows: mean, and squares around it

@@ -9,6 +9,9 @@
 ///
 /// (math: "Polynomial filters"). Behind the learned coordinates stand those of the fixed filters, whose blocks are
 /// numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
+///
+/// On a part of a graph S_v of the halo's nodes is that of SheafBlocks::fetch_scales(), and Δ̄_vu is the other part's:
+/// C_uv is the share of the own arc, S̄_v that of the own arcs which enter v.
 #pragma once
 
 #include <algorithm>
@@ -195,6 +198,12 @@ void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<F
   detail::require_over(*graph_, sheaf);
   constexpr int gram = Sizes::gram, size = Sizes::transport;
   const Index arc_part = graph_->arc_count() * arc_stride, node_part = graph_->node_count() * node_stride;
+  if (graph_->part() != nullptr) {  // no step has written the blocks of arcs that leave the halo
+    const Index first = graph_->first_arc(graph_->own_node_count());
+    for (Index i = 0; i < parts; ++i) {
+      std::fill_n(bar.arc.data() + i * arc_part + first * arc_stride, arc_part - first * arc_stride, S(0));
+    }
+  }
   const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` numbers of each of `count` rows
     P sum[gram];
     for (int k = 0; k < gram; ++k) sum[k] = numbers[k];

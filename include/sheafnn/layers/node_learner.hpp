@@ -83,8 +83,8 @@ class NodeLearnerPair {
   using Weights = std::array<NodeLearnerWeights<T>, 2>;
 
   /// \param arcs       what it views must outlive the pair
-  /// \param chunks     of backward passes
-  /// \param workspace  of the same options
+  /// \param chunks     of backward passes, over arcs.nodes nodes
+  /// \param workspace  of the same options and arcs.rows() nodes
   NodeLearnerPair(const ArcLists& arcs, const NodeLearnerOptions& options, const NodeChunks& chunks,
                   std::shared_ptr<Workspace> workspace)
       : options_(options), chunks_(chunks), work_(std::move(workspace)), raw_(arcs.nodes * 2 * options.outputs) {
@@ -107,7 +107,7 @@ class NodeLearnerPair {
         if (projected()) {
           masks_.emplace_back(n * g);
         } else {
-          norms_.emplace_back(n, g, 2 * g, chunks.count);
+          norms_.emplace_back(n, g, 2 * g, chunks.count, arcs.part);
         }
       }
     }
@@ -187,7 +187,12 @@ class NodeLearnerPair {
       }
     }
   }
+  /// To be called between two rounds. On a part of a graph it exchanges what the next one reads at neighbours.
   void end_round(Index r) {
+    if (!convolutions_.empty() && (projected() || r % 2 == 0)) {
+      const Index k = projected() ? r : r / 2;
+      convolutions_[static_cast<std::size_t>(k)].fetch(work_->product[k % 2].data());
+    }
     if (convolutions_.empty() || projected() || r % 2 == 0 || r + 1 == rounds()) return;
     for_norms(r / 2, [](GlobalNorm<S>& norm, Index) { norm.finish_statistics(); });
   }
@@ -247,7 +252,12 @@ class NodeLearnerPair {
       sums += norm.partial_size();
     });
   }
+  /// As end_round().
   void end_backward_round(Index r) {
+    if (!convolutions_.empty() && (projected() || r % 2 == 0)) {
+      const Index k = static_cast<Index>(convolutions_.size()) - 1 - (projected() ? r : r / 2);
+      convolutions_[static_cast<std::size_t>(k)].fetch(z_bar(k));
+    }
     if (convolutions_.empty() || projected() || r % 2 == 0 || r + 1 == backward_rounds()) return;
     for_norms(static_cast<Index>(convolutions_.size()) - 2 - r / 2,
               [&](GlobalNorm<S>& norm, Index) { norm.finish_gates(chunks_.count); });

@@ -29,18 +29,28 @@ struct NodeDegrees {
   Index nodes = 0;
   Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
   bool in_degree_diagonal = false;
+  Index total_nodes = 0;          ///< of the whole graph, if this is a part of one
+  Buffer<std::uint32_t> address;  ///< of a part: numbers of the nodes in the whole, padded as the degrees
 
   /// \param counts_entering  the diagonal of the second operator counts the arcs that enter a node
   explicit NodeDegrees(const ArcLists& arcs, bool counts_entering = false)
-      : nodes(arcs.nodes), in_degree_diagonal(counts_entering) {
+      : nodes(arcs.nodes), in_degree_diagonal(counts_entering), total_nodes(arcs.total_nodes()) {
     for (int side = 0; side < 2; ++side) {
       of[side].resize((nodes + lanes<S> - 1) / lanes<S> * lanes<S>);
       const NeighbourLists& lists = side == 0 ? arcs.out : arcs.in;
       for (Index u = 0; u < nodes; ++u) of[side][u] = static_cast<S>(lists.degree(u));
     }
+    if (arcs.part == nullptr) return;
+    address.resize(of[0].size());
+    for (Index u = 0; u < nodes; ++u)
+      address[u] = static_cast<std::uint32_t>(arcs.part->numbers().node[static_cast<std::size_t>(u)]);
   }
   /// What the diagonal of an operator counts: the arcs that leave, or those that enter.
   [[nodiscard]] const Buffer<S>& counted(int op) const noexcept { return of[in_degree_diagonal ? op : 0]; }
+  /// Where the noise of a node's maps lies: its number in the whole graph.
+  [[nodiscard]] std::uint32_t noise_address(Index u) const noexcept {
+    return address.empty() ? static_cast<std::uint32_t>(u) : address[u];
+  }
   /// Nodes in packs.
   [[nodiscard]] Index blocks() const noexcept { return of[0].size() / lanes<S>; }
   [[nodiscard]] int count(Index block) const noexcept {

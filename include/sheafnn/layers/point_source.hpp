@@ -26,6 +26,7 @@ class PointSource {
               Normalisation normalisation, const SheafLearnerOptions& learner);
 
   [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
+  [[nodiscard]] SheafStack<Family, S>& stack() noexcept { return stack_; }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
   /// Edge weights w_e of a sheaf, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index sheaf) const noexcept {
@@ -46,7 +47,8 @@ class PointSource {
     for (int side = 0; side < 2; ++side) {
       P raw[detail::array_size(PointMap<Family>::size)];
       if constexpr (is_learned<Family>) {
-        detail::load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side), raw);
+        detail::load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side),
+                                                   raw);
       }
       point_.map(raw, map[side]);
     }

@@ -10,7 +10,8 @@
 ///     b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2},   k = K … 0,   b_0 = p(L̂) Y.
 ///
 /// Backwards Clenshaw's recurrence runs on G = Z̄ instead of Y; each step hands its share to the blocks of Δ. All
-/// recurrences run on tiles of channels, between which nothing is exchanged.
+/// recurrences run on tiles of channels, between which nothing is exchanged. On a part of a graph every step begins with
+/// the rows of the halo in the array that it applies Δ to, forwards and backwards.
 /// Source: math: "Polynomial filters" (3.20); Polynomial Neural Sheaf Diffusion (arXiv 2512.00242).
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
@@ -126,8 +128,13 @@ class PolynomialDiffusionLayer {
   [[nodiscard]] S* term(Index k) {
     return terms_.data() + tiles_.size() * (k == 0 || kept_ == FilterTerms::keep ? k : 1 + k % 2);
   }
+  /// Those of nodes_ whose rows are this process's own.
+  [[nodiscard]] NodeSelection own_nodes() const {
+    return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
+  }
   /// Y, in tiles.
-  void mix(Execution execution, const DiffusionWeights<const S>& weights, const Dropout& dropout, bool keep, S* y) {
+  void mix(Execution execution, const DiffusionWeights<const S>& weights, const Dropout& dropout, bool keep,
+           S* y) {
     mixing_.forward(execution, weights, input_, dropout, keep,
                     [&](Index first, Index nodes, const S* rows) { tiles_.put(first, nodes, rows, y); });
   }
@@ -158,8 +165,8 @@ class PolynomialDiffusionLayer {
   FeatureMixing<S> mixing_;
   std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace_;
   detail::LaplacianBlocks<S> blocks_;  ///< of forward(), for backward()
-  Buffer<S> terms_;            ///< V_0 … V_K, or V_0 and two of them, in tiles
-  Buffer<S> z_;                ///< Z, then G, n × d' × f
+  Buffer<S> terms_;                    ///< V_0 … V_K, or V_0 and two of them, in tiles
+  Buffer<S> z_;                        ///< Z, then G, n × d' × f
   Buffer<S> output_;
   FilterActivation<S> activation_;
   const S* input_ = nullptr;
@@ -177,7 +184,7 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
       filter_(filter),
       kept_(filter.degree > 2 ? terms : FilterTerms::keep),
       tiles_{graph.node_count(), diffusion.coordinates, diffusion.channels},
-      mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       workspace_(workspace != nullptr ? std::move(workspace)
                                       : std::make_shared<detail::FilterWorkspace<Family, S>>()),
       output_(graph.node_count() * diffusion.row()),
@@ -205,7 +212,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const Dif
   workspace_->rows.build(execution, sheaf, blocks_);
   mix(execution, weights, dropout, false, term(0));
   add_terms(execution, Recurrence(p, skip));
-  activation_.forward(execution, nodes_, weights.epsilon, input_, skip_base(), static_cast<S>(skip),
+  activation_.forward(execution, own_nodes(), weights.epsilon, input_, skip_base(), static_cast<S>(skip),
                       workspace_->b[0].data(), z_.data(), output_.data());
 }
 
@@ -228,8 +235,8 @@ void PolynomialDiffusionLayer<Family, S>::evaluate(Execution execution, const Di
     mix(execution, weights, Dropout{}, mixed == MixedFeatures::compute_and_keep, y);
   }
   const S* z = add_by_clenshaw(execution, Recurrence(p, skip));
-  activation_.forward(execution, nodes_, weights.epsilon, input_, skip_base(), static_cast<S>(skip), z, nullptr,
-                      output_.data());
+  activation_.forward(execution, own_nodes(), weights.epsilon, input_, skip_base(), static_cast<S>(skip), z,
+                      nullptr, output_.data());
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -248,7 +255,8 @@ void PolynomialDiffusionLayer<Family, S>::backward(
                        x_bar.data());
   const S* y_bar = clenshaw_backward(execution, recurrence);
   if constexpr (is_learned<Family>) {
-    workspace_->rows.backward(execution, sheaf, tiles_.groups(), workspace_->blocks_bar, sheaf_gradient, accumulate);
+    workspace_->rows.backward(execution, sheaf, tiles_.groups(), workspace_->blocks_bar, sheaf_gradient,
+                              accumulate);
   }
   S gain[max_coordinates];
   activation_.gains(weights.epsilon, gain);
@@ -260,6 +268,7 @@ void PolynomialDiffusionLayer<Family, S>::backward(
   if (filter_.skip == HighPassSkip::input) {
     activation_.add_multiple(execution, z_.size(), static_cast<S>(skip), z_.data(), x_bar.data());  // X̄ += α G
   }
+  detail::clear_halo(*graph_, x_bar.data(), diffusion_->row());
   activation_.add_epsilon_bar(weights.epsilon, weights_bar.epsilon);
   std::array<double, static_cast<std::size_t>(max_polynomial_degree + 1)> w_bar{};
   double skip_bar = activation_.with_base();  // ⟨G, X − ΔY/λ_max⟩
@@ -277,31 +286,34 @@ template <RestrictionMapFamily Family, class S>
 void PolynomialDiffusionLayer<Family, S>::add_terms(Execution execution, const Recurrence& of) {
   const Index steps = of.steps(), row = tiles_.row();
   const NodeChunks& chunks = mixing_.chunks();
-  tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index k, Index from, Index to) {
-    const Index begin = chunks.begin(from), end = chunks.begin(to), at = tile * tiles_.tile_size();
-    detail::FilterStep<S> step;
-    step.of = of.upwards<S>(k);
-    step.x = term(k);
-    if (k > 0) step.previous = term(k - 1);
-    step.next = term(k + 1);
-    take_step<Pass::terms>(blocks_, tile, begin, end, step);
-    S* const z = workspace_->b[0].data() + at;
-    const S* in[max_polynomial_degree + 1];
-    S weight[max_polynomial_degree + 1];
-    if (kept_ == FilterTerms::recompute) {
-      in[0] = k == 0 ? term(0) + at : z;
-      weight[0] = k == 0 ? static_cast<S>(of.weight(0)) : S(1);
-      in[1] = term(k + 1) + at;
-      weight[1] = static_cast<S>(of.weight(k + 1));
-      detail::add_multiples(begin * row, end * row, 2, in, weight, z);
-    } else if (k + 1 == steps) {
-      for (Index i = 0; i <= steps; ++i) {
-        in[i] = term(i) + at;
-        weight[i] = static_cast<S>(of.weight(i));
-      }
-      detail::add_multiples(begin * row, end * row, steps + 1, in, weight, z);
-    }
-  });
+  const auto read = [&](Index k) { return term(k); };
+  tiles_.for_steps(execution, chunks, graph_->part(), steps, read,
+                   [&](Index, Index tile, Index k, Index from, Index to) {
+                     const Index begin = chunks.begin(from), end = chunks.begin(to),
+                                 at = tile * tiles_.tile_size();
+                     detail::FilterStep<S> step;
+                     step.of = of.upwards<S>(k);
+                     step.x = term(k);
+                     if (k > 0) step.previous = term(k - 1);
+                     step.next = term(k + 1);
+                     take_step<Pass::terms>(blocks_, tile, begin, end, step);
+                     S* const z = workspace_->b[0].data() + at;
+                     const S* in[max_polynomial_degree + 1];
+                     S weight[max_polynomial_degree + 1];
+                     if (kept_ == FilterTerms::recompute) {
+                       in[0] = k == 0 ? term(0) + at : z;
+                       weight[0] = k == 0 ? static_cast<S>(of.weight(0)) : S(1);
+                       in[1] = term(k + 1) + at;
+                       weight[1] = static_cast<S>(of.weight(k + 1));
+                       detail::add_multiples(begin * row, end * row, 2, in, weight, z);
+                     } else if (k + 1 == steps) {
+                       for (Index i = 0; i <= steps; ++i) {
+                         in[i] = term(i) + at;
+                         weight[i] = static_cast<S>(of.weight(i));
+                       }
+                       detail::add_multiples(begin * row, end * row, steps + 1, in, weight, z);
+                     }
+                   });
 }
 
 /// b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2}. \returns b_0
@@ -310,15 +322,17 @@ const S* PolynomialDiffusionLayer<Family, S>::add_by_clenshaw(Execution executio
   const Index steps = of.steps();
   const NodeChunks& chunks = mixing_.chunks();
   Buffer<S>* const b = workspace_->b;
-  tiles_.for_steps(execution, chunks, steps, [&](Index, Index tile, Index i, Index from, Index to) {
-    detail::FilterStep<S> step;  // b_k is in b[i % 2], over b_{k+2}
-    step.of = of.clenshaw<S>(steps - 1 - i);
-    step.y = workspace_->y.data();
-    step.x = i == 0 ? step.y : b[(i + 1) % 2].data();
-    if (i > 1) step.previous = b[i % 2].data();
-    step.next = b[i % 2].data();
-    take_step<Pass::sum>(workspace_->blocks, tile, chunks.begin(from), chunks.begin(to), step);
-  });
+  const auto read = [&](Index i) { return i == 0 ? workspace_->y.data() : b[(i + 1) % 2].data(); };
+  tiles_.for_steps(execution, chunks, graph_->part(), steps, read,
+                   [&](Index, Index tile, Index i, Index from, Index to) {
+                     detail::FilterStep<S> step;  // b_k is in b[i % 2], over b_{k+2}
+                     step.of = of.clenshaw<S>(steps - 1 - i);
+                     step.y = workspace_->y.data();
+                     step.x = read(i);
+                     if (i > 1) step.previous = b[i % 2].data();
+                     step.next = b[i % 2].data();
+                     take_step<Pass::sum>(workspace_->blocks, tile, chunks.begin(from), chunks.begin(to), step);
+                   });
   return b[(steps - 1) % 2].data();
 }
 
@@ -329,11 +343,14 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
   const Index steps = of.steps(), row = tiles_.row();
   const NodeChunks& chunks = mixing_.chunks();
   Buffer<S>* const q = workspace_->b;
-  const S* const g = workspace_->y.data();
-  const auto x_of = [&](Index i) -> const S* { return i == 0 ? g : q[(i - 1) % 3].data(); };  // q_{k+1}, or G
+  S* const g = workspace_->y.data();
+  const auto x_of = [&](Index i) { return i == 0 ? g : q[(i - 1) % 3].data(); };  // q_{k+1}, or G
   // Where terms are recomputed, every other step is one of their recurrence.
   const Index turns = kept_ == FilterTerms::keep ? 1 : 2;
-  tiles_.for_steps(execution, chunks, turns * steps, [&](Index group, Index tile, Index turn, Index from, Index to) {
+  const auto read = [&](Index turn) {
+    return turn % turns == 0 ? x_of(turn / turns) : term(steps - 1 - turn / turns);
+  };
+  const auto take_turn = [&](Index group, Index tile, Index turn, Index from, Index to) {
     const Index i = turn / turns, k = steps - 1 - i, at = tile * tiles_.tile_size();
     detail::FilterStep<S> step;
     if (turn % turns == 1) {  // V_{k−1} = ((A_k L̂ + B_k) V_k − V_{k+1}) / C_k, over V_{k+1}
@@ -375,7 +392,8 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
       activation_.put_product(chunk, tile, k, sums.with_v);
       if (pair) activation_.put_product(chunk, tile, k + 1, sums.with_v_before);
     }
-  });
+  };
+  tiles_.for_steps(execution, chunks, graph_->part(), turns * steps, read, take_turn);
   return q[(steps - 1) % 3].data();
 }
 

@@ -76,10 +76,10 @@ class SagePair {
         projection_(projected ? LinearPair<S>(inputs, inputs, shared) : LinearPair<S>()),
         neighbour_(inputs, outputs, shared && !projected),
         self_(inputs, outputs, shared),
-        share_(arcs.nodes),
+        share_(arcs.rows()),
         kept_(projected ? arcs.nodes * 2 * inputs : 0) {
-    for (Index u = 0; u < arcs.nodes; ++u) {
-      share_[u] = arcs.in.degree(u) > 0 ? S(1) / static_cast<S>(arcs.in.degree(u)) : S(0);
+    for (Index u = 0; u < arcs.rows(); ++u) {
+      share_[u] = arcs.in_degree(u) > 0 ? S(1) / static_cast<S>(arcs.in_degree(u)) : S(0);
     }
   }
 
@@ -117,6 +117,12 @@ class SagePair {
     }
     self_.forward_rows(count, x, x_stride, z + first * row);
   }
+  /// On a part of a graph: copies the rows of the halo, of `product` or of Z̄, from their owners.
+  void fetch(S* rows) const {
+    if (arcs_.part == nullptr) return;
+    arcs_.part->begin_fetch(rows, outputs());
+    arcs_.part->end_fetch();
+  }
   /// z += mean over neighbours, at some nodes, once `product` is that of all.
   void finish_rows(Index first, Index count, const S* product, S* z) const {
     const Index row = outputs();
@@ -141,7 +147,7 @@ class SagePair {
   [[nodiscard]] Index partial_size() const noexcept {
     return neighbour_.partial_size() + self_.partial_size() + (projected_ ? projection_.partial_size() : 0);
   }
-  /// From the derivative of Z at all nodes to that of X at a group of them, and to its share in those of the weights.
+  /// From the derivative of Z at all nodes (arcs.rows() rows) to that of X at a group of them, and to its share in those of the weights.
   ///
   /// \param x, x_bar    rows of these nodes, `x_stride` apart
   /// \param bar         Z̄, n × outputs()

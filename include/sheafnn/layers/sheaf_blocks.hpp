@@ -15,6 +15,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -134,13 +135,26 @@ class SheafBlocks {
     });
   }
 
+  /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners, for layers that read
+  /// those of both ends of an edge. backward() then expects of cut edges what flows through the part's own arcs, and
+  /// gives derivatives of these scalings back. Of a whole graph it does nothing.
+  void fetch_scales() {
+    if (graph_->part() == nullptr) return;
+    detail::fetch_halo(*graph_, scale_.data(), Index{Sizes::gram});
+    has_halo_scales_ = true;
+  }
+
   /// From the derivatives of L's blocks and of S to those of the maps and to gradient.weight_bar (added to). Lanes
   /// that are no edges get meaningless numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
-    share_cut_edges(gradient);
+    if (has_halo_scales_) {
+      detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
+    } else {
+      share_cut_edges(gradient);
+    }
     for_node_blocks(execution, [&](Index first, int count) { backward_scaling(first, count, gradient); });
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
@@ -238,7 +252,7 @@ class SheafBlocks {
     Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
-                                blocks_->lane_count(block), q_bar.data());
+                                        blocks_->lane_count(block), q_bar.data());
     q_bar = -q_bar;
     P weight_bar = P(S(0));
     if (weight != nullptr) {
@@ -268,6 +282,7 @@ class SheafBlocks {
   Buffer<S> map_;
   std::shared_ptr<ArcGrams> arc_grams_;
   Buffer<S> degree_block_, scale_, eigen_, transport_;
+  bool has_halo_scales_ = false;  ///< fetch_scales()
 };
 
 template <RestrictionMapFamily Family, class S>

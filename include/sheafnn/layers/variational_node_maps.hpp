@@ -116,7 +116,7 @@ class VariationalNodeMaps {
     });
   }
 
-  /// KL(Q ‖ prior), the mean over the nodes and the two sides.
+  /// KL(Q ‖ prior), the mean over the nodes and the two sides; of a part of a graph its nodes' share in that.
   [[nodiscard]] double mean_kl(Execution execution) {
     return mean(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
@@ -124,7 +124,7 @@ class VariationalNodeMaps {
       return q_.kl(parameters);
     });
   }
-  /// log q − log p of a layer's maps, the mean over the nodes and the two sides.
+  /// log q − log p of a layer's maps, the same mean.
   [[nodiscard]] double mean_log_ratio(Execution execution, const NodeMaps<D, S>& maps) {
     return mean(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], entries[D * D];
@@ -163,7 +163,7 @@ class VariationalNodeMaps {
     return gradient_.data() + position(block, side) * Q::gradient_size * W;
   }
   [[nodiscard]] double per_map(double weight) const noexcept {
-    return weight / static_cast<double>(2 * degrees_->nodes);
+    return weight / static_cast<double>(2 * degrees_->total_nodes);
   }
   template <class Body>
   void with_raw(const Body& body) const {
@@ -189,7 +189,7 @@ class VariationalNodeMaps {
       draw[D * D] = rows[D * D];
     } else {
       std::uint32_t nodes[W];
-      for (int lane = 0; lane < W; ++lane) nodes[lane] = static_cast<std::uint32_t>(block * W + lane);
+      for (int lane = 0; lane < W; ++lane) nodes[lane] = degrees_->noise_address(block * W + lane);
       q_.draw_noise(noise.stream[side], Pack<std::uint32_t, W>::load(nodes), draw);
     }
     q_.sample(parameters, draw, rotation, log_scale);

@@ -40,6 +40,7 @@ class VariationalSource {
   [[nodiscard]] bool has_encoder() const noexcept { return encoder_.has_value(); }
 
   [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
+  [[nodiscard]] SheafStack<Family, S>& stack() noexcept { return stack_; }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
   [[nodiscard]] const VariationalSheaf<Posterior, S>& posterior() const noexcept { return inferred_->posterior_; }
   /// Edge weights w_e, lanes-innermost, or null where all are 1.

@@ -1,0 +1,95 @@
+/// \file
+/// What train_mpi trains on one rank, and how it trains a model: compiled once per model (instantiate_mpi.cpp.in).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <sheafnn/distributed.hpp>
+#include <sheafnn/distributed/checkpoint.hpp>
+#include <sheafnn/io/training_state.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "models/outcome.hpp"
+#include "models/shared.hpp"
+
+namespace programs {
+
+/// What is trained, on one rank.
+struct MpiTask {
+  std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions> models;  ///< what is asked for, of either kind
+  sheafnn::TrainOptions train;
+  bool bayesian = false, keeps_model = false;
+  std::string checkpoint, resume;  ///< files, or empty
+  double shard_above = 0;          ///< distributed/checkpoint.hpp
+  const sheafnn::Dataset& whole;   ///< of a folder: without nodes, with one empty split
+  sheafnn::distributed::DistributedData& part;
+  std::optional<sheafnn::Split> own;                        ///< of a folder: the owned nodes of its masks
+  std::optional<sheafnn::distributed::Partition> clusters;  ///< of --clusters
+  sheafnn::Index clusters_per_step;
+  std::map<std::string, std::string>
+      decisive;  ///< what a training must have in common with the one that it goes on with
+
+  /// The state of --resume, if any. \param outputs  of the model
+  [[nodiscard]] std::optional<sheafnn::TrainingState> state(sheafnn::Index outputs) const {
+    if (resume.empty()) return {};
+    sheafnn::io::TrainingFile file = sheafnn::distributed::read_checkpoint(part, resume, outputs);
+    for (const auto& [key, value] : decisive) {
+      const auto found = file.metadata.find(key);
+      const std::string before = found == file.metadata.end() ? "nothing" : found->second;
+      if (before == value) continue;
+      throw std::runtime_error(sheafnn::detail::concat(resume, ": ", key, " was '", before, "' and is '", value,
+                                                       "' now; this training cannot go on"));
+    }
+    return std::move(file.state);
+  }
+};
+
+/// A family of maps and a stalk dimension.
+struct MpiModel {
+  std::string_view maps;
+  TrainOutcome (*train)(const MpiTask& task, std::size_t split, std::uint64_t seed, sheafnn::TrainResult& result);
+};
+
+template <class Model>
+TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::uint64_t seed,
+                            sheafnn::TrainResult& result) {
+  namespace mpi = sheafnn::distributed;
+  using Options = typename Model::Options;
+  const sheafnn::Split& split = task.whole.splits[split_number];
+  sheafnn::TrainOptions options = task.train;
+  options.seed = seed;
+  Model model(std::get<Options>(task.models), seed);
+  const sheafnn::Index outputs = model.options().classes;
+  const std::optional<sheafnn::TrainingState> state = task.state(outputs);
+  mpi::OwnStates states;
+  if (state) states.resume = &*state;
+  if (!task.checkpoint.empty()) {
+    states.on_checkpoint = [&](const sheafnn::TrainingState& own) {
+      mpi::write_checkpoint(task.part, task.checkpoint, own, outputs, task.decisive, task.shard_above);
+    };
+  }
+  TrainOutcome r;
+  if (task.clusters) {
+    result = mpi::train_in_clusters(model, task.whole, *task.clusters, task.clusters_per_step, split, options);
+    r.parameters = model.parameters().size();
+    std::get<Options>(r.resolved) = model.options();
+    return r;
+  }
+  result = task.own ? mpi::train_owned(model, task.part, *task.own, options, states)
+                    : mpi::train(model, task.part, split, options, states);
+  sheafnn::Prediction prediction;
+  if (!task.own) {
+    prediction = mpi::predict(model, task.part,
+                              {.samples = options.samples,
+                               .seed = options.seed,
+                               .epoch = static_cast<std::uint32_t>(result.best_epoch),
+                               .threads = options.threads});
+  }
+  if (!task.part.ranks().is_root()) return r;
+  return outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
+                    {.model = task.keeps_model});
+}
+
+}  // namespace programs
