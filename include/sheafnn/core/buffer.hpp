@@ -50,10 +50,8 @@ class Buffer {
     if (size == 0) return;
     data_ = static_cast<T*>(::operator new (static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
     size_ = size;
-    const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
-    detail::wish_large_pages(data_, bytes);
+    detail::wish_large_pages(data_, static_cast<std::size_t>(size) * sizeof(T));
     fill(T{});
-    detail::join_pages_at_ends(data_, bytes);
   }
   void fill(T value) { std::fill_n(data_, size_, value); }
 
