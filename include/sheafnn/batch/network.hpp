@@ -33,10 +33,11 @@ class BatchNetwork {
       : executor_(executor),
         parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
                targets, batch, dropout) {}
-  /// A network of the same models on the same graph that only evaluates, of which it is unchecked that they are the same.
-  /// It reads the parameters and runs of `other`, which may train at the same time: what it computes is its own.
+  /// A network of the same models on the same graph that only evaluates. It reads the parameters and runs of `other`,
+  /// which may train at the same time: what it computes is its own.
   ///
-  /// \param copies  samples that are computed at the same time
+  /// \param copies  samples that are computed at the same time, at least 1
+  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that the model is that of `other`
   BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
       : executor_(other.executor_),
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
