@@ -37,7 +37,7 @@ quietly cmake -S "$root" -B build -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_EXAM
   -DCMAKE_INSTALL_PREFIX="$work/prefix"
 quietly cmake --build build
 quietly cmake --install build
-for header in cuda.hpp batch/device_error.hpp batch/device_executor.hpp; do
+for header in cuda.hpp batch/device_error.hpp batch/device_executor.hpp batch/device_queue.hpp; do
   [ ! -e "prefix/include/sheafnn/$header" ] || fail "$header is installed without CUDA"
 done
 

@@ -47,7 +47,7 @@ chains() {
         add_what_is_included(by, names[i])
       }
     }
-    $1 ~ /^sheafnn\/(cuda|batch\/device_(error|executor))\.hpp$/ { next }
+    $1 ~ /^sheafnn\/(cuda|batch\/device_(error|executor|queue))\.hpp$/ { next }
     $1 ~ without_mpi { next }
     !($1 in included) { headers[++count] = $1; included[$1] = "" }
     /include/ { sub(/.*["<]/, "", $2); included[$1] = included[$1] " " $2 }

@@ -2,10 +2,12 @@
 /// Memory of executors, small products, and how many launches an epoch is.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
@@ -37,12 +39,12 @@ struct FailingExecutor : batch::HostExecutor {
   }
 };
 
-/// Counts what a recording holds.
+/// Counts what a recording holds, and how much of it is one after another.
 struct CountingExecutor : batch::HostExecutor {
-  int launches = 0, products = 0;
+  int launches = 0, products = 0, chain = 0;
   template <class... Parts>
   void launch_together(const Parts&... parts) {
-    if (((parts.items > 0 && parts.groups > 0) || ...)) ++launches;
+    if (((parts.items > 0 && parts.groups > 0) || ...)) ++launches, ++chain;
     HostExecutor::launch_together(parts...);
   }
   template <class Kernel>
@@ -55,19 +57,31 @@ struct CountingExecutor : batch::HostExecutor {
   }
   template <class S>
   void multiply(const batch::Product<S>& product) {
-    ++products;
+    ++products, ++chain;
     HostExecutor::multiply(product);
+  }
+  template <class First, class Second>
+  void side_by_side(const First& first, const Second& second) {
+    const int before = chain;
+    int of_first = 0;
+    const auto first_counted = [&] {
+      first();
+      of_first = std::exchange(chain, before);
+    };
+    HostExecutor::side_by_side(first_counted, second);
+    chain = std::max(chain, of_first);
   }
   template <class Work>
   void record(const Work& work) {
-    launches = products = 0;
+    launches = products = chain = 0;
     HostExecutor::record(work);
   }
 };
 
 /// What a recorded epoch holds: 4 layers, 3 samples, dropout.
 template <class Model>
-std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {}) {
+std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {},
+                              batch::EvaluationOrder order = batch::EvaluationOrder::automatic) {
   ModelOptions options;
   options.filter = filter;
   options.features = data.feature_count();
@@ -77,9 +91,10 @@ std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filt
   CountingExecutor executor;
   const batch::Training<Model> one[] = {
       {&model, &data.splits.at(0), {.input_dropout = 0.5, .dropout = 0.3, .samples = 3}}};
-  batch::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one);
+  batch::BatchTrainer<CountingExecutor, Model> trainer(executor, data, one, order);
   trainer.record_epoch();
-  return sheafnn::detail::concat(executor.launches, " kernels, ", executor.products, " products");
+  return sheafnn::detail::concat(executor.launches, " kernels, ", executor.products,
+                                 " products; one after another: ", executor.chain);
 }
 
 }  // namespace
@@ -92,11 +107,13 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   options.features = 1703;
   options.degree = 3;
   const Dataset data = synthetic(options);
-  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "45 kernels, 3 products");
-  CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "87 kernels, 12 products");
+  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data) == "46 kernels, 3 products; one after another: 32");
+  CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data, {}, batch::EvaluationOrder::in_turn) ==
+        "46 kernels, 3 products; one after another: 49");
+  CHECK(launches_of_epoch<Nsd<Diagonal<3>>>(data) == "88 kernels, 12 products; one after another: 67");
   // A filter of degree K: K − 1 applications of Δ more per layer and pass, and one launch for the derivatives of θ.
   CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data, {PolynomialBasis::chebyshev, 3}) ==
-        "73 kernels, 4 products");
+        "74 kernels, 4 products; one after another: 53");
 }
 
 TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {

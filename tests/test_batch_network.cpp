@@ -389,4 +389,29 @@ TEST_CASE("batch networks refuse labels, roles, sizes and noise that do not fit"
   CHECK_THROWS_AS(network.parameters().upload(too_many), std::invalid_argument);
 }
 
+TEST_CASE("a network that only evaluates reads the parameters of the other one, and any epoch") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  using Network = batch::BatchNetwork<batch::HostExecutor, Model>;
+  batch::HostExecutor executor;
+  const batch_checks::Problem& problem = batch_checks::small_problem();
+  const Model model = batch_checks::disturbed<Model>(small_options(), 0);
+  const batch::NodeTargetLists targets{problem.labels, problem.roles};
+  Network network(executor, model, problem.graph, problem.features, targets, {1, 1, 3});
+  Network evaluating(network, model, targets, 2);
+  network.parameters().upload(model.parameters().values().view());
+  const auto probabilities = [&](Network& own, std::uint32_t epoch, std::uint32_t behind) {
+    batch::Run run;
+    run.epoch = epoch;
+    network.runs().upload(std::span<const batch::Run>(&run, 1));
+    own.evaluate(3, behind);  // by the other one in two rounds
+    return own.output().probabilities().download();
+  };
+  const std::vector<double> expected = probabilities(network, 5, 0);
+  CHECK(probabilities(evaluating, 5, 0) == expected);
+  CHECK(probabilities(evaluating, 6, 1) == expected);
+  CHECK(probabilities(evaluating, 6, 0) != expected);
+  CHECK_THROWS_WITH_AS(evaluating.train_pass(false, false, KlEstimator::automatic),
+                       doctest::Contains("this network only evaluates"), std::invalid_argument);
+}
+
 }  // namespace test_batch_network

@@ -114,6 +114,44 @@ TEST_CASE("trainings with and without validation nodes in one batch") {
   }
 }
 
+TEST_CASE("evaluations beside training passes and before them: the same bits") {
+  using Model = Bsnn<SpecialOrthogonal<2>>;
+  const Dataset data = karate_club();
+  struct Numbers {
+    std::vector<EpochReport> history[2];
+    std::vector<float> parameters[2];
+  };
+  const auto train = [&](HostExecutor::Order launches, batch::EvaluationOrder order) {
+    std::vector<Model> models;
+    for (std::uint64_t i = 0; i < 2; ++i) models.push_back(karate_model<Model>(data, i));
+    // Sheaves of a training pass and of an evaluation, and early stopping of one of the runs.
+    const TrainOptions options{.epochs = 9, .dropout = 0.3, .training_samples = 2, .samples = 3};
+    TrainOptions impatient = options;
+    impatient.patience = 2;
+    const std::vector<batch::Training<Model>> trainings = {{&models[0], &data.splits[0], options},
+                                                           {&models[1], &data.splits[1], impatient}};
+    HostExecutor executor(launches);
+    const auto outcomes = batch::BatchTrainer<HostExecutor, Model>(executor, data, trainings, order).train();
+    Numbers r;
+    for (std::size_t i = 0; i < 2; ++i) {
+      r.history[i] = outcomes[i].result.history;
+      r.parameters[i].assign(models[i].parameters().values().begin(), models[i].parameters().values().end());
+    }
+    return r;
+  };
+  const Numbers expected = train(HostExecutor::Order::forward, batch::EvaluationOrder::in_turn);
+  CHECK(expected.history[0].size() == 9);
+  for (const auto launches : {HostExecutor::Order::forward, HostExecutor::Order::backward}) {
+    const Numbers own = train(launches, batch::EvaluationOrder::beside);
+    for (std::size_t i = 0; i < 2; ++i) {
+      CAPTURE(i);
+      CHECK(own.history[i].size() == expected.history[i].size());
+      CHECK(difference(own.history[i], expected.history[i]) == 0);
+      CHECK(own.parameters[i] == expected.parameters[i]);
+    }
+  }
+}
+
 TEST_CASE("unknown labels count nowhere, as if their nodes were in no set") {
   using Model = Bsnn<Diagonal<2>, double>;
   const Dataset data = partly_labelled();

@@ -16,6 +16,12 @@ namespace {
 using sheafnn::detail::concat;
 using sheafnn::Index;
 
+/// `count` models of four layers.
+GpuTask task_of(const Settings& settings, const sheafnn::Dataset& data, Index count) {
+  using sheafnn::batch::EvaluationOrder;
+  return {data, count, 4, settings.evaluate_in_turn ? EvaluationOrder::in_turn : EvaluationOrder::automatic};
+}
+
 /// Times the epoch of a task.
 ///
 /// \throws std::runtime_error  parameters that are not finite afterwards; OutOfDeviceMemory is one
@@ -33,7 +39,7 @@ void measure_epochs(Executor& executor, const Settings& settings, Report& report
       for (std::size_t maps = 0; maps < epoch_maps.size(); ++maps) {
         const std::string name = concat(graph.name, "/", epoch_models[model], "/", epoch_maps[maps]);
         report.attempt(name, [&, model, maps] {
-          const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], {data});
+          const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], task_of(settings, data, 1));
           const auto cpu = settings.cpu.find(name);
           report.add(name, {{"median_us", 1e6 * t.median},
                             {"fastest_us", 1e6 * t.fastest},
@@ -84,7 +90,8 @@ void measure_batches(Executor& executor, const Settings& settings, Report& repor
       const std::string name = batch_name(model, count);
       report.attempt(name, [&, count] {
         const double before = used_bytes(executor);
-        const std::unique_ptr<GpuTrainings> trainings = (*gpu_models[model[0]][model[1]])(executor, {data, count});
+        const std::unique_ptr<GpuTrainings> trainings =
+            (*gpu_models[model[0]][model[1]])(executor, task_of(settings, data, count));
         const double used = used_bytes(executor) - before;
         const Timing t = time_replays(executor, settings.effort());
         if (!trainings->finite()) throw std::runtime_error("a training of the batch diverged");

@@ -159,7 +159,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   FloatArray weights = random_array(executor, D * D + D + f * f, 0.5f);
   const float *left = weights.data(), *epsilon = left + D * D, *right = epsilon + D;
   const int arc_lanes = graph.arc_lanes(n);
-  BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, Normalisation::augmented);
+  BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, 1, Normalisation::augmented);
   FloatArray x = random_array(executor, n * h), x_bar = random_array(executor, n * h);
   FloatArray y = array(n * h), w = array(n * h), r = array(n * h), out = array(n * h);
   FloatArray product = array(n * h), segments = array(graph.segments * h);
@@ -212,7 +212,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   const Index laplacian = 2 * blocks + m * Sizes::transport + n + 2 * pairs;
   measure(gathering(laplacian + 4 * dense, 0, h), [&] {
     launch_diffusion(executor, 1,
-                     DiffuseForward<Family, float>{diffusion(w),
+                     DiffuseForward<Family, float>{{diffusion(w)},
                                                    r.data(),
                                                    {epsilon, 0, true, x.data(), out.data(), runs.data(), pass, 1,
                                                     nullptr}});
@@ -223,7 +223,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
                                                       x_bar.data(), z_bar.data(), r_bar.data()});
   });
   measure(gathering(laplacian + 3 * dense, 0, h), [&] {
-    launch_diffusion(executor, 1, DiffuseBackward<Family, float>{diffusion(r_bar), w_bar.data(), y_bar.data()});
+    launch_diffusion(executor, 1, DiffuseBackward<Family, float>{{diffusion(r_bar)}, w_bar.data(), y_bar.data()});
   });
   const int lanes = quad_lanes(shape);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {

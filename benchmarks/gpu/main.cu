@@ -11,6 +11,7 @@
 ///     --quick               fewer repetitions and smaller graphs: a try, not a measurement
 ///     --device N            number of the device (default 0)
 ///     --in-turn             kernels start when the one before them has ended: no programmatic dependent launch
+///     --evaluate-in-turn    evaluations come before training passes, not beside them, on small graphs too
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
 ///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
@@ -78,6 +79,7 @@ CommandLine parse(int argc, char** argv) {
   r.settings.quick = take_flag(argc, argv, "--quick");
   r.layout = take_flag(argc, argv, "--layout");
   r.settings.in_turn = take_flag(argc, argv, "--in-turn");
+  r.settings.evaluate_in_turn = take_flag(argc, argv, "--evaluate-in-turn");
   r.settings.device = static_cast<int>(number("--device", 0, 0, 1023));
   // A graph has at most 2³⁰ edges.
   r.settings.edges = static_cast<Index>(number("--edges", r.settings.quick ? 1e6 : 6e7, 1e5, 1073741824.0));
@@ -105,7 +107,9 @@ bool run_section(const Section& section, Executor* executor, const CommandLine& 
   Report report;
   const auto start = std::chrono::steady_clock::now();
   std::map<std::string, std::string> context = {{"quick", line.settings.quick ? "yes" : "no"},
-                                                {"kernels", line.settings.in_turn ? "in turn" : "early"}};
+                                                {"kernels", line.settings.in_turn ? "in turn" : "early"},
+                                                {"evaluations",
+                                                 line.settings.evaluate_in_turn ? "in turn" : "automatic"}};
   if (executor != nullptr) {
     const DeviceFacts facts = device_facts(line.settings.device);
     context["device"] = facts.name;

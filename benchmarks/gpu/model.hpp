@@ -17,6 +17,7 @@ namespace benchmarks {
 struct GpuTask {
   const sheafnn::Dataset& data;
   sheafnn::Index count = 1, layers = 4;
+  sheafnn::batch::EvaluationOrder order = sheafnn::batch::EvaluationOrder::automatic;
 };
 
 /// Trainings whose epoch the executor has recorded. They never finish.
@@ -35,7 +36,7 @@ template <class Model>
 class ModelTrainings final : public GpuTrainings {
  public:
   ModelTrainings(Executor& executor, const GpuTask& task)
-      : models_(models(task)), trainer_(executor, task.data, trainings(task)) {
+      : models_(models(task)), trainer_(executor, task.data, trainings(task), task.order) {
     trainer_.record_epoch();
   }
   [[nodiscard]] bool finite() override {

@@ -19,6 +19,7 @@ struct Settings {
   bool quick = false;  ///< fewer repetitions, smaller graphs
   int device = 0;
   bool in_turn = false;                      ///< no programmatic dependent launch
+  bool evaluate_in_turn = false;             ///< no evaluation beside a training pass
   sheafnn::Index edges = 60'000'000;         ///< of the largest graph of the section "scaling"
   sheafnn::Index kernel_edges = 20'000'000;  ///< of the graph of the section "kernels"
   std::map<std::string, double> cpu;         ///< epochs on the CPU, milliseconds by name (support/cpu_epochs.hpp)

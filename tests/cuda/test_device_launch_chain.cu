@@ -51,6 +51,13 @@ void enqueue(DeviceExecutor& device, Index count, int launches, Array<DeviceExec
   }
 }
 
+/// The sums of two arrays.
+struct Sum {
+  const double *a, *b;
+  double* out;
+  SHEAFNN_HD void operator()(Index item, Index) const { out[item] = a[item] + b[item]; }
+};
+
 /// How many numbers are not what the chain makes of 0, 1, 2, ….
 Index wrong(const std::vector<double>& values, int launches) {
   Index r = 0;
@@ -96,6 +103,58 @@ TEST_CASE("chains of launches are exact, started early or in turn, on a stream a
       device.replay();
       CHECK(wrong(values.download(), size.launches) == 0);
     }
+  }
+}
+
+TEST_CASE("chains side by side are exact, and what comes after them") {
+#if defined(CUDA_STAND_IN_CALL)
+  const Index blocks = 2;
+  const int launches = 40;
+#else
+  const Index blocks = 10'000;
+  const int launches = 100;
+#endif
+  const Index count = blocks * batch::detail::block_threads;
+  for (const KernelStart start : {KernelStart::early, KernelStart::in_turn}) {
+    CAPTURE(start == KernelStart::early);
+    DeviceExecutor device(0, start);
+    const std::vector<double> unit = {1};
+    const Array<DeviceExecutor, double> one(device, "test", std::span<const double>(unit));
+    std::vector<double> numbers;
+    for (Index i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i));
+    const auto array = [&] { return Array<DeviceExecutor, double>(device, "test", count); };
+    Array<DeviceExecutor, double> first = array(), other = array(), second = array(), another = array();
+    Array<DeviceExecutor, double> sum(device, "test", std::span<const double>(numbers));
+    // Twice: both begin with the sum that was made last. The shorter one is on the side, then the longer one.
+    const auto work = [&] {
+      for (const int longer : {0, 1}) {
+        device.launch(count, 1, MirroredPlusOne{count, sum.data(), first.data()});
+        device.launch(count, 1, MirroredPlusOne{count, sum.data(), second.data()});
+        const auto chain = [&](int k, auto& values, auto& between) {
+          enqueue(device, count, k, values, between, one);
+        };
+        device.side_by_side([&] { chain(longer == 0 ? launches : 10, first, other); },
+                            [&] { chain(longer == 0 ? 10 : launches, second, another); });
+        device.launch(count, 1, Sum{first.data(), second.data(), sum.data()});
+      }
+    };
+    const auto wrong_sums = [&] {
+      // Each round turns the numbers around: x becomes 2 x + 2 + launches + 10.
+      const std::vector<double> values = sum.download();
+      Index r = 0;
+      for (Index i = 0; i < count; ++i) {
+        const double added = 2 + launches + 10;
+        const double expected = 2 * (2 * static_cast<double>(i) + added) + added;
+        r += values[static_cast<std::size_t>(i)] == expected ? 0 : 1;
+      }
+      return r;
+    };
+    work();
+    CHECK(wrong_sums() == 0);
+    sum.upload(numbers);
+    device.record(work);
+    device.replay();
+    CHECK(wrong_sums() == 0);
   }
 }
 

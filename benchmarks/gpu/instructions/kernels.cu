@@ -9,6 +9,8 @@
 #include <sheafnn/batch/gradient_sums.hpp>
 #include <sheafnn/batch/learner_kernels.hpp>
 #include <sheafnn/batch/optimiser.hpp>
+#include <sheafnn/batch/output_kernels.hpp>
+#include <sheafnn/batch/polynomial_kernels.hpp>
 #include <sheafnn/batch/sheaf.hpp>
 #include <sheafnn/posterior/default_posterior.hpp>
 
@@ -28,6 +30,8 @@ SHEAFNN_TEAMS(DiffuseForward<Rotations, float>);
 SHEAFNN_TEAMS(DiffuseBackward<Rotations, float>);
 SHEAFNN_TEAMS(DiffuseForward<General, float>);
 SHEAFNN_TEAMS(DiffuseForward<DiagonalMaps, float>);
+SHEAFNN_TEAMS(FilterForward<Rotations, float>);
+SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
 SHEAFNN_ITEMS(SegmentNeighbours<Rotations, float>);
 SHEAFNN_TEAMS(EdgeGradient<Rotations, float>);
 SHEAFNN_TEAMS(NodeGradient<Rotations, float>);
@@ -40,6 +44,8 @@ SHEAFNN_ITEMS(MixBackward<Rotations, float>);
 #else
 SHEAFNN_ITEMS(MixBackward<3, float>);
 #endif
+SHEAFNN_TEAMS(FewClassesOutput<float>);
+SHEAFNN_TEAMS(FewClassesEvaluation<float>);
 // Of an edge.
 SHEAFNN_ITEMS(BuildEdges<Rotations, float, SampledMaps<Posterior<Rotations>, float>>);
 SHEAFNN_ITEMS(BuildEdges<General, float, SampledMaps<Posterior<General>, float>>);

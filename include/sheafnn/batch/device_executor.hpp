@@ -14,12 +14,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
-#include "sheafnn/batch/device_error.hpp"
+#include "sheafnn/batch/device_queue.hpp"
 #include "sheafnn/batch/execution.hpp"
 
 namespace sheafnn::batch {
@@ -119,23 +119,6 @@ static __global__ void run_parts(Parts... parts) {
 
 }  // namespace detail
 
-/// Makes a device the current one of this thread for a while.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int device) : device_(device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice", device);
-    if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice", device);
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-  ~CurrentDevice() {
-    if (before_ != device_) static_cast<void>(cudaSetDevice(before_));
-  }
-
- private:
-  int device_, before_ = 0;
-};
-
 /// When the blocks of a kernel are scheduled. Results are the same.
 enum class KernelStart {
   early,   ///< while the kernel before it still runs, where the device can (programmatic dependent launch)
@@ -154,44 +137,19 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
             sheafnn::detail::concat("must be between 0 and ", devices.count - 1));
     const CurrentDevice current(device);
     early_ = start == KernelStart::early && can_start_early(device);
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
-    try {
-      check(cublasCreate(&blas_), "cublasCreate", device);
-      check(cublasSetStream(blas_, stream_), "cublasSetStream", device);
-      // Memory of our own, so that products can be recorded and give the same bits on every replay.
-      workspace_ = allocate("products", workspace_bytes);
-      check(cublasSetWorkspace(blas_, workspace_, workspace_bytes), "cublasSetWorkspace", device);
-      check(cublasSetAtomicsMode(blas_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode", device);
-    } catch (...) {
-      close();
-      throw;
-    }
+    main_.emplace(device);
+    queue_ = &*main_;
   }
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
-  ~DeviceExecutor() { close(); }
+  ~DeviceExecutor() { forget(); }
 
   [[nodiscard]] int device() const noexcept { return device_; }
 
   /// \param what  for the message: what the memory is for
   /// \throws OutOfDeviceMemory  with the need, what is free, and what to reduce
   [[nodiscard]] void* allocate(std::string_view what, std::size_t bytes) {
-    const CurrentDevice current(device_);
-    void* memory = nullptr;
-    const cudaError_t status = cudaMalloc(&memory, bytes);
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());  // not an error of later calls
-      std::size_t free = 0, total = 0;
-      static_cast<void>(cudaMemGetInfo(&free, &total));
-      throw OutOfDeviceMemory(
-          "cudaMalloc", device_,
-          sheafnn::detail::concat("out of memory: ", what, " need ", mebibytes(bytes), " MiB more, ", mebibytes(free), " of ",
-                 mebibytes(total),
-                 " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
-                 "a smaller stalk or filter degree need less"));
-    }
-    check(status, "cudaMalloc", device_);
-    return memory;
+    return allocate_on(device_, what, bytes);
   }
   void release(void* memory) noexcept { static_cast<void>(cudaFree(memory)); }
 
@@ -208,7 +166,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void zero(T* to, Index count) {
     if (count <= 0) return;
     const CurrentDevice current(device_);
-    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), stream_), "cudaMemsetAsync",
+    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(T), queue_->stream()), "cudaMemsetAsync",
           device_);
   }
 
@@ -252,7 +210,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     const S one = S(1), beta = p.add ? S(1) : S(0);
     const int m = size(p.columns), n = size(p.rows), k = size(p.inner), batches = size(p.batches);
     const auto call = [&](auto gemm) {
-      check(gemm(blas_, operation(p.b), operation(p.a), m, n, k, &one, p.b.data, size(p.b.row_stride),
+      check(gemm(queue_->blas(), operation(p.b), operation(p.a), m, n, k, &one, p.b.data, size(p.b.row_stride),
                  p.b.batch_stride, p.a.data, size(p.a.row_stride), p.a.batch_stride, &beta, p.c,
                  size(p.c_row_stride), p.c_batch_stride, batches),
             "cublasGemmStridedBatched", device_);
@@ -264,21 +222,40 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     }
   }
 
+  /// The second piece of work in a stream of its own; in a recording they are two branches. They may launch kernels,
+  /// multiply, and write zeros.
+  template <class First, class Second>
+  void side_by_side(const First& first, const Second& second) {
+    if (!beside_) beside_.emplace(device_);
+    beside_->wait_for(*main_);
+    first();
+    queue_ = &*beside_;
+    try {
+      second();
+    } catch (...) {
+      queue_ = &*main_;
+      throw;
+    }
+    queue_ = &*main_;
+    main_->wait_for(*beside_);
+  }
+
   /// Records the launches and products of `work` as a CUDA graph instead of running them.
   template <class Work>
   void record(const Work& work) {
     forget();
     const CurrentDevice current(device_);
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", device_);
+    check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", device_);
     cudaGraph_t graph = nullptr;
     try {
       work();
     } catch (...) {
-      static_cast<void>(cudaStreamEndCapture(stream_, &graph));
+      static_cast<void>(cudaStreamEndCapture(stream(), &graph));
+      static_cast<void>(cudaGetLastError());  // of branches that have not come together again
       if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
       throw;
     }
-    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture", device_);
+    check(cudaStreamEndCapture(stream(), &graph), "cudaStreamEndCapture", device_);
     const cudaError_t status = cudaGraphInstantiate(&recording_, graph, 0);
     static_cast<void>(cudaGraphDestroy(graph));
     check(status, "cudaGraphInstantiate", device_);
@@ -286,30 +263,32 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void replay() {
     if (recording_ == nullptr) return;
     const CurrentDevice current(device_);
-    check(cudaGraphLaunch(recording_, stream_), "cudaGraphLaunch", device_);
+    check(cudaGraphLaunch(recording_, stream()), "cudaGraphLaunch", device_);
   }
   /// Drops the recording.
   void forget() noexcept {
     if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
     recording_ = nullptr;
   }
-  /// The stream that everything runs on.
-  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
-  void synchronise() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_); }
+  /// The stream that everything runs on, or that waits for what ran beside it.
+  [[nodiscard]] cudaStream_t stream() const noexcept { return main_->stream(); }
+  void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device_); }
 
  private:
   /// Makes the device the current one while a kernel is launched, and says how: its blocks may be scheduled early if
-  /// its code waits for the previous kernel. The code may be made for an older device than this one.
+  /// its code waits for the previous kernel, and if it waits for that kernel only. The code may be made for an older device
+  /// than this one.
   class Launch {
    public:
     cudaLaunchConfig_t config{};
 
     Launch(const DeviceExecutor& executor, const void* kernel, Index blocks, Index groups)
         : current_(executor.device_) {
+      const bool second_wait = executor.queue_->take_wait();
       config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<Index>(groups, 65535)));
       config.blockDim = static_cast<unsigned>(detail::block_threads);
-      config.stream = executor.stream_;
-      if (!executor.early_) return;
+      config.stream = executor.queue_->stream();
+      if (!executor.early_ || second_wait) return;
       cudaFuncAttributes code{};
       check(cudaFuncGetAttributes(&code, kernel), "cudaFuncGetAttributes", executor.device_);
       early_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -325,8 +304,6 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     cudaLaunchAttribute early_{};
   };
 
-  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-
   /// Can kernels be scheduled before the previous one has ended, in recordings too?
   [[nodiscard]] static bool can_start_early(int device) {
     int major = 0, driver = 0;
@@ -335,34 +312,19 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", device);
     return major >= 9 && driver >= 12030 && CUDART_VERSION >= 12030;
   }
-  [[nodiscard]] static double mebibytes(std::size_t bytes) {
-    return std::round(static_cast<double>(bytes) * 10 / 1048576) / 10;  // one decimal
-  }
   template <class T>
   void copy(T* to, const T* from, Index count, cudaMemcpyKind kind) {
     if (count <= 0) return;
     const CurrentDevice current(device_);
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * sizeof(T), kind, stream_), "cudaMemcpyAsync",
-          device_);
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * sizeof(T), kind, stream()),
+          "cudaMemcpyAsync", device_);
     synchronise();
-  }
-  /// Ignores errors: there is nothing left to do about them.
-  void close() noexcept {
-    int before = device_;
-    static_cast<void>(cudaGetDevice(&before));
-    static_cast<void>(cudaSetDevice(device_));  // cuBLAS needs the device of its handle
-    forget();
-    if (blas_ != nullptr) static_cast<void>(cublasDestroy(blas_));
-    if (workspace_ != nullptr) static_cast<void>(cudaFree(workspace_));
-    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
-    static_cast<void>(cudaSetDevice(before));
   }
 
   int device_ = 0;
   bool early_ = false;
-  cudaStream_t stream_ = nullptr;
-  cublasHandle_t blas_ = nullptr;
-  void* workspace_ = nullptr;
+  std::optional<DeviceQueue> main_, beside_;
+  DeviceQueue* queue_ = nullptr;  ///< takes the work
   cudaGraphExec_t recording_ = nullptr;
 };
 

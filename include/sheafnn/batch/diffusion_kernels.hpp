@@ -197,6 +197,22 @@ struct Diffusion {
   }
 };
 
+/// What kernels with a diffusion have in common: a team, or a lane alone, per item (node, channels); group: instance. They
+/// add finish(place, sums), which begins with that of the diffusion.
+template <class Family, class S>
+struct DiffusionTeam {
+  using Scalar = S;
+  using Place = typename Diffusion<Family, S>::Place;
+  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
+  Diffusion<Family, S> diffusion;
+  int lanes = 1;
+
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return diffusion.place(item, instance);
+  }
+  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
+};
+
 /// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments.
 ///
 /// \param segments  for these sums: segments × d' × f per instance
@@ -259,22 +275,14 @@ struct LayerOutput {
   }
 };
 
-/// Forward: R and X'. A team, or a lane alone, per item (node, channels); group: instance.
+/// Forward: R and X' from W.
 template <class Family, class S>
-struct DiffuseForward {
-  using Scalar = S;
-  using Place = typename Diffusion<Family, S>::Place;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
-  Diffusion<Family, S> diffusion;  ///< of W
+struct DiffuseForward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   S* r;
   LayerOutput<S> output;
-  int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    return diffusion.place(item, instance);
-  }
-
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     Quad<S> diffused[max_coordinates], value[max_coordinates];
@@ -318,23 +326,14 @@ struct EnterLayers {
   }
 };
 
-/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄. A team, or a lane alone, per item
-/// (node, channels); group: instance.
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄, from R̄.
 template <class Family, class S>
-struct DiffuseBackward {
-  using Scalar = S;
-  using Place = typename Diffusion<Family, S>::Place;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
-  Diffusion<Family, S> diffusion;  ///< of R̄
+struct DiffuseBackward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   S* w_bar;
   S* y_bar;
-  int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    return diffusion.place(item, instance);
-  }
-
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     Quad<S> diffused[max_coordinates], scaled[max_coordinates];

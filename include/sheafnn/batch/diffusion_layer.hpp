@@ -130,7 +130,7 @@ class BatchDiffusionLayer {
                                 pass, number_ + 1, next};
     if (filter_->active()) return filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
-    launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{diffusion, diffused_.data(), output});
+    launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{{diffusion}, diffused_.data(), output});
   }
 
   /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
@@ -169,7 +169,7 @@ class BatchDiffusionLayer {
                                  Items{items, instances, first_step(sheaf, range, x_bar, scratch)});
       }
       const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, r_bar, scratch);
-      const DiffuseBackward<Family, S> diffuse{diffusion, scratch.w_bar.data(), y_bar};
+      const DiffuseBackward<Family, S> diffuse{{diffusion}, scratch.w_bar.data(), y_bar};
       if (entered) {
         launch_diffusion(executor, instances, diffuse, ready..., gains);
       } else {

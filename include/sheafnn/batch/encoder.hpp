@@ -87,25 +87,25 @@ class BatchEncoder {
   BatchEncoder() = default;
   /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
   BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderLayout shape,
-               const ParameterSet<S>& parameters, Index runs, bool dropout, PartialSums& sums)
+               const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
       : input_(&input),
         shape_(shape),
         weight_(parameters.info(shape.weight).offset),
         bias_(parameters.info(shape.bias).offset),
         degree_(shape.degrees ? degree : nullptr),
-        runs_(runs),
+        runs_(batch.runs),
         dropout_(dropout) {
     const InputView<S> view = input.view();
-    const Index size = runs * view.rows * shape.width;
+    const Index size = runs_ * view.rows * shape.width;
+    const Index segments = std::max(batch.trains() ? view.segments : 0, view.row_segments) * shape.width;
     if (dropout) {
-      entry_ = Array<Executor, S>(executor, "features after dropout", runs * view.entries);
+      entry_ = Array<Executor, S>(executor, "features after dropout", runs_ * view.entries);
       output_ = Array<Executor, S>(executor, "embeddings", size);
     }
     activated_ = Array<Executor, S>(executor, "embeddings", size);
-    partial_ = Array<Executor, S>(executor, "sums over features",
-                                  runs * std::max(view.segments, view.row_segments) * shape.width);
+    partial_ = Array<Executor, S>(executor, "sums over features", runs_ * segments);
     require_countable("weights of the input layer", view.columns * shape.width);
-    require_countable("sums over features", std::max(view.segments, view.row_segments) * shape.width);
+    require_countable("sums over features", segments);
     const RowChunks chunks{view.rows};
     const Index stride = (shape.degrees ? 2 : 1) * shape.width;
     sums_ = sums.reserve(chunks.count(), stride);

@@ -9,6 +9,9 @@
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
 /// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
 ///
+/// Two pieces of work of which none reads or writes what the other one writes may run at the same time:
+/// side_by_side(first, second). What comes before is done when they begin, and both are done when what comes after begins.
+///
 /// A kernel may have `place(item, group)`, what can be said of an item before any result of another kernel is read:
 /// indices, and what the arrays of the graph say. Its other functions are then given the place instead of the item and
 /// the group, and a device finds it while the kernel before still runs.

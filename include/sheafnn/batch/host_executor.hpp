@@ -80,6 +80,16 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
     });
   }
 
+  /// Recorded pieces of work take turns, launch by launch: they must not touch each other's results.
+  template <class First, class Second>
+  void side_by_side(const First& first, const Second& second) {
+    const std::size_t begin = recorded_.size();
+    first();
+    const std::size_t middle = recorded_.size();
+    second();
+    if (recording_) take_turns(begin, middle);
+  }
+
   /// Records the launches and products of `work` instead of running them; replay() runs them, any number of times.
   template <class Work>
   void record(const Work& work) {
@@ -107,6 +117,19 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
     void (*call)(const void* functor);
     std::vector<std::byte> functor;
   };
+  /// Of what was recorded from `begin` and from `middle` on. They begin together, or, in the order backward, end together.
+  void take_turns(std::size_t begin, std::size_t middle) {
+    const auto split = recorded_.begin() + static_cast<std::ptrdiff_t>(middle);
+    std::vector<Action> one(recorded_.begin() + static_cast<std::ptrdiff_t>(begin), split);
+    std::vector<Action> other(split, recorded_.end());
+    recorded_.resize(begin);
+    std::size_t i = 0, j = 0;
+    while (i < one.size() || j < other.size()) {
+      const bool turn = order_ == Order::forward ? i <= j : one.size() - i > other.size() - j;
+      const bool first = j == other.size() || (i < one.size() && turn);
+      recorded_.push_back(first ? one[i++] : other[j++]);
+    }
+  }
   template <class Functor>
   void run(const Functor& functor) {
     static_assert(std::is_trivially_copyable_v<Functor> && alignof(Functor) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -28,7 +30,17 @@ class BatchNetwork {
   ///                                what the executor throws when memory runs out
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
-      : executor_(executor), parts_(executor, model, graph, features, targets, batch, dropout) {}
+      : executor_(executor),
+        parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
+               targets, batch, dropout) {}
+  /// A network of the same models on the same graph that only evaluates. It reads the parameters and runs of `other`,
+  /// which may train at the same time: what it computes is its own.
+  ///
+  /// \param copies  samples that are computed at the same time, at least 1
+  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that the model is that of `other`
+  BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
+      : executor_(other.executor_),
+        parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
 
   [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
   /// Parameters and gradients, laid out like a model's, run by run.
@@ -63,15 +75,15 @@ class BatchNetwork {
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
-  /// \param others  parts that share the first launch: they may read parameters and the results of the last pass
-  /// \throws std::invalid_argument  fewer copies of explicit noise than the pass draws, or an estimator that the
-  ///                                posterior has not. Unchecked: the runs, which BatchTrainer checks
-  template <class... Others>
-  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator, const Others&... others) {
+  /// \throws std::invalid_argument  fewer copies of explicit noise than the pass draws, an estimator that the
+  ///                                posterior has not, or a network that only evaluates. Unchecked: the runs, which
+  ///                                BatchTrainer checks
+  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
+    require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
     Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
     check_noise(pass.copies);
-    encode(input_dropout || dropout, others...);
+    encode(input_dropout || dropout);
     forward(pass, dropout, closed_form);
     parts_.output->loss(executor_, parts_.runs.data(), pass, parts_.view);
     backward(pass, closed_form, dropout);
@@ -81,16 +93,17 @@ class BatchNetwork {
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean
   /// probabilities. After each of the passes comes after(pass).
   ///
+  /// \param behind  they belong to the epoch so many before the runs'
   /// \throws std::invalid_argument  total not between 1 and 32768, or more than the copies of explicit noise
-  template <class After>
-  void evaluate(Index total, const After& after) {
+  template <std::invocable<const Pass&> After>
+  void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
     require_between("samples", total, 1, 32768);
     const Index count = samples(total);
     check_noise(count);
     encode(false);
     for (Index begin = 0; begin < count;) {
       const Pass pass{parts_.batch.runs, std::min(parts_.batch.copies, count - begin), false,
-                      static_cast<std::uint32_t>(begin)};
+                      static_cast<std::uint32_t>(begin), behind};
       forward(pass, false, false);
       parts_.output->average(executor_, parts_.runs.data(), pass, parts_.view, count);
       after(pass);
@@ -98,8 +111,9 @@ class BatchNetwork {
     }
   }
   /// As above, and nothing after the passes.
-  void evaluate(Index total) {
-    evaluate(total, [](const Pass&) {});
+  void evaluate(Index total, std::uint32_t behind = 0) {
+    evaluate(
+        total, [](const Pass&) {}, behind);
   }
 
   /// How many samples are drawn: one where nothing is random. Takes any number.
@@ -107,6 +121,7 @@ class BatchNetwork {
 
  private:
   using Parts = detail::NetworkParts<Executor, Model>;
+  using Common = typename Parts::Common;
   static constexpr bool sampled = Parts::sampled, sheaf_per_layer = Parts::sheaf_per_layer;
 
   /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
@@ -131,10 +146,7 @@ class BatchNetwork {
   }
 
   /// Embeddings and, for Bayesian models, the posterior.
-  ///
-  /// \param others  parts that share the first launch
-  template <class... Others>
-  void encode(bool drop, const Others&... others) {
+  void encode(bool drop) {
     const Run* runs = parts_.runs.data();
     parts_.encoder->begin(drop);
     const auto transposes = parts_.right.transpose(parts_.view);
@@ -148,15 +160,15 @@ class BatchNetwork {
         // It has no dropout, and is one launch ahead of the other encoder.
         parts_.sheaf_encoder->begin(false);
         executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries,
-                                  parts_.sheaf_encoder->row_segments(parts_.view), others...);
+                                  parts_.sheaf_encoder->row_segments(parts_.view));
         executor_.launch_together(segments, parts_.sheaf_encoder->nodes(runs, parts_.view));
         parts_.posterior->infer(executor_, parts_.view, learner, parts_.sheaf_encoder->output(), nodes);
         embed();
         return;
       }
-      executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries, others...);
+      executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries);
     } else {
-      executor_.launch_together(transposes, coefficients, entries, others...);
+      executor_.launch_together(transposes, coefficients, entries);
     }
     executor_.launch_together(segments);
     executor_.launch_together(nodes);

@@ -8,8 +8,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/batch/diffusion_layer.hpp"
@@ -31,11 +33,30 @@ concept BatchModel = std::same_as<typename Model::Options, ModelOptions>;
 
 namespace detail {
 
+/// What networks of the same models on the same graph have in common.
+template <class Executor, class S>
+struct CommonArrays {
+  template <class Model>
+  CommonArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+               Index run_count)
+      : graph(executor, host_graph, arc_features_of(model, host_graph)),
+        input(executor, fitting_features(model, host_graph, features)),
+        parameters(executor, "parameters", run_count * model.parameters().size()),
+        gradient(executor, "gradients", run_count * model.parameters().size()),
+        runs(executor, "runs", run_count) {}
+
+  BatchGraph<Executor, S> graph;
+  InputFeatures<Executor, S> input;
+  Array<Executor, S> parameters, gradient;
+  Array<Executor, Run> runs;
+};
+
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, BatchModel Model>
 struct NetworkParts {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
+  using Common = CommonArrays<Executor, S>;
 
   /// Are maps drawn from a posterior?
   static constexpr bool sampled = Model::bayesian && is_learned<Family>;
@@ -50,21 +71,23 @@ struct NetworkParts {
   };
 
  public:
-  /// See BatchNetwork.
-  NetworkParts(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+  /// See BatchNetwork. Unchecked: the size of the batch.
+  NetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
-      : options(model.options()),
+      : common(std::move(shared)),
+        options(model.options()),
         layout(model.layout()),
-        batch(size.checked()),
+        batch(size),
         parameter_count(model.parameters().size()),
-        graph(executor, host_graph, arc_features_of(model, host_graph)),
-        input(executor, fitting_features(model, host_graph, features)),
-        parameters(executor, "parameters", batch.runs * parameter_count),
-        gradient(executor, "gradients", batch.runs * parameter_count),
-        runs(executor, "runs", batch.runs),
+        graph(common->graph),
+        input(common->input),
+        parameters(common->parameters),
+        gradient(common->gradient),
+        runs(common->runs),
         sheaf_count(model.sheaf_count()) {
-    detail::check(targets, host_graph.node_count(), options.classes);
-    shape = {host_graph.node_count(), model.coordinates(), options.channels, {}};
+    const Index nodes = graph.view().nodes;
+    detail::check(targets, nodes, options.classes);
+    shape = {nodes, model.coordinates(), options.channels, {}};
     require_countable("features of a network", shape.size());
     int fixed = 0;
     if (options.add_lp) shape.filter_sign[fixed++] = S(1);
@@ -72,21 +95,22 @@ struct NetworkParts {
     make_layers(executor, model, targets, dropout);
     make_arrays(executor, dropout);
     // Now that all layers have reserved their partial sums.
-    arena = Array<Executor, S>(executor, "partial sums", batch.runs * sums.arena());
+    arena = Array<Executor, S>(executor, "partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
     view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
 
+  std::shared_ptr<Common> common;
   ModelOptions options;
   ModelLayout layout;
   BatchSize batch;
   Index parameter_count;
-  BatchGraph<Executor, S> graph;
-  InputFeatures<Executor, S> input;
-  Array<Executor, S> parameters, gradient;
-  Array<Executor, Run> runs;
+  BatchGraph<Executor, S>& graph;  ///< this and the next four: common->
+  InputFeatures<Executor, S>& input;
+  Array<Executor, S>&parameters, &gradient;
+  Array<Executor, Run>& runs;
   FeatureShape<S> shape;
   Index sheaf_count;
   PartialSums sums;
@@ -131,19 +155,20 @@ struct NetworkParts {
     const ParameterSet<S>& p = model.parameters();
     const GraphView<S> g = graph.view();
     const Index n = shape.nodes, h = shape.row();
-    encoder.emplace(executor, input, g.degree, layout.encoder, p, batch.runs, dropout, sums);
+    encoder.emplace(executor, input, g.degree, layout.encoder, p, batch, dropout, sums);
     if (layout.sheaf_encoder.weight >= 0) {
-      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, p, batch.runs, false, sums);
+      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, p, batch, false, sums);
     }
     if (layout.second_weight >= 0) {
       second.emplace(executor, layout.second_weight, layout.second_bias, p, n, h, batch.runs, sums);
     }
     if constexpr (is_learned<Family>) {
       for (const SheafLearnerLayout& learner : layout.learners) {
-        learners.emplace_back(executor, g, learner, p, batch.runs, sums);
+        learners.emplace_back(executor, g, learner, p, batch, sums);
       }
     }
-    sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count, options.normalisation);
+    sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
+                                            batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
       layers.emplace_back(executor, g, shape, layout.layers[l], filter, p, static_cast<std::uint32_t>(l), batch,

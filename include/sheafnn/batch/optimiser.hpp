@@ -38,28 +38,38 @@ struct Progress {
   std::int32_t improved = 0;  ///< the last epoch is the best so far
   std::int32_t failure = no_failure;
   std::int32_t failed_tensor = 0;  ///< parameter whose gradient is not finite
-  std::int64_t epochs = 0;         ///< done
+  std::int64_t trained = 0;        ///< epochs whose step is done
+  std::int64_t epochs = 0;         ///< done, evaluation and report included
   std::int64_t best_epoch = 0;
   double best = std::numeric_limits<double>::infinity();
   double best_loss = std::numeric_limits<double>::infinity();
 };
 
-/// Writes number, λ and Adam's step sizes of an epoch into the record of a run.
-SHEAFNN_HD inline void begin_epoch(Index epoch, bool bayesian, Run& run) {
-  const double step = static_cast<double>(epoch + 1);
+/// λ of an epoch.
+[[nodiscard]] SHEAFNN_HD inline double kl_weight_of(const Run& run, Index epoch, bool bayesian) {
+  return bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
+}
+/// Writes what the passes of an epoch read of a run: its number and λ.
+SHEAFNN_HD inline void begin_passes(Index epoch, bool bayesian, Run& run) {
   run.epoch = static_cast<std::uint32_t>(epoch);
-  run.kl_weight = bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
+  run.kl_weight = kl_weight_of(run, epoch, bayesian);
+}
+/// Writes what the optimiser reads: its step sizes.
+SHEAFNN_HD inline void begin_step(Index epoch, Run& run) {
+  const double step = static_cast<double>(epoch + 1);
   run.step_rate = sheafnn::detail::AdamConstants::step_rate(run.learning_rate, step);
   run.sheaf_step_rate = sheafnn::detail::AdamConstants::step_rate(run.sheaf_learning_rate, step);
   run.root_scale = sheafnn::detail::AdamConstants::root_scale(step);
 }
-/// The same for the coming epoch of all runs, the first; EndEpoch does it for the others. One item, group: run.
-struct BeginEpoch {
+/// Both for the first epoch of all runs; EndStep and EndEpoch do it for the others. One item, group: run.
+struct BeginTraining {
   Run* runs;
-  const Progress* progress;
   bool bayesian;
 
-  SHEAFNN_HD void operator()(Index, Index run) const { begin_epoch(progress[run].epochs, bayesian, runs[run]); }
+  SHEAFNN_HD void operator()(Index, Index run) const {
+    begin_passes(0, bayesian, runs[run]);
+    begin_step(0, runs[run]);
+  }
 };
 
 /// One step of Adam with weight decay; item: parameter, group: run.
@@ -100,17 +110,47 @@ struct AdamStep {
   }
 };
 
-/// Reports the epoch, decides whether it is the best, and ends the training or begins the next epoch: a team of
-/// max_lanes for one item; group: run.
-struct EndEpoch {
+/// What a training pass leaves for the report of its epoch.
+struct Losses {
+  double nll = 0, kl = 0;  ///< kl: summed over the incident pairs
+};
+
+/// Beside the step of an epoch: keeps its losses, for the next training pass may come before its report, and says what that
+/// pass reads. A team of max_lanes for one item; group: run.
+struct EndStep {
   using Scalar = double;
-  /// Sums: nll, KL, the evaluation's columns, and how many gradients are not finite.
-  static constexpr int kl_sum = 1, evaluation_sums = 2, failed_sum = evaluation_sums + evaluation_columns;
-  static constexpr int outputs = failed_sum + 1;
+  static constexpr int outputs = 2;
   Run* runs;
   Progress* progress;
   bool bayesian;
-  PartialRows nll, kl, evaluation;
+  PartialRows nll, kl;
+  Losses* losses;
+
+  SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
+    nll.add<1>(run, lane, sums);
+    kl.add<1>(run, lane, sums + 1);
+  }
+  SHEAFNN_HD void finish(Index, Index run, const double* sums) const {
+    Progress& p = progress[run];
+    if (p.active == 0) return;
+    losses[run] = {sums[0], sums[1]};
+    ++p.trained;
+    begin_passes(p.trained, bayesian, runs[run]);
+  }
+};
+
+/// After the evaluation of the parameters that the last step made: reports its epoch, decides whether it is the best, and
+/// ends the training or says how large the next step is. Nothing before the first step. A team of max_lanes for one item;
+/// group: run.
+struct EndEpoch {
+  using Scalar = double;
+  /// Sums: the evaluation's columns, and how many gradients are not finite.
+  static constexpr int failed_sum = evaluation_columns, outputs = failed_sum + 1;
+  Run* runs;
+  Progress* progress;
+  bool bayesian;
+  const Losses* losses;
+  PartialRows evaluation;
   Index pairs;  ///< 2m
   const std::int32_t* failed;
   Index tensors;
@@ -118,9 +158,7 @@ struct EndEpoch {
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
-    nll.add<1>(run, lane, sums);
-    kl.add<1>(run, lane, sums + kl_sum);
-    evaluation.add<evaluation_columns>(run, lane, sums + evaluation_sums);
+    evaluation.add<evaluation_columns>(run, lane, sums);
     for (Index t = lane; t < tensors; t += max_lanes)
       sums[failed_sum] += failed[run * tensors + t] != 0 ? 1.0 : 0.0;
   }
@@ -128,18 +166,17 @@ struct EndEpoch {
   SHEAFNN_HD void finish(Index, Index run, const double* sums) const {
     Progress& p = progress[run];
     p.improved = 0;
-    if (p.active == 0) return;
+    if (p.active == 0 || p.trained == p.epochs) return;
     const Run& r = runs[run];
-    const double* columns = sums + evaluation_sums;
     EpochReport report;
     report.epoch = p.epochs;
-    report.nll = sums[0];
-    report.kl = pairs > 0 ? sums[kl_sum] / static_cast<double>(pairs) : 0.0;
-    report.kl_weight = r.kl_weight;
-    report.loss = report.nll + r.kl_weight * report.kl;
-    report.validation_loss = columns[validation_nll] / r.validation_weight;
-    report.validation_accuracy = columns[validation_correct] / r.validation_nodes;
-    report.test_accuracy = columns[test_correct] / r.test_nodes;
+    report.nll = losses[run].nll;
+    report.kl = pairs > 0 ? losses[run].kl / static_cast<double>(pairs) : 0.0;
+    report.kl_weight = kl_weight_of(r, p.epochs, bayesian);
+    report.loss = report.nll + report.kl_weight * report.kl;
+    report.validation_loss = sums[validation_nll] / r.validation_weight;
+    report.validation_accuracy = sums[validation_correct] / r.validation_nodes;
+    report.test_accuracy = sums[test_correct] / r.test_nodes;
     history[run * window + p.epochs % window] = report;
     p.failure = failure(run, report, sums, p);
     if (p.failure != no_failure) {
@@ -156,7 +193,7 @@ struct EndEpoch {
     }
     if (p.epochs - p.best_epoch >= r.patience || p.epochs + 1 >= r.epochs) p.active = 0;
     ++p.epochs;
-    begin_epoch(p.epochs, bayesian, runs[run]);
+    begin_step(p.epochs, runs[run]);
   }
 
  private:
@@ -169,7 +206,7 @@ struct EndEpoch {
       p.failed_tensor = static_cast<std::int32_t>(t);
       return gradient_not_finite;
     }
-    return sums[evaluation_sums + not_finite] > 0 ? probability_not_finite : no_failure;
+    return sums[not_finite] > 0 ? probability_not_finite : no_failure;
   }
 };
 
@@ -216,10 +253,11 @@ class BatchAdam {
     failed_ = Array<Executor, std::int32_t>(executor, "optimiser", runs * group_.size());
   }
 
-  void step(Executor& executor, const Run* runs, const Progress* progress, const S* gradient, S* value) {
-    executor.launch(parameters_, runs_,
-                    AdamStep<S>{runs, progress, tensor_.data(), group_.data(), parameters_, group_.size(),
-                                gradient, first_.data(), second_.data(), value, failed_.data()});
+  [[nodiscard]] Items<AdamStep<S>> step(const Run* runs, const Progress* progress, const S* gradient, S* value) {
+    return {parameters_,
+            runs_,
+            {runs, progress, tensor_.data(), group_.data(), parameters_, group_.size(), gradient, first_.data(),
+             second_.data(), value, failed_.data()}};
   }
   [[nodiscard]] const std::int32_t* failed() const noexcept { return failed_.data(); }
   [[nodiscard]] Index tensors() const noexcept { return group_.size(); }

@@ -98,9 +98,7 @@ class BatchOutput {
 
   /// Log-probabilities, the loss and the derivatives of the logits.
   void loss(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
-    const TrainingOutput<S> output{
-        targets(),          runs,       pass, linear_.bias(parameters), parameters.stride, logits_.data(),
-        logits_bar_.data(), nll_.data()};
+    const TrainingOutput<S> output{rows(runs, pass, parameters), logits_bar_.data(), nll_.data()};
     if (few_classes()) {
       const int lanes = team_lanes(linear_.inputs());
       executor.launch_teams(nodes_, pass.instances(), lanes,
@@ -128,9 +126,7 @@ class BatchOutput {
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
   void average(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                Index total) {
-    const EvaluationOutput<S> output{
-        targets(),           runs,  pass,          linear_.bias(parameters), parameters.stride, logits_.data(),
-        probability_.data(), total, report_.data()};
+    const EvaluationOutput<S> output{rows(runs, pass, parameters), probability_.data(), total, report_.data()};
     if (few_rows(pass)) {
       const int lanes = team_lanes(linear_.inputs());
       executor.launch_teams(nodes_, pass.runs, lanes,
@@ -148,8 +144,13 @@ class BatchOutput {
     return few_classes() && pass.copies <= FewClassesEvaluation<S>::max_copies &&
            pass.runs * nodes_ <= Index{1} << 16;
   }
-  [[nodiscard]] NodeTargets targets() const noexcept {
-    return {nodes_, classes_, label_.data(), role_.data(), class_weight_.data()};
+  [[nodiscard]] OutputRows<S> rows(const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
+    return {{nodes_, classes_, label_.data(), role_.data(), class_weight_.data()},
+            runs,
+            pass,
+            linear_.bias(parameters),
+            parameters.stride,
+            logits_.data()};
   }
   [[nodiscard]] static std::vector<double> class_weights(const NodeTargetLists& targets, Index classes) {
     if (targets.class_weights.empty()) return std::vector<double>(static_cast<std::size_t>(classes), 1.0);

@@ -44,34 +44,50 @@ SHEAFNN_HD SHEAFNN_INLINE void log_softmax_in_place(S* row, const S* bias, Index
   for (Index c = 0; c < classes; ++c) row[c] -= shift;
 }
 
-/// Log-probabilities, each training node's share of the loss, and the derivative of the loss in the logits.
-/// item: node, group: instance.
+/// Logits, which become log-probabilities, and what is known of their nodes.
 template <class S>
-struct TrainingOutput {
+struct OutputRows {
   NodeTargets targets;
   const Run* runs;
   Pass pass;
   const S* bias;
   Index parameter_stride;
-  S* logits;      ///< n × C per instance; becomes log-probabilities
+  S* logits;  ///< n × C per instance
+
+  /// The log-probabilities of a node, in the place of its logits.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S* log_probabilities(Index u, Index instance, Index run) const {
+    S* row = logits + (instance * targets.nodes + u) * targets.classes;
+    log_softmax_in_place(row, bias + run * parameter_stride, targets.classes);
+    return row;
+  }
+  /// NodeRole bits of a node.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE int role(Index u, Index run) const {
+    return targets.role[runs[run].split * targets.nodes + u];
+  }
+};
+
+/// Log-probabilities, each training node's share of the loss, and the derivative of the loss in the logits.
+/// item: node, group: instance.
+template <class S>
+struct TrainingOutput : OutputRows<S> {
+  using OutputRows<S>::targets, OutputRows<S>::runs, OutputRows<S>::pass;
   S* logits_bar;  ///< n × C per instance
   double* nll;  ///< n per instance: −w log p(label) / Σ w / copies, w of the node's class; 0 unless in training
 
   SHEAFNN_HD void operator()(Index u, Index instance) const {
     using std::exp;
     const Index run = pass.run_of(instance), classes = targets.classes;
-    const Run& r = runs[run];
     const Index index = instance * targets.nodes + u;
-    S* row = logits + index * classes;
+    const S* row = this->log_probabilities(u, instance, run);
     S* bar = logits_bar + index * classes;
-    log_softmax_in_place(row, bias + run * parameter_stride, classes);
-    if ((targets.role[r.split * targets.nodes + u] & training_node) == 0) {
+    if ((this->role(u, run) & training_node) == 0) {
       for (Index c = 0; c < classes; ++c) bar[c] = S(0);
       nll[index] = 0;
       return;
     }
     const std::int32_t label = targets.label[u];
-    const double weight = r.training_share * targets.class_weight[label] / static_cast<double>(pass.copies);
+    const double weight =
+        runs[run].training_share * targets.class_weight[label] / static_cast<double>(pass.copies);
     const S share = static_cast<S>(weight);
     for (Index c = 0; c < classes; ++c) bar[c] = share * exp(row[c]);
     bar[label] -= share;
@@ -118,13 +134,8 @@ enum EvaluationColumn { validation_nll, validation_correct, test_correct, not_fi
 /// Log-probabilities of all copies, added to the mean probabilities; with the last of `total` samples also the
 /// node's part of what is reported. item: node, group: run.
 template <class S>
-struct EvaluationOutput {
-  NodeTargets targets;
-  const Run* runs;
-  Pass pass;
-  const S* bias;
-  Index parameter_stride;
-  S* logits;
+struct EvaluationOutput : OutputRows<S> {
+  using OutputRows<S>::targets, OutputRows<S>::pass;
   double* probability;  ///< n × C per run
   Index total;
   double* report;  ///< n × evaluation_columns per run
@@ -138,8 +149,7 @@ struct EvaluationOutput {
       for (Index c = 0; c < classes; ++c) mean[c] = 0;
     }
     for (Index copy = 0; copy < pass.copies; ++copy) {
-      S* row = logits + ((run * pass.copies + copy) * targets.nodes + u) * classes;
-      log_softmax_in_place(row, bias + run * parameter_stride, classes);
+      const S* row = this->log_probabilities(u, run * pass.copies + copy, run);
       for (Index c = 0; c < classes; ++c) mean[c] += static_cast<double>(exp(row[c]));
     }
     if (first_sample + pass.copies == total) finish(u, run, mean);
@@ -157,7 +167,7 @@ struct EvaluationOutput {
       if (mean[c] > mean[best]) best = c;
       finite = finite && mean[c] - mean[c] == 0;
     }
-    const int role = targets.role[runs[run].split * targets.nodes + u];
+    const int role = this->role(u, run);
     const std::int32_t label = role != 0 ? targets.label[u] : 0;  // other nodes may have none
     const double p = mean[label] > smallest ? mean[label] : smallest;
     const bool correct = best == label;

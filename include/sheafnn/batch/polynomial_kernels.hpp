@@ -104,14 +104,11 @@ struct FilterGradient {
   }
 };
 
-/// Step k: ΔV_k, from it V_{k+1} and its part of Z, and W_{k+1} = S V_{k+1} or, in the last step, X'. A team, or a lane
-/// alone, per item (node, channels); group: instance.
+/// Step k: ΔV_k from W_k, from it V_{k+1} and its part of Z, and W_{k+1} = S V_{k+1} or, in the last step, X'.
 template <class Family, class S>
-struct FilterForward {
-  using Scalar = S;
-  using Place = typename Diffusion<Family, S>::Place;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
-  Diffusion<Family, S> diffusion;  ///< of W_k
+struct FilterForward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   FilterNumbers<S> step;
   FilterWeightView<S> weights;
   Index k;
@@ -122,13 +119,7 @@ struct FilterForward {
   S* z;                   ///< Z so far
   S* w_next;              ///< W_{k+1}; null: this is the last step
   LayerOutput<S> output;
-  int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    return diffusion.place(item, instance);
-  }
-
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
@@ -232,15 +223,12 @@ struct FilterActivationBackward {
   }
 };
 
-/// Step k backwards: W̄_k = L r̄_k and q_k = ΔŪ_k + w_k G + (B_k − A_k) q_{k+1} − C_{k+1} q_{k+2}, from which comes the
-/// cotangent of the application before or, for k = 0, Ȳ. A team, or a lane alone, per item (node, channels); group:
-/// instance.
+/// Step k backwards from r̄_k: W̄_k = L r̄_k and q_k = ΔŪ_k + w_k G + (B_k − A_k) q_{k+1} − C_{k+1} q_{k+2}, from which
+/// comes the cotangent of the application before or, for k = 0, Ȳ.
 template <class Family, class S>
-struct FilterBackward {
-  using Scalar = S;
-  using Place = typename Diffusion<Family, S>::Place;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
-  Diffusion<Family, S> diffusion;     ///< of r̄_k
+struct FilterBackward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   FilterCotangent<Family, S> before;  ///< of step k − 1, k > 0
   FilterWeightView<S> weights;
   Pass pass;
@@ -250,13 +238,7 @@ struct FilterBackward {
   bool mixed;              ///< Ȳ has α G as well
   S* w_bar;
   S* out;  ///< q_k, may be `after`; Ȳ for k = 0
-  int lanes = 1;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    return diffusion.place(item, instance);
-  }
-
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;

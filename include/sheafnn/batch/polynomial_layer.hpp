@@ -63,8 +63,8 @@ class BatchFilterLayer {
       const bool last = k + 1 == steps, first = k == 0;
       const bool needed = k + 1 < filter_->terms() && (keep || !last);
       launch_diffusion(executor, pass.instances(),
-                       FilterForward<Family, S>{begin_diffusion(executor, pass.instances(), graph_, range, sheaf,
-                                                                shape_, slot(scaled_, k), scratch.segments.data()),
+                       FilterForward<Family, S>{{begin_diffusion(executor, pass.instances(), graph_, range, sheaf,
+                                                                 shape_, slot(scaled_, k), scratch.segments.data())},
                                                 filter_->step(k), filter_->weights(), k, term(k),
                                                 first ? nullptr : term(k - 1), first ? base : nullptr,
                                                 needed ? slot(terms_, k) : nullptr,
@@ -104,9 +104,9 @@ class BatchFilterLayer {
       const bool last = k + 1 == steps;
       launch_diffusion(executor, instances,
                        FilterBackward<Family, S>{
-                           begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                                           static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
-                                           scratch.segments.data()),
+                           {begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
+                                            static_cast<const S*>(scratch.side[0].r_bar.data() + k * stride_),
+                                            scratch.segments.data())},
                            cotangent(std::max<Index>(k - 1, 0)), weights, pass, k, filter_->step(k).own,
                            last ? S(0) : filter_->step(k + 1).before, g, q(k + 1), last ? nullptr : q(k),
                            filter_->skip() == HighPassSkip::mixed, scratch.w_bar.data() + k * stride_,

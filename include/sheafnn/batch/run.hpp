@@ -116,12 +116,17 @@ enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node
 
 namespace detail {
 
-/// How many samples are computed at the same time: all of them on small graphs, where one alone leaves a device idle.
+/// How many samples a device computes at the same time without being slower for it: one alone leaves it idle on a small
+/// graph.
 template <class Model>
-[[nodiscard]] Index max_copies(const Model& model, const Graph& graph, Index runs, Index samples, Index least) {
+[[nodiscard]] Index samples_at_once(const Model& model, const Graph& graph, Index runs) {
   constexpr Index enough_work = Index{1} << 22;
-  const Index one = std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
-  return std::max(least, std::min(samples, enough_work / one));
+  return enough_work / std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
+}
+/// How many of `samples` samples are computed at the same time, at least one.
+template <class Model>
+[[nodiscard]] Index max_copies(const Model& model, const Graph& graph, Index runs, Index samples) {
+  return std::clamp<Index>(samples_at_once(model, graph, runs), 1, samples);
 }
 
 }  // namespace detail
@@ -129,7 +134,7 @@ template <class Model>
 /// How many trainings a batch has, and how many posterior samples of each are computed at the same time.
 struct BatchSize {
   Index runs = 1;
-  Index training_copies = 1;  ///< sheaves drawn in a training step
+  Index training_copies = 1;  ///< sheaves drawn in a training step; 0 of a network that only evaluates
   Index copies = 1;           ///< largest number of copies of a pass, at least training_copies
 
   /// \throws std::invalid_argument  a number below 1, or copies below training_copies
@@ -141,6 +146,7 @@ struct BatchSize {
   }
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
+  [[nodiscard]] bool trains() const noexcept { return training_copies > 0; }
 };
 
 /// A pass over `runs` trainings with `copies` posterior samples of each at the same time: copy c of run r is instance
@@ -150,6 +156,7 @@ struct Pass {
   Divisor copies = 1;
   bool training = false;
   std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
+  std::uint32_t behind = 0;        ///< the pass belongs to the epoch so many before the runs'
 
   [[nodiscard]] SHEAFNN_HD Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] SHEAFNN_HD Index run_of(Index instance) const noexcept { return instance / copies; }
@@ -159,7 +166,9 @@ struct Pass {
   }
   [[nodiscard]] SHEAFNN_HD Stream stream(const Run& run, Purpose purpose, std::uint32_t layer,
                                          Index instance) const noexcept {
-    return run.stream(purpose, layer, sample_of(instance));
+    Stream r = run.stream(purpose, layer, sample_of(instance));
+    r.epoch -= behind;
+    return r;
   }
   /// Dropout of hidden features of an instance.
   template <class S>

@@ -17,10 +17,13 @@ class BatchSheaf {
   using Rows = BlockRows<Family>;
 
   BatchSheaf() = default;
-  /// \param slots  instances · sheaves
-  BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Normalisation normalisation)
+  /// \param slots           instances · sheaves
+  /// \param training_slots  of training passes
+  BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Index training_slots,
+             Normalisation normalisation)
       : graph_(graph), normalisation_(normalisation) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
+    const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !is_orthogonal<Family>;
     require_countable("quads of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
     map_ = array(graph.pairs() * Sizes::map);
@@ -30,9 +33,9 @@ class BatchSheaf {
     scale_ = array(graph.nodes * Rows::gram);
     eigen_ = array(graph.nodes * Sizes::eigen);
     if constexpr (is_learned<Family>) {
-      off_diagonal_bar_ = array(graph.edges * Rows::transport);
-      degree_bar_ = array(graph.nodes * Rows::gram);
-      scale_bar_ = array(graph.nodes * Rows::gram);
+      off_diagonal_bar_ = bar(graph.edges * Rows::transport);
+      degree_bar_ = bar(graph.nodes * Rows::gram);
+      scale_bar_ = bar(graph.nodes * Rows::gram);
     }
   }
 

@@ -11,6 +11,7 @@
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
+#include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 
@@ -22,8 +23,8 @@ class BatchSheafLearner {
  public:
   BatchSheafLearner() = default;
   BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerLayout& shape,
-                    const ParameterSet<S>& parameters, Index runs, PartialSums& sums)
-      : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(runs) {
+                    const ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
+      : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
     hidden_layers_ = static_cast<Index>(shape.hidden.size());
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
@@ -51,14 +52,15 @@ class BatchSheafLearner {
     const Index pairs = graph.pairs(), q = first_.columns;
     require_countable("projections of the sheaf learner", graph.nodes * 2 * q);
     require_countable("weights of the sheaf learner", assembled());
-    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs * size); };
+    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs_ * size); };
+    const auto bar = [&](Index size) { return array(batch.trains() ? size : 0); };
     weight_ = array(assembled());
     projection_ = array(graph.nodes * 2 * q);
     raw_ = array(pairs * outputs_);
-    raw_bar_ = array(pairs * bar_row());
+    raw_bar_ = bar(pairs * bar_row());
     if (shape.edge_weight >= 0) {
       edge_factor_ = array(pairs);
-      edge_logit_bar_ = array(pairs);
+      edge_logit_bar_ = bar(pairs);
       edge_weight_ = array(graph.edges);
     }
     const RowChunks nodes{graph.nodes};
@@ -69,7 +71,7 @@ class BatchSheafLearner {
     }
     if (hidden_layers_ == 0) return;
     hidden_ = array(hidden_layers_ * pairs * width_);
-    for (Array<Executor, S>& bar : hidden_bar_) bar = array(pairs * width_);
+    for (Array<Executor, S>& hidden_bar : hidden_bar_) hidden_bar = bar(pairs * width_);
     // Weights after the first layer read hidden outputs of all pairs.
     for (Index k = 1; k < hidden_layers_; ++k) {
       deep_.push_back({offset(shape.hidden[static_cast<std::size_t>(k)]), width_, k - 1, 0, 0});

@@ -2,12 +2,16 @@
 /// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed,
 /// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and
 /// replayed; the host reads their progress every few epochs (for one model on the CPU: bsnn/trainer.hpp).
+///
+/// The evaluation of an epoch and the training pass of the next one read the same parameters. They are recorded
+/// together, before the step of the optimiser; on small graphs they run side by side.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,6 +29,13 @@
 #include "sheafnn/graph/dataset.hpp"
 
 namespace sheafnn::batch {
+
+/// When the evaluation of an epoch runs. Results are the same.
+enum class EvaluationOrder {
+  automatic,  ///< beside the next training pass on small graphs
+  beside,     ///< beside the next training pass, with arrays of its own
+  in_turn     ///< before the next training pass
+};
 
 /// A batch of trainings under way.
 template <class Executor, BatchModel Model>
@@ -44,7 +55,7 @@ class BatchTrainer {
   /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different
   ///                                architecture
   BatchTrainer(Executor& executor, const Graph& graph, const NodeFeatures& features, const Classification& loss,
-               std::span<const Training<Model>> trainings)
+               std::span<const Training<Model>> trainings, EvaluationOrder order = EvaluationOrder::automatic)
       : executor_(executor),
         nodes_(graph.node_count()),
         loss_(loss),
@@ -52,14 +63,16 @@ class BatchTrainer {
         roles_(detail::checked_roles(nodes_, loss, trainings)),
         first_(*trainings.front().model),
         count_(static_cast<Index>(trainings.size())),
-        network_(executor, first_, graph, features, {loss_.labels(), roles_.roles, loss_.class_weights()},
-                 batch_size(graph), any_dropout()),
+        beside_(order == EvaluationOrder::automatic ? small(graph) : order == EvaluationOrder::beside),
+        network_(executor, first_, graph, features, targets(), batch_size(graph), any_dropout()),
         adam_(executor, first_.parameters(), count_),
         progress_(executor, "progress", std::vector<detail::Progress>(trainings.size())),
+        losses_(executor, "history", count_),
         history_(executor, "history", count_ * window),
         best_(executor, "best parameters", count_ * first_.parameters().size()),
         best_probability_(executor, "predictions", count_ * predictions()),
         report_tree_(executor, count_, nodes_, detail::evaluation_columns) {
+    if (beside_) evaluation_.emplace(network_, first_, targets(), evaluation_copies(graph));
     std::vector<S> values;
     std::vector<Run> runs;
     for (std::size_t i = 0; i < trainings_.size(); ++i) {
@@ -73,8 +86,10 @@ class BatchTrainer {
   }
 
   /// The same for the labels of a dataset, which must outlive the trainer.
-  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings)
-      : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings) {}
+  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings,
+               EvaluationOrder order = EvaluationOrder::automatic)
+      : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings,
+                     order) {}
   BatchTrainer(Executor&, const Dataset&&, std::span<const Training<Model>>) = delete;  // it would dangle
 
   /// Trains until every run has finished. A run that on_epoch stops ends with the epochs that are done by then, up to
@@ -84,10 +99,11 @@ class BatchTrainer {
     std::vector<Outcome> outcomes(trainings_.size());
     std::vector<std::int64_t> seen(trainings_.size());
     record_epoch();
-    Index longest = 0;
-    for (const Training<Model>& t : trainings_) longest = std::max(longest, t.options.epochs);
+    Index longest = 0;  // the replay after the one that trains an epoch ends it
+    for (const Training<Model>& t : trainings_) longest = std::max(longest, t.options.epochs + 1);
     const auto start = Clock::now();
-    Index replays = 0, step = 1;
+    executor_.replay();  // which ends no epoch
+    Index replays = 1, step = 1;
     for (bool active = true; active;) {
       const auto before = Clock::now();
       const Index todo = std::min(step, longest - replays);
@@ -110,7 +126,6 @@ class BatchTrainer {
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
     }
     executor_.forget();
-    executor_.launch_together(keep_best());  // of the last epoch
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     finish(outcomes, seconds / static_cast<double>(replays));
     return outcomes;
@@ -125,41 +140,64 @@ class BatchTrainer {
     epoch();
     executor_.synchronise();
     progress_.upload(std::vector<detail::Progress>(trainings_.size()));
-    executor_.launch(1, count_, detail::BeginEpoch{network_.runs().data(), progress_.data(), Model::bayesian});
+    executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), Model::bayesian});
     executor_.record([this] { epoch(); });
   }
 
-  /// Enqueues one epoch of all runs; the last one's results are kept, where they are the best, by its first
-  /// launch.
+  /// Enqueues the end of the last epoch of all runs and the beginning of the next one: evaluation and training pass,
+  /// then the step of the optimiser.
   void epoch() {
-    const TrainOptions& options = trainings_.front().options;
+    if (beside_) {
+      executor_.side_by_side([&] { train_pass(); }, [&] { end_epoch(*evaluation_); });
+    } else {
+      end_epoch(network_);
+      train_pass();
+    }
     Run* runs = network_.runs().data();
-    network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout), options.kl_estimator,
-                        keep_best());
-    adam_.step(executor_, runs, progress_.data(), network_.gradient().data(), network_.parameters().data());
-    network_.evaluate(options.samples);
-    const detail::BatchOutput<Executor, S>& output = network_.output();
-    report_tree_.run(executor_, output.report().data(), true);
-    executor_.launch_teams(1, count_, max_lanes,
-                           detail::EndEpoch{runs, progress_.data(), Model::bayesian, output.nll().partial(),
-                                            network_.kl().partial(), report_tree_.partial(), network_.pairs(),
-                                            adam_.failed(), adam_.tensors(), history_.data(), window});
+    executor_.launch_together(
+        adam_.step(runs, progress_.data(), network_.gradient().data(), network_.parameters().data()),
+        Teams{1, count_, max_lanes,
+              detail::EndStep{runs, progress_.data(), Model::bayesian, network_.output().nll().partial(),
+                              network_.kl().partial(), losses_.data()}});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
 
  private:
-  [[nodiscard]] Items<detail::KeepBest<S>> keep_best() {
-    return {network_.parameter_count() + predictions(),
-            count_,
-            {progress_.data(), network_.parameter_count(), network_.parameters().data(), best_.data(),
-             predictions(), network_.output().probabilities().data(), best_probability_.data()}};
+  using Network = BatchNetwork<Executor, Model>;
+
+  void train_pass() {
+    network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout),
+                        trainings_.front().options.kl_estimator);
+  }
+  /// Of the epoch whose step was the last one: evaluates, reports, and keeps what is the best so far.
+  void end_epoch(Network& network) {
+    network.evaluate(trainings_.front().options.samples, 1);
+    const detail::BatchOutput<Executor, S>& output = network.output();
+    report_tree_.run(executor_, output.report().data(), true);
+    executor_.launch_teams(1, count_, max_lanes,
+                           detail::EndEpoch{network_.runs().data(), progress_.data(), Model::bayesian,
+                                            losses_.data(), report_tree_.partial(), network_.pairs(),
+                                            adam_.failed(), adam_.tensors(), history_.data(), window});
+    executor_.launch(network_.parameter_count() + predictions(), count_,
+                     detail::KeepBest<S>{progress_.data(), network_.parameter_count(),
+                                         network_.parameters().data(), best_.data(), predictions(),
+                                         output.probabilities().data(), best_probability_.data()});
+  }
+
+  [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
+  [[nodiscard]] Index evaluation_samples() const { return Network::samples(trainings_.front().options.samples); }
+  /// Does a device have room for an evaluation beside a training pass?
+  [[nodiscard]] bool small(const Graph& graph) const {
+    return evaluation_samples() <= detail::samples_at_once(first_, graph, count_);
+  }
+  /// Samples of an evaluation that are computed at the same time.
+  [[nodiscard]] Index evaluation_copies(const Graph& graph) const {
+    return detail::max_copies(first_, graph, count_, evaluation_samples());
   }
   [[nodiscard]] BatchSize batch_size(const Graph& graph) const {
-    const TrainOptions& options = trainings_.front().options;
-    using Network = BatchNetwork<Executor, Model>;
-    const Index training = Network::samples(options.training_samples), samples = Network::samples(options.samples);
-    return {count_, training, detail::max_copies(first_, graph, count_, samples, training)};
+    const Index training = Network::samples(trainings_.front().options.training_samples);
+    return {count_, training, beside_ ? training : std::max(training, evaluation_copies(graph))};
   }
   [[nodiscard]] bool any(double TrainOptions::*rate) const {
     return std::any_of(trainings_.begin(), trainings_.end(),
@@ -269,9 +307,12 @@ class BatchTrainer {
   detail::SplitRoles roles_;
   const Model& first_;
   Index count_;
+  bool beside_;  ///< evaluations run beside training passes, in a network of their own
   BatchNetwork<Executor, Model> network_;
+  std::optional<BatchNetwork<Executor, Model>> evaluation_;
   detail::BatchAdam<Executor, S> adam_;
   Array<Executor, detail::Progress> progress_;
+  Array<Executor, detail::Losses> losses_;
   Array<Executor, EpochReport> history_;
   Array<Executor, S> best_;
   Array<Executor, double> best_probability_;

@@ -24,7 +24,9 @@ using cudaGraph_t = CUgraph_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
 /// A moment in a stream.
 struct CUevent_st {
-  CUstream_st* stream = nullptr;  ///< null: in none yet
+  CUstream_st* stream = nullptr;    ///< null: in none yet
+  CUgraph_st* recording = nullptr;  ///< that the stream was taking part in
+  std::size_t position = 0;         ///< in the recording
   /// When the stream came to it; negative: not yet.
   std::shared_ptr<double> seconds = std::make_shared<double>(-1);
 };
@@ -34,7 +36,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cu
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
 enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
-inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 /// Without it the arguments of kernels are not looked at.
 #if defined(__has_builtin)
@@ -89,6 +91,10 @@ inline const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
       return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
   }
   return "unrecognized error code";
 }
@@ -238,12 +244,22 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!stand_in::runtime.streams.contains(stream)) return stand_in::status(cudaErrorInvalidResourceHandle);
   if (stream->recording == nullptr) return stand_in::status(cudaErrorIllegalState);
+  if (stream->recording->origin != nullptr) return stand_in::status(cudaErrorIllegalState);  // it is a branch
   *graph = std::exchange(stream->recording, nullptr);
   const bool fails = stand_in::fails(__func__), invalid = (*graph)->invalid;
-  if (!fails && !invalid) return cudaSuccess;
+  bool joined = true;
+  for (CUstream_st* other : (*graph)->others) {
+    CUgraph_st* branch = std::exchange(other->recording, nullptr);
+    joined = joined && branch->actions.empty();
+    delete branch;
+  }
+  (*graph)->others.clear();
+  if (!fails && !invalid && joined) return cudaSuccess;
   stand_in::runtime.others.erase(*graph);  // the recording ends all the same
   delete std::exchange(*graph, nullptr);
-  return stand_in::status(fails ? stand_in::runtime.failure : cudaErrorStreamCaptureInvalidated);
+  return stand_in::status(fails     ? stand_in::runtime.failure
+                          : invalid ? cudaErrorStreamCaptureInvalidated
+                                    : cudaErrorStreamCaptureUnjoined);
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   CUDA_STAND_IN_CALL();
@@ -284,6 +300,13 @@ inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
   stand_in::runtime.others.insert(*event);
   return cudaSuccess;
 }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  CUDA_STAND_IN_CALL();
+  if (flags != cudaEventDisableTiming) return stand_in::status(cudaErrorInvalidValue);
+  *event = new CUevent_st;
+  stand_in::runtime.others.insert(*event);
+  return cudaSuccess;
+}
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   if (stand_in::runtime.others.erase(event) == 0) return stand_in::status(cudaErrorInvalidResourceHandle);
   delete event;
@@ -295,10 +318,50 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!stand_in::runtime.others.contains(event) || !stand_in::runtime.streams.contains(stream))
     return stand_in::status(cudaErrorInvalidResourceHandle);
   event->stream = stream;
-  *event->seconds = -1;
+  event->seconds = std::make_shared<double>(-1);  // who waits already waits for the moment before
+  event->recording = stream->recording;
+  if (stream->recording != nullptr) {
+    event->position = stream->recording->actions.size();
+    return cudaSuccess;
+  }
   stand_in::enqueue(*stream, "event", [seconds = event->seconds] {
     *seconds = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   });
+  return cudaSuccess;
+}
+/// In a recording a stream takes part from the moment on that it waits for one that does, and until that one waits for
+/// it.
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  CUDA_STAND_IN_CALL();
+  if (!stand_in::runtime.others.contains(event) || !stand_in::runtime.streams.contains(stream))
+    return stand_in::status(cudaErrorInvalidResourceHandle);
+  if (event->stream == nullptr || event->stream == stream) return cudaSuccess;
+  if (event->stream->device != stream->device) return stand_in::status(cudaErrorInvalidValue);
+  CUgraph_st *own = stream->recording, *other = event->recording;
+  if (own == nullptr && other == nullptr) {
+    stand_in::enqueue(*stream, "wait", [from = event->stream, seconds = event->seconds] {
+      while (*seconds < 0) stand_in::do_next(*from);
+    });
+    stream->waits = true;
+    return cudaSuccess;
+  }
+  if (other == nullptr || event->stream->recording != other)
+    return stand_in::status(cudaErrorStreamCaptureIsolation);
+  if (own == nullptr) {
+    own = stream->recording = new CUgraph_st;
+    own->device = stream->device;
+    own->origin = other;
+    other->others.insert(stream);
+  }
+  if (own->origin == other) {  // again, or for the first time
+    if (!own->actions.empty()) return stand_in::status(cudaErrorStreamCaptureIsolation);
+    own->begin = event->position;
+  } else if (other->origin == own) {
+    stand_in::join(*other);
+  } else {
+    return stand_in::status(cudaErrorStreamCaptureIsolation);
+  }
+  stream->waits = true;
   return cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -336,6 +399,8 @@ inline cudaError_t launch(const cudaLaunchConfig_t& config, Kernel kernel, void 
   if (grid.x < 1 || grid.x > 0x7fffffffU || grid.y < 1 || grid.y > 65535 || grid.z != 1 || block.x < 1 ||
       block.x > 1024 || block.y != 1 || block.z != 1)
     return status(cudaErrorInvalidConfiguration);
+  // A kernel that may start early waits for the one before it in its stream, and for nothing else.
+  if (config.numAttrs > 0 && config.stream->waits) return status(cudaErrorInvalidValue);
   const std::byte* first = static_cast<const std::byte*>(arguments);
 #if CUDA_STAND_IN_CAN_CLEAR_PADDING
   check_arguments(first, bytes, config.stream->device, name);

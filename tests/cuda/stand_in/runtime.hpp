@@ -6,6 +6,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -28,7 +30,9 @@ enum cudaError : int {
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorStreamCaptureInvalidated = 901
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905
 };
 using cudaError_t = cudaError;
 
@@ -39,17 +43,23 @@ using Action = std::function<void()>;
 /// Work in its order; what a stream has still to do, or a recording.
 struct WorkList {
   int device = 0;
-  std::vector<Action> actions;
+  std::deque<Action> actions;
 };
 
 }  // namespace stand_in
 
+struct CUstream_st;
+/// A recording, or a branch of one: the work of another stream.
 struct CUgraph_st : stand_in::WorkList {
-  bool invalid = false;  ///< something was asked for that cannot be recorded
+  bool invalid = false;           ///< something was asked for that cannot be recorded
+  CUgraph_st* origin = nullptr;   ///< of a branch: the recording
+  std::size_t begin = 0;          ///< of a branch: it comes after so many actions of the recording
+  std::set<CUstream_st*> others;  ///< streams that record branches of this one
 };
 struct CUgraphExec_st : stand_in::WorkList {};
 struct CUstream_st : stand_in::WorkList {
   CUgraph_st* recording = nullptr;  ///< takes the work, while there is one
+  bool waits = false;               ///< for another stream, since the last work
 };
 
 namespace stand_in {
@@ -107,18 +117,39 @@ inline cudaError_t status(cudaError_t error) {
 /// Gives a stream something to do, or to record.
 inline void enqueue(CUstream_st& stream, const char* what, Action action) {
   WorkList& list = stream.recording != nullptr ? static_cast<WorkList&>(*stream.recording) : stream;
+  stream.waits = false;
   list.actions.push_back([what, action = std::move(action)] {
     ++runtime.work[what];
     action();
   });
+}
+/// Does the next thing that a stream has to do; a wait in it does what another stream has to do first.
+inline void do_next(CUstream_st& stream) {
+  const Action action = std::move(stream.actions.front());
+  stream.actions.pop_front();
+  action();
 }
 /// Does what a stream has to do.
 inline void finish(CUstream_st& stream) {
   if (stream.actions.empty()) return;
   DeviceMemory& memory = runtime.memory[static_cast<std::size_t>(stream.device)];
   memory.open(true);
-  for (const Action& action : std::exchange(stream.actions, {})) action();
+  while (!stream.actions.empty()) do_next(stream);
   memory.open(false);
+}
+/// A branch comes back to its recording. Its actions take turns with those of the recording since it began, and end
+/// together with them.
+inline void join(CUgraph_st& branch) {
+  std::deque<Action>& all = branch.origin->actions;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(branch.begin);
+  std::deque<Action> own(first, all.end()), other = std::exchange(branch.actions, {});
+  all.erase(first, all.end());
+  std::size_t i = 0, j = 0;
+  while (i < own.size() || j < other.size()) {
+    const bool turn = own.size() - i > other.size() - j;
+    all.push_back(std::move(turn ? own[i++] : other[j++]));
+  }
+  branch.begin = all.size();
 }
 /// Does what a device has to do.
 inline void finish_device(int device) {

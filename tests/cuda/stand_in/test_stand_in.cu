@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <stdexcept>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/device_executor.hpp"
@@ -152,6 +153,26 @@ TEST_CASE("stand-in: calls that CUDA refuses are refused") {
                        doctest::Contains(
                            "cudaStreamEndCapture on CUDA device 0: cudaErrorStreamCaptureInvalidated"),
                        batch::CudaError);
+  // A branch that does not come back. When that is so because its work threw something, the latter is what one sees.
+  Array<DeviceExecutor, double> values(first, "test", 1);
+  cudaStream_t other = nullptr;
+  cudaEvent_t begin = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking) == cudaSuccess);
+  CHECK(cudaEventCreateWithFlags(&begin, cudaEventDisableTiming) == cudaSuccess);
+  CHECK_THROWS_WITH_AS(first.record([&] {
+    static_cast<void>(cudaEventRecord(begin, stream));
+    static_cast<void>(cudaStreamWaitEvent(other, begin, 0));
+    static_cast<void>(cudaMemsetAsync(values.data(), 0, sizeof(double), other));
+  }),
+                       doctest::Contains("cudaErrorStreamCaptureUnjoined"), batch::CudaError);
+  const auto thrower = [&] {
+    first.zero(values.data(), 1);
+    throw std::runtime_error("the work");
+  };
+  CHECK_THROWS_WITH(first.record([&] { first.side_by_side([] {}, thrower); }), "the work");
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(cudaEventDestroy(begin) == cudaSuccess);
+  CHECK(cudaStreamDestroy(other) == cudaSuccess);
   // A launch on a stream of another device than the current one.
   const batch::CurrentDevice current(1);
   cudaLaunchConfig_t config{};
