@@ -3,6 +3,7 @@
 import _thread
 import copy
 import pickle
+import signal
 import tempfile
 import threading
 import time
@@ -130,11 +131,15 @@ def test_an_exception_in_the_callback_comes_out(karate):
 
 def test_ctrl_c_keeps_the_best(graph):
     model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     start = time.monotonic()
-    with pytest.warns(sheafnn.Interrupted, match="interrupted after"):
-        model.fit(graph)
+    try:
+        with pytest.warns(sheafnn.Interrupted, match="interrupted after"):
+            model.fit(graph)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 30
     assert model.result_["stop_reason"] == "interrupted"
     assert model.n_iter_ > 0
