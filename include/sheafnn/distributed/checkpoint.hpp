@@ -86,7 +86,7 @@ inline void write_shard(DistributedData& data, const std::filesystem::path& path
   temporary += ".part";
   const Index shape[] = {numbers.own, outputs + 1};
   create_npy<double>(temporary, shape);
-  write_rows<double>(temporary, 0, outputs + 1, rows);
+  write_rows<double>(temporary, 0, rows);
   std::filesystem::rename(temporary, path);
 }
 

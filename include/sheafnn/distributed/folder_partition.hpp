@@ -105,7 +105,7 @@ class RowMover {
             std::sort(moved.begin() + static_cast<Index>(row), moved.end());
           }
         });
-        write_rows<std::int64_t>(to_ / targets, NpyFile(to_ / offsets).at(first), 1, moved);
+        write_rows<std::int64_t>(to_ / targets, NpyFile(to_ / offsets).at(first), moved);
       });
     }
     for (const char* name : others) {
@@ -160,7 +160,7 @@ class RowMover {
         const std::vector<std::int64_t> begin = old.read<std::int64_t>(u, count + 1);
         for (std::size_t i = 0; i + 1 < begin.size(); ++i) ends.push_back(end += begin[i + 1] - begin[i]);
       });
-      write_rows<std::int64_t>(to_ / name, first + 1, 1, ends);
+      write_rows<std::int64_t>(to_ / name, first + 1, ends);
     }
   }
 
@@ -206,8 +206,7 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
   }
   const detail::RowMover mover(ranks, folder, output, old_of, range);
   mover.barrier();  // the folder is there
-  const char* none[] = {nullptr};
-  mover.move_entries("indptr.npy", "indices.npy", std::span<const char* const>(none, 0), new_of);
+  mover.move_entries("indptr.npy", "indices.npy", {}, new_of);
   for (const char* name : {"features.npy", "labels.npy", "train_mask.npy", "val_mask.npy", "test_mask.npy"}) {
     if (mover.has(name)) mover.move_rows(name);
   }
@@ -241,9 +240,9 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
       for (std::int64_t& u : original) u = before[static_cast<std::size_t>(u)];
     }
     create_npy<std::int64_t>(output / "original.npy", all);
-    write_rows<std::int64_t>(output / "original.npy", 0, 1, original);
+    write_rows<std::int64_t>(output / "original.npy", 0, original);
     create_npy<std::int64_t>(output / "parts.npy", ends);
-    write_rows<std::int64_t>(output / "parts.npy", 0, 1, first);
+    write_rows<std::int64_t>(output / "parts.npy", 0, first);
   }
   mover.barrier();
   return r;

@@ -112,10 +112,10 @@ class RowWriter {
         for (int p = 0; p < ranks_->rank(); ++p) before += counts[static_cast<std::size_t>(p)];
         for (const std::int64_t count : counts) written += count;
         if (writes && last > first) {
-          write_rows<std::int64_t>(folder_ / "indices.npy", before, 1, arcs);
+          write_rows<std::int64_t>(folder_ / "indices.npy", before, arcs);
           std::int64_t end = before;
           for (std::int64_t& degree : degrees) degree = end += degree;
-          write_rows<std::int64_t>(folder_ / "indptr.npy", first + 1, 1, degrees);
+          write_rows<std::int64_t>(folder_ / "indptr.npy", first + 1, degrees);
         }
       }
       if (!writes && ranks_->is_root()) {
@@ -176,10 +176,10 @@ inline void write_synthetic_folder(Communicator& ranks, const std::filesystem::p
       const double place = uniform_from_word<double>(set.words(low, 0, high).word[0]);
       for (int k = 0; k < 3; ++k) sets[k].push_back((place < 0.6 ? 0 : place < 0.8 ? 1 : 2) == k ? 1 : 0);
     }
-    write_rows<float>(folder / "features.npy", first, options.features, features);
-    write_rows<std::int32_t>(folder / "labels.npy", first, 1, labels);
+    write_rows<float>(folder / "features.npy", first, features);
+    write_rows<std::int32_t>(folder / "labels.npy", first, labels);
     const char* names[] = {"train_mask.npy", "val_mask.npy", "test_mask.npy"};
-    for (int k = 0; k < 3; ++k) write_rows<std::int32_t>(folder / names[k], first, 1, sets[k]);
+    for (int k = 0; k < 3; ++k) write_rows<std::int32_t>(folder / names[k], first, sets[k]);
   }
   writer.barrier();
 }

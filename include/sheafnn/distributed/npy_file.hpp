@@ -142,19 +142,10 @@ inline void write_bytes(const std::filesystem::path& path, Index first, std::spa
 /// Writes rows of a file of create_npy(), from row `first` on. Several ranks may write rows of their own side by side.
 ///
 /// \throws std::runtime_error     a file that cannot be written
-/// \throws std::invalid_argument  more rows than there are. Unchecked: T and the number of columns are the file's
+/// \throws std::invalid_argument  more rows than there are. Unchecked: T is the type of the file
 template <class T>
-void write_rows(const std::filesystem::path& path, Index first, Index columns, std::span<const T> values) {
-  const NpyFile array(path);
-  const Index count = static_cast<Index>(values.size()) / std::max<Index>(1, columns);
-  require(first >= 0 && first <= array.rows() - count, array.name(), first,
-          sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", array.rows()));
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekp(array.data_begin() +
-             static_cast<std::streamoff>(first * columns) * static_cast<std::streamoff>(sizeof(T)));
-  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-  file.close();
-  if (!file) throw std::runtime_error(path.string() + ": cannot be written");
+void write_rows(const std::filesystem::path& path, Index first, std::span<const T> values) {
+  write_bytes(path, first, std::span<const char>(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
 }  // namespace sheafnn::distributed
