@@ -109,9 +109,11 @@ void check_loss_function(const L& loss, Index columns, const Direct& direct) {
       }
     }
     CHECK(worst <= 1);
-    for (Index k = (rows.count() - 1) * bar.stride + columns; k < rows.count() * bar.stride; ++k) {
-      CHECK(bar.values[static_cast<std::size_t>(k)] == sentinel);
+    bool kept = true;  // what lies between the rows
+    for (Index k = 0; k < rows.count() * bar.stride; ++k) {
+      kept = kept && (k % bar.stride < columns || bar.values[static_cast<std::size_t>(k)] == sentinel);
     }
+    CHECK(kept);
 
     // The same in single precision, from outputs rounded to it.
     Outputs<float> narrow(rows.count(), columns), narrow_bar = narrow;
@@ -246,6 +248,32 @@ TEST_CASE("regression: value, derivative, predictions, fixed and learned deviati
   }
   CHECK(sheafnn::Regression(real_view).known(1));  // one number of two
   CHECK_FALSE(sheafnn::Regression(real_view).known(2));
+}
+
+TEST_CASE("losses of some columns each leave the columns of the other alone") {
+  const sheafnn::Classification classes(labels);
+  const sheafnn::Regression signal(real_view);
+  const NodeSelection rows(n);
+  const std::vector<std::int32_t> some = {1, 5};
+  const auto block = [](Outputs<>& of, Index first, Index count) {
+    return MatrixView<double>(of.values.data() + first, n, count, of.stride);
+  };
+  const auto classify = [&](Outputs<>& z, Outputs<>& bar) {
+    classes.value_and_derivative(1, block(z, 0, 3), rows, some, 0.7, block(bar, 0, 3));
+  };
+  const auto regress = [&](Outputs<>& z, Outputs<>& bar) {
+    signal.value_and_derivative(1, block(z, 3, 2), rows, some, 0.3, block(bar, 3, 2));
+  };
+  const Outputs<> outputs(n, 5);
+  Outputs<> z = outputs, one_way(n, 5), other_way = one_way;
+  classify(z, one_way);
+  regress(z, one_way);
+  z = outputs;
+  regress(z, other_way);
+  classify(z, other_way);
+  CHECK(one_way.values == other_way.values);
+  CHECK(one_way.view()(5, 0) != 0);
+  CHECK(one_way.view()(5, 3) != 0);
 }
 
 TEST_CASE("scores of mean predictions") {
@@ -422,6 +450,7 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   CHECK(result.validation_accuracy > 0.5);
   CHECK(result.history.front().validation_accuracy < result.validation_accuracy);
   CHECK(result.test_nll < std::log(0.3) + 0.92 + 0.5 * 0.5 / (0.3 * 0.3));  // that of the mean predictor
+  CHECK(std::isnan(result.test_ece));  // that of classes
   const auto [again, values_again] = trained(2);
   CHECK(again.test_accuracy == result.test_accuracy);
   CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));
@@ -436,7 +465,7 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   const sheafnn::TrainResult unscored = trained(1).first;
   CHECK(unscored.best_epoch == 149);
   for (const double score : {unscored.validation_loss, unscored.validation_accuracy, unscored.test_accuracy,
-                             unscored.test_nll, unscored.history.front().test_accuracy}) {
+                             unscored.test_nll, unscored.test_ece, unscored.history.front().test_accuracy}) {
     CHECK(std::isnan(score));
   }
 

@@ -121,9 +121,10 @@ template <class T>
   return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
 }
 
+/// The numbers of the rows, and none between them: a loss may be that of some columns.
 template <class S>
 void fill_zero(const MatrixView<S>& m) {
-  if (m.rows() > 0) std::fill_n(m.data(), (m.rows() - 1) * m.stride() + m.columns(), S(0));
+  for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));
 }
 
 }  // namespace detail

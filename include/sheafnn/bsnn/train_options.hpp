@@ -91,13 +91,13 @@ struct TrainResult {
 
   Index best_epoch = 0;                                 ///< without validation nodes the last one
   double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch; NaN without validation nodes
-  /// Of the best epoch, NaN without test nodes; ECE with 15 bins.
-  double test_accuracy = 0, test_nll = 0, test_ece = 0;
+  double test_accuracy = 0, test_nll = 0;  ///< of the best epoch; NaN without test nodes
   /// Of the best epoch: the metric of stop_on, as EpochReport has it.
   double validation_metric = unknown, test_metric = unknown;
-  /// Of a classification's best epoch; NaN without test nodes and for other losses, the first two also where the test
-  /// nodes are all of one class.
-  double test_roc_auc = unknown, test_average_precision = unknown, test_macro_f1 = unknown, test_brier = unknown;
+  /// Of a classification's best epoch, ECE with 15 bins; NaN without test nodes and for other losses, ROC AUC and average
+  /// precision also where the test nodes are all of one class.
+  double test_ece = unknown, test_roc_auc = unknown, test_average_precision = unknown, test_macro_f1 = unknown,
+         test_brier = unknown;
   StopReason stop_reason = StopReason::epochs;
   std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
   double epoch_seconds = 0;     ///< per epoch, on average, without callbacks; of the epochs of this call
