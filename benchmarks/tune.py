@@ -74,12 +74,14 @@ class Spaces:
         return {**self.content[f"fixed of {self.kind}"], **self.content["fixed"],
                 **self.content["fixed of a dataset"].get(dataset, {}), **self.network(network)["fixed"]}
 
-    def searched(self, network):
+    def searched(self, dataset, network):
         of = self.network(network)
         ranges = {}
         for group in of["search"]:
             ranges.update(self.content[group])
-        return {**ranges, **of.get("more", {})}
+        ranges.update(of.get("more", {}))
+        instead = self.content["ranges of a dataset"].get(dataset, {}) if self.kind == "networks" else {}
+        return {option: instead.get(option, space) for option, space in ranges.items()}
 
     def starts(self, dataset, network):
         """Settings to try first."""
@@ -87,10 +89,10 @@ class Spaces:
         return [start["setting"] for start in self.content["starts"]
                 if dataset in start["datasets"] and all(group in groups for group in start["networks that search"])]
 
-    def suggest(self, trial, network):
+    def suggest(self, trial, dataset, network):
         """Draws a value for every option of a network."""
         chosen = {}
-        for option, space in self.searched(network).items():
+        for option, space in self.searched(dataset, network).items():
             if isinstance(space, list):
                 chosen[option] = trial.suggest_categorical(option, space)
                 continue
@@ -199,7 +201,7 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
     os.makedirs(kept, exist_ok=True)
 
     def objective(trial):
-        options = {"--dataset": data, **fixed, **spaces.suggest(trial, network)}
+        options = {"--dataset": data, **fixed, **spaces.suggest(trial, dataset, network)}
         trial.set_user_attr("command", " ".join([*command_line(options), "--threads", "1"]))
         values, losses, probabilities = [], [], []
         for split in range(SPLITS):
