@@ -21,7 +21,8 @@ enum class Fault {
   no_sum,
   stale_scales,
   lost_scales,
-  own_degrees
+  own_degrees,
+  own_statistics
 };
 inline constexpr std::pair<Fault, const char*> faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
@@ -42,6 +43,11 @@ inline constexpr std::pair<Fault, const char*> cooperative_faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
     {Fault::own_masks, "noise and dropout at the part's own numbers of nodes"},
     {Fault::own_degrees, "degrees of the halo in the part"},
+    {Fault::no_sum, "gradients are not added up"}};
+/// Of cooperative networks with batch norm.
+inline constexpr std::pair<Fault, const char*> batch_norm_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_statistics, "means and variances of the part's own rows"},
     {Fault::no_sum, "gradients are not added up"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
@@ -69,7 +75,14 @@ class FaultyExchange final : public sheafnn::GraphPart {
   }
   void sum(std::span<float> values, std::span<double> more) override { exchange_->sum(values, more); }
   void sum(std::span<double> values, std::span<double> more) override {
-    if (fault_ != Fault::no_sum) exchange_->sum(values, more);
+    if (fault_ == Fault::own_statistics &&
+        more.empty()) {  // means follow: sums of as many rows as there are in all
+      for (double& value : values)
+        value *= static_cast<double>(numbers().total_nodes) / static_cast<double>(numbers().own);
+      return;
+    }
+    if (fault_ == Fault::no_sum && !more.empty()) return;
+    exchange_->sum(values, more);
   }
 
  private:

@@ -214,6 +214,9 @@ std::vector<SettingOf<sheafnn::CooperativeOptions>> cooperative_settings(bool ba
   r.back().model.learner = sheafnn::NodeLearnerKind::sage;
   r.back().model.learner_layers = 3;
   r.back().model.norm = sheafnn::FeatureNorm::layer;
+  r.push_back({"batch norm", plain});
+  r.back().model.norm = sheafnn::FeatureNorm::batch;
+  r.back().samples = bayesian ? 2 : 1;
   r.push_back({"projected sage", plain});
   r.back().model.learner = sheafnn::NodeLearnerKind::sage_projected;
   r.back().model.learner_layers = 2;
@@ -260,8 +263,12 @@ TEST_CASE("the comparison sees every rule that is broken") {
   setting.model.add_lp = true;
   setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
   check(Model(setting.model, 7), setting, test::filter_faults);
-  const auto cooperative = cooperative_settings(true)[1];  // sage
-  check(sheafnn::Bcsnn<2, double>(cooperative.model, 7), cooperative, test::cooperative_faults);
+  const auto cooperative = cooperative_settings(true);
+  const auto check_cooperative = [&](const auto& of, const auto& faults) {
+    check(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
+  };
+  check_cooperative(cooperative[1], test::cooperative_faults);  // sage
+  check_cooperative(cooperative[2], test::batch_norm_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -383,16 +390,17 @@ void check_training(const typename Model::Options& architecture) {
   // What was sent is what the formula says, over all ranks.
   const mpi::PartitionReport report = mpi::describe(data.graph, partition);
   const Index epochs = static_cast<Index>(result.history.size());
-  const mpi::Traffic formula = mpi::training_volume(model, epochs, options).of(report, sizeof(double));
+  const mpi::RowVolume volume = mpi::training_volume(model, epochs, options);
+  const mpi::Traffic formula = volume.of(report, sizeof(double));
   std::int64_t messages = 0, bytes = 0;
   for (const std::int64_t count : ranks().all(sent.messages)) messages += count;
   for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
   if (ranks().size() > 1) CHECK(messages > 0);
-  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning.
-  CHECK(everywhere(sent.sums == 3 * epochs + 3));
-  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3));
+  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning; those of layers.
+  CHECK(everywhere(sent.sums == 3 * epochs + 3 + volume.sums));
+  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3 + volume.summed));
 
   // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
   if (ranks().is_root()) {
@@ -504,6 +512,9 @@ TEST_CASE("a training of cooperative networks is that of one process") {
   architecture.learner_layers = 2;
   architecture.learner_width = 5;
   check_training<sheafnn::Csnn<2, double>>(architecture);
+  architecture.learner = sheafnn::NodeLearnerKind::sage;
+  architecture.norm = sheafnn::FeatureNorm::batch;
+  check_training<sheafnn::Bcsnn<2, double>>(architecture);
 }
 
 /// A folder's dataset, read as a whole.
@@ -723,9 +734,6 @@ TEST_CASE("networks that cannot be cut are refused") {
     CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), part.features()), doctest::Contains(why),
                          std::invalid_argument);
   };
-  architecture.norm = sheafnn::FeatureNorm::batch;
-  refused("a network of node maps with batch norm cannot be computed in parts");
-  architecture.norm = sheafnn::FeatureNorm::none;
   architecture.directed = true;
   refused("a network of node maps on directed arcs cannot be computed in parts");
 }

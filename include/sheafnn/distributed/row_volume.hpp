@@ -15,10 +15,13 @@
 
 namespace sheafnn::distributed {
 
-/// Exchanges of rows, and how many numbers every row of a halo has in all of them together.
+/// Exchanges of rows, and how many numbers every row of a halo has in all of them together; and what passes need of all
+/// parts beside rows.
 struct RowVolume {
   Index exchanges = 0;  ///< copies from owners, and sums sent back to them
   Index numbers = 0;
+  Index sums = 0;    ///< of layers over all parts, without those of gradients and scores
+  Index summed = 0;  ///< numbers in them
 
   /// Messages and bytes of all ranks together. \param scalar_bytes  of a number. Takes any partition's report
   [[nodiscard]] Traffic of(const PartitionReport& partition, Index scalar_bytes) const noexcept {
@@ -75,7 +78,9 @@ template <class Model>
 /// The same of cooperative networks: every layer exchanges rows of h numbers twice forwards and twice backwards. Learners
 /// that look at neighbours exchange for each of their convolutions, whose rows for both maps have q numbers (2g, the last
 /// one's 2o), once forwards and once backwards: in every layer and sample, or with one pair for all layers once per pass.
-/// Sums of the learner `sage` are none of rows. Unchecked: as above.
+/// The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at a time. Batch norm
+/// adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h numbers backwards.
+/// Unchecked: as above.
 template <int D, bool Bayesian, std::floating_point S>
 [[nodiscard]] RowVolume training_volume(const CooperativeModel<D, Bayesian, S>& model, Index epochs,
                                         const TrainOptions& options) {
@@ -84,12 +89,20 @@ template <int D, bool Bayesian, std::floating_point S>
   RowVolume r;
   r.exchanges = epochs * architecture.layers * (4 * step_samples + 2 * samples);
   r.numbers = r.exchanges * model.hidden_width();
+  if (architecture.norm == FeatureNorm::batch) {
+    r.sums = epochs * architecture.layers * (3 * step_samples + 2 * samples);
+    r.summed = epochs * architecture.layers * (4 * step_samples + 2 * samples) * model.hidden_width();
+  }
   if (architecture.learner == NodeLearnerKind::mlp) return r;
   const bool per_layer = !Bayesian || architecture.layer_learners;
   const Index passes = epochs * (per_layer ? architecture.layers * (2 * step_samples + samples) : 3);
   const Index hidden = architecture.learner_layers - 1;
   r.exchanges += passes * (hidden + 1);
   r.numbers += passes * 2 * (hidden * architecture.learner_width + model.learner_outputs());
+  if (architecture.learner == NodeLearnerKind::sage) {
+    r.sums += passes * 4 * hidden;
+    r.summed += passes * 4 * hidden;
+  }
   return r;
 }
 
