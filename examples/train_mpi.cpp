@@ -122,6 +122,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
                      "--partition", partition_choice,
                      "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
+    sheafnn::require(!programs::is_directed(s), "--directed", "a folder of .npy arrays",
+                     "its graph is undirected, every edge is there in both directions");
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
     piece = std::move(read.piece);
@@ -162,7 +164,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const sheafnn::PartNumbers& numbers = part.numbers();
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
-             : data.name + " " + programs::fingerprint(data);
+             : data.name + " " + programs::fingerprint(data, programs::is_directed(s));
   const programs::MpiTask task{.models = {s.options, s.cooperative.options},
                                .train = s.train,
                                .bayesian = programs::is_bayesian(s.model),

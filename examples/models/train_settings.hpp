@@ -275,6 +275,11 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   set("--layers", s.options.layers, model.layers);
 }
 
+/// Does the network read which arcs are listed?
+[[nodiscard]] inline bool is_directed(const TrainSettings& s) {
+  return is_cooperative(s.model) && s.cooperative.options.directed;
+}
+
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
 /// \param app  after parsing

@@ -22,6 +22,7 @@ enum class Fault {
   stale_scales,
   lost_scales,
   own_degrees,
+  undirected_degrees,
   own_statistics
 };
 inline constexpr std::pair<Fault, const char*> faults[] = {
@@ -49,6 +50,11 @@ inline constexpr std::pair<Fault, const char*> batch_norm_faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
     {Fault::own_statistics, "means and variances of the part's own rows"},
     {Fault::no_sum, "gradients are not added up"}};
+/// Of cooperative networks on directed arcs whose learners look at neighbours.
+inline constexpr std::pair<Fault, const char*> directed_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_degrees, "degrees of the halo in the part"},
+    {Fault::undirected_degrees, "degrees of the halo without directions"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
  public:
@@ -90,8 +96,10 @@ class FaultyExchange final : public sheafnn::GraphPart {
     if (fault == Fault::own_noise) std::iota(numbers.arc.begin(), numbers.arc.end(), 0U);
     if (fault == Fault::whole_cut_edges) numbers.cut.clear();
     if (fault == Fault::own_degrees) {
-      std::fill(numbers.degree.begin() + numbers.own, numbers.degree.end(), Index{1});
+      for (auto* degree : {&numbers.degree, &numbers.in_degree})
+        std::fill(degree->begin() + numbers.own, degree->end(), Index{1});
     }
+    if (fault == Fault::undirected_degrees) numbers.in_degree = numbers.degree;
     if (fault == Fault::own_masks) std::iota(numbers.node.begin(), numbers.node.end(), Index{0});
     return numbers;
   }

@@ -54,6 +54,13 @@ sheafnn::Dataset dataset() {
                                               .homophily = 0.4,
                                               .splits = 1,
                                               .seed = 3});
+  std::vector<sheafnn::Edge> listed;  // one way, the other, or both
+  for (const sheafnn::Edge edge : data.graph.edges()) {
+    const double choice = tiny::number(18, static_cast<Index>(listed.size()));
+    if (choice < 0.4) listed.push_back(edge);
+    if (choice > -0.3) listed.push_back({edge.v, edge.u});
+  }
+  data.graph = sheafnn::Graph(data.node_count(), listed);
   std::vector<double> of_arcs;
   for (Index i = 0; i < 2 * data.graph.arc_count(); ++i) of_arcs.push_back(tiny::number(17, i));
   data.graph.set_arc_features(of_arcs, 2);
@@ -217,6 +224,10 @@ std::vector<SettingOf<sheafnn::CooperativeOptions>> cooperative_settings(bool ba
   r.push_back({"batch norm", plain});
   r.back().model.norm = sheafnn::FeatureNorm::batch;
   r.back().samples = bayesian ? 2 : 1;
+  r.push_back({"directed sage", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage;
+  r.back().model.learner_layers = 2;
+  r.back().model.directed = r.back().model.in_degree_diagonal = true;
   r.push_back({"projected sage", plain});
   r.back().model.learner = sheafnn::NodeLearnerKind::sage_projected;
   r.back().model.learner_layers = 2;
@@ -269,6 +280,7 @@ TEST_CASE("the comparison sees every rule that is broken") {
   };
   check_cooperative(cooperative[1], test::cooperative_faults);  // sage
   check_cooperative(cooperative[2], test::batch_norm_faults);
+  check_cooperative(cooperative[3], test::directed_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -309,6 +321,7 @@ TEST_CASE("partitions and what they cost") {
           const Index of = part.numbers.arc[static_cast<std::size_t>(arc)];
           CHECK(graph.source(of) == part.numbers.node[static_cast<std::size_t>(part.graph.source(arc))]);
           CHECK(graph.target(of) == part.numbers.node[static_cast<std::size_t>(part.graph.target(arc))]);
+          CHECK(graph.listed(of) == part.graph.listed(arc));
         }
       }
       CHECK(report.cut == cut);
@@ -327,6 +340,19 @@ TEST_CASE("partitions and what they cost") {
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::contiguous_partition(graph, 91)), doctest::Contains("parts: 91"),
                        std::invalid_argument);
+}
+
+TEST_CASE("parts know degrees of the whole graph") {
+  const sheafnn::Dataset data = dataset();
+  const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(data.graph);
+  const mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 4));
+  const sheafnn::PartNumbers& numbers = part.numbers();
+  bool known = true;
+  for (std::size_t u = 0; u < numbers.node.size(); ++u) {
+    known = known && numbers.degree[u] == data.graph.degree(numbers.node[u]) &&
+            numbers.in_degree[u] == arcs.lists().in.degree(numbers.node[u]);
+  }
+  CHECK(everywhere(known));
 }
 
 TEST_CASE("masks of a part have the bits of the whole") {
@@ -514,6 +540,7 @@ TEST_CASE("a training of cooperative networks is that of one process") {
   check_training<sheafnn::Csnn<2, double>>(architecture);
   architecture.learner = sheafnn::NodeLearnerKind::sage;
   architecture.norm = sheafnn::FeatureNorm::batch;
+  architecture.directed = true;
   check_training<sheafnn::Bcsnn<2, double>>(architecture);
 }
 
@@ -573,6 +600,9 @@ TEST_CASE("a folder that every rank reads its own rows of") {
   mpi::FolderPiece read = mpi::read_folder(ranks(), folder);
   mpi::DistributedData part(ranks(), std::move(read.piece));
   CHECK(part.class_count() == data.class_count);
+  bool both_ways = true;
+  for (Index arc = 0; arc < part.graph().arc_count(); ++arc) both_ways = both_ways && part.graph().listed(arc);
+  CHECK(everywhere(both_ways));
   const sheafnn::TrainResult result = mpi::train_owned(model, part, read.own, options);
   for (std::size_t t = 0; t < 4; ++t) {
     CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
@@ -700,6 +730,12 @@ TEST_CASE("training in clusters") {
   CHECK(got.test_nll == expected.test_nll);
   CHECK(std::equal(all.parameters().values().begin(), all.parameters().values().end(),
                    one.parameters().values().begin()));
+  using Directed = sheafnn::Csnn<2, double>;
+  const sheafnn::CooperativeOptions of_arcs = {
+      .features = 20, .channels = 3, .layers = 2, .classes = 3, .directed = true};
+  Directed whole(of_arcs, 2), clustered(of_arcs, 2);
+  CHECK(sheafnn::train(whole, data, split, options).history.back().loss ==
+        mpi::train_in_clusters(clustered, data, parts, 6, split, options).history.back().loss);
   // Every part is seen once in an epoch, in another order in each.
   std::set<std::vector<std::vector<bool>>> orders;
   for (Index epoch = 0; epoch < 8; ++epoch) {
@@ -724,18 +760,15 @@ TEST_CASE("training in clusters") {
                        std::invalid_argument);
 }
 
-TEST_CASE("networks that cannot be cut are refused") {
+TEST_CASE("a network on arcs of its own is refused on a part of a graph") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
   using Model = sheafnn::Csnn<2, double>;
-  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
-  const auto refused = [&](const char* why) {
-    const Model model(architecture, 1);
-    CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), part.features()), doctest::Contains(why),
-                         std::invalid_argument);
-  };
-  architecture.directed = true;
-  refused("a network of node maps on directed arcs cannot be computed in parts");
+  const Model model({.features = 20, .channels = 3, .layers = 2, .classes = 3}, 1);
+  const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(part.graph());
+  CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), arcs, part.features()),
+                       doctest::Contains("graph: a part of a larger one is not allowed; arcs of their own"),
+                       std::invalid_argument);
 }
 
 }  // namespace test_distributed

@@ -102,7 +102,7 @@ struct CooperativeParts {
         graph(checked(of, on, given, features)),
         listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
         arcs(given != nullptr ? given->lists()
-             : listed         ? listed->lists()
+             : listed         ? arc_lists(on, *listed)
                               : arc_lists(on)),
         channels(of.options().channels),
         input(of.options().normalise_features ? normalised(features) : features),
@@ -346,8 +346,8 @@ struct CooperativeParts {
   static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
                               const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    if (given != nullptr || model.options().directed)
-      refuse_part(graph, "a network of node maps on directed arcs");
+    require(given == nullptr || graph.part() == nullptr, "graph", "a part of a larger one",
+            "arcs of their own need a whole one; on a part the option directed takes those of the graph");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));
