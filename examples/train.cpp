@@ -245,12 +245,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
           ? sheafnn::detail::concat(", ", node.learner, " with ", node.options.learner_layers, " layers of width ",
                                     node.options.learner_width)
           : "";
-  const sheafnn::FlowOptions& flow = s.flow.options;
-  const std::string depth = programs::is_flow(s.model)
-                                ? sheafnn::detail::concat("to time ", flow.time, " by ", to_string(flow.method))
-                                : sheafnn::detail::concat(s.options.layers, " layers");
   std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %s\n\n", s.model.c_str(), s.maps.c_str(),
-              learner.c_str(), s.stalk_dimension, s.options.channels, depth.c_str());
+              learner.c_str(), s.stalk_dimension, s.options.channels, programs::depth(s).c_str());
 }
 
 /// \param arguments  of the program, those of a resumed training included

@@ -23,7 +23,8 @@ enum class Fault {
   lost_scales,
   own_degrees,
   undirected_degrees,
-  own_statistics
+  own_statistics,
+  smallest_norm
 };
 inline constexpr std::pair<Fault, const char*> faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
@@ -55,6 +56,16 @@ inline constexpr std::pair<Fault, const char*> directed_faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
     {Fault::own_degrees, "degrees of the halo in the part"},
     {Fault::undirected_degrees, "degrees of the halo without directions"}};
+/// Of networks of continuous time with steps that are chosen. (Norms that differ from rank to rank would not end: ranks
+/// would take different numbers of steps and wait for each other.)
+inline constexpr std::pair<Fault, const char*> flow_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::lost_sums, "derivatives of the halo are not given back"},
+    {Fault::own_noise, "noise at the part's own numbers of arcs"},
+    {Fault::whole_cut_edges, "both parts take the whole derivative of a cut edge"},
+    {Fault::own_masks, "dropout at the part's own numbers of nodes"},
+    {Fault::no_sum, "gradients are not added up"},
+    {Fault::smallest_norm, "the error of a step is that of one part"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
  public:
@@ -89,6 +100,10 @@ class FaultyExchange final : public sheafnn::GraphPart {
     }
     if (fault_ == Fault::no_sum && !more.empty()) return;
     exchange_->sum(values, more);
+  }
+
+  [[nodiscard]] double largest(double value) override {
+    return fault_ == Fault::smallest_norm ? -exchange_->largest(-value) : exchange_->largest(value);
   }
 
  private:

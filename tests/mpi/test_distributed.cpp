@@ -21,6 +21,7 @@
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
+#include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "tiny_task.hpp"
 
@@ -244,6 +245,43 @@ TEST_CASE("steps of cooperative networks are those of one process") {
   check_steps<sheafnn::Bcsnn<2, double>>(cooperative_settings(true));
 }
 
+/// Settings of networks of continuous time.
+std::vector<SettingOf<sheafnn::FlowOptions>> flow_settings(bool bayesian) {
+  const sheafnn::FlowOptions plain = {.features = 20, .channels = 3, .classes = 3, .time = 2};
+  std::vector<SettingOf<sheafnn::FlowOptions>> r = {{"Dormand-Prince", plain}};
+  auto add = [&](const char* name, auto&& change) {
+    SettingOf<sheafnn::FlowOptions> setting{name, plain};
+    change(setting.model);
+    r.push_back(setting);
+  };
+  add("Dormand-Prince, a first step that is rejected, fixed filters", [](sheafnn::FlowOptions& o) {
+    o.absolute_tolerance = o.relative_tolerance = 1e-5;
+    o.first_step = 2;
+    o.add_lp = o.add_hp = o.negate_inside = true;
+  });
+  add("Runge-Kutta, deep learner of arc features, second layer", [](sheafnn::FlowOptions& o) {
+    o.method = sheafnn::FlowMethod::runge_kutta;
+    o.fixed_steps = 3;
+    o.learner_layers = 2;
+    o.learner_width = 5;
+    o.edge_features = 2;
+    o.second_linear = true;
+  });
+  add("Euler, no weights", [](sheafnn::FlowOptions& o) {
+    o.method = sheafnn::FlowMethod::euler;
+    o.fixed_steps = 4;
+    o.left_weights = o.right_weights = false;
+  });
+  if (!bayesian) return r;
+  r[0].samples = r[2].samples = 2;
+  r[2].kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  return r;
+}
+TEST_CASE("steps of networks of continuous time are those of one process") {
+  check_steps<sheafnn::SheafFlow<Diagonal<2>, double>>(flow_settings(false));
+  check_steps<sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>>(flow_settings(true));
+}
+
 TEST_CASE("the comparison sees every rule that is broken") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
@@ -281,6 +319,8 @@ TEST_CASE("the comparison sees every rule that is broken") {
   check_cooperative(cooperative[1], test::cooperative_faults);  // sage
   check_cooperative(cooperative[2], test::batch_norm_faults);
   check_cooperative(cooperative[3], test::directed_faults);
+  using Flow = sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>;
+  check(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -468,12 +508,14 @@ void check_training(const typename Model::Options& architecture) {
         sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
                          doctest::Contains(message.c_str()), std::runtime_error);
-    typename Model::Options shallow = architecture;
-    if (!ranks().is_root()) shallow.layers = 1;
-    Model different(shallow, 2);
+    typename Model::Options narrow = architecture;
+    if (!ranks().is_root()) narrow.channels = 2;
+    Model different(narrow, 2);
     options.resume = nullptr;
+    const std::string channels =
+        sheafnn::detail::concat("on rank 1 channels is 2, on rank 0 it is ", architecture.channels);
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
-                         doctest::Contains("on rank 1 layers is 1, on rank 0 it is 2"), std::runtime_error);
+                         doctest::Contains(channels.c_str()), std::runtime_error);
     sheafnn::Dataset renamed = data;
     if (!ranks().is_root()) renamed.labels[1] = (renamed.labels[1] + 1) % 3;
     CHECK_THROWS_WITH_AS(mpi::require_agreement(ranks(), renamed), doctest::Contains("fingerprint of the labels"),
@@ -542,6 +584,49 @@ TEST_CASE("a training of cooperative networks is that of one process") {
   architecture.norm = sheafnn::FeatureNorm::batch;
   architecture.directed = true;
   check_training<sheafnn::Bcsnn<2, double>>(architecture);
+}
+
+TEST_CASE("a training of networks of continuous time is that of one process") {
+  sheafnn::FlowOptions architecture = {.features = 20, .channels = 3, .classes = 3};
+  architecture.method = sheafnn::FlowMethod::runge_kutta;
+  architecture.fixed_steps = 2;
+  check_training<sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>>(architecture);
+  architecture.method = sheafnn::FlowMethod::euler;
+  check_training<sheafnn::SheafFlow<Diagonal<2>, double>>(architecture);
+}
+
+TEST_CASE("a flow whose steps are chosen sends what its steps say") {
+  using Model = sheafnn::SheafFlow<Diagonal<2>, double>;
+  const sheafnn::Dataset data = dataset();
+  const mpi::Partition partition = mpi::metis_partition(ranks(), data.graph);
+  mpi::DistributedData part(ranks(), data, partition);
+  sheafnn::FlowOptions options = flow_settings(false)[1].model;
+  const Model model(options, 7);
+  sheafnn::Network<Model> network(model, part.graph(), part.features());
+  mpi::Traffic before = ranks().traffic();
+  static_cast<void>(network.forward({.seed = 5, .training = true}));
+  std::fill_n(network.output_bar().data(), part.numbers().own * model.options().classes, 0.5);
+  network.backward(network.output_bar());
+  const mpi::Traffic sent = ranks().traffic() - before;
+  const Index accepted = static_cast<Index>(network.flow().steps().size()),
+              rejected = network.flow().rejected_steps();
+  CHECK(rejected > 0);
+  CHECK(everywhere(sent.sums == 1 + accepted + rejected));
+  const std::vector<double> steps = network.flow().steps();
+  std::vector<double> of_root = steps;
+  ranks().broadcast(std::span<double>(of_root));
+  CHECK(everywhere(steps == of_root));
+  const Index flow = mpi::flow_exchanges(options.method, accepted, rejected, true);
+  const mpi::RowVolume volume{flow + 2, flow * model.hidden_width() +
+                                            2 * model.layout().learners.front().projection_width()};
+  const mpi::Traffic formula = volume.of(mpi::describe(data.graph, partition), sizeof(double));
+  std::int64_t messages = 0, bytes = 0;
+  for (const std::int64_t count : ranks().all(sent.messages)) messages += count;
+  for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
+  CHECK(messages == formula.messages);
+  CHECK(bytes == formula.bytes);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::training_volume(model, 1, {})),
+                       doctest::Contains("method: dormand-prince is not allowed"), std::invalid_argument);
 }
 
 /// A folder's dataset, read as a whole.

@@ -42,6 +42,7 @@ class RowExchange final : public GraphPart {
   void give_back(double* rows, Index width) override { add_back(rows, width); }
   void sum(std::span<float> values, std::span<double> more) override { ranks_->sum(values, more); }
   void sum(std::span<double> values, std::span<double> more) override { ranks_->sum(values, more); }
+  [[nodiscard]] double largest(double value) override { return ranks_->largest(value); }
 
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;

@@ -69,6 +69,9 @@ class GraphPart {
   /// As above.
   virtual void sum(std::span<double> values, std::span<double> more) = 0;
 
+  /// The largest of the values of all parts: the same on all. Unchecked: that none is NaN.
+  [[nodiscard]] virtual double largest(double value) = 0;
+
  protected:
   /// Takes any numbers; who derives from it checks them.
   explicit GraphPart(PartNumbers numbers) : numbers_(std::move(numbers)) {}
