@@ -84,6 +84,11 @@ refused "rank 0 of 2: $work/first.st.e3-" --resume "$work/first.st"
 refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
 refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
+mkdir "$work/folder" && touch "$work/folder/indptr.npy"
+network=(--layers 2)
+refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its graph is undirected" \
+  --dataset "$work/folder" --model csnn --directed
+network=(--maps diagonal --layers 2)
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
 # One rank alone that fails: its own arguments.

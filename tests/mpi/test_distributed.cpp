@@ -296,7 +296,7 @@ TEST_CASE("the comparison sees every rule that is broken") {
     const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
                                data.splits[0].train, setting);
     for (const auto& broken : faults) {
-      const char* const name = broken.second;
+      const std::string name = broken.second;
       CAPTURE(name);
       test::FaultyExchange faulty(exchange, broken.first);
       sheafnn::Graph graph = own.graph;
@@ -625,6 +625,13 @@ TEST_CASE("a flow whose steps are chosen sends what its steps say") {
   for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
+  // A training that chooses its steps is that of one process, too.
+  const sheafnn::TrainOptions training{.epochs = 4, .learning_rate = 0.02, .seed = 4};
+  Model one(options, 7), on_ranks(options, 7);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, data.splits[0], training),
+                             result = mpi::train(on_ranks, part, data.splits[0], training);
+  for (std::size_t t = 0; t < 4; ++t)
+    CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::training_volume(model, 1, {})),
                        doctest::Contains("method: dormand-prince is not allowed"), std::invalid_argument);
 }

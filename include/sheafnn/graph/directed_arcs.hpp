@@ -43,7 +43,7 @@ struct ArcLists {
   [[nodiscard]] Index total_nodes() const noexcept {
     return part == nullptr ? nodes : part->numbers().total_nodes;
   }
-  /// Arcs that enter node u < rows(), in the whole graph.
+  /// Arcs that enter node u in the whole graph. Unchecked: u < rows().
   [[nodiscard]] Index in_degree(Index u) const noexcept {
     return whole_in_degree == nullptr ? in.degree(u) : whole_in_degree[u];
   }

@@ -101,7 +101,7 @@ class BatchNorm {
   Buffer<S> mean_, inverse_;  ///< per column: mean and 1/√(var + ε)
   Buffer<S> of_bar_;          ///< per column: means of ȳ and of ȳ ∘ x̂
   Buffer<S> partial_;         ///< per chunk of rows
-  Buffer<double> sum_;        ///< of the chunks
+  Buffer<double> sum_;        ///< of columns, over all rows
   NodeSelection nodes_;
 };
 
