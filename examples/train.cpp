@@ -176,10 +176,6 @@ std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
   return runs;
 }
 
-bool directed(const TrainSettings& s) {
-  return programs::is_cooperative(s.model) && s.cooperative.options.directed;
-}
-
 /// The folder of --checkpoint or --resume, if any.
 std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const sheafnn::Dataset& data,
                                                         const std::vector<std::string>& arguments) {
@@ -188,7 +184,7 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
                    "--resume writes its checkpoints into its own folder");
   return std::make_optional<programs::TrainingFolder>(
       s.resume.empty() ? s.checkpoint : s.resume, !s.resume.empty(), arguments,
-      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data, directed(s))),
+      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data, is_directed(s))),
       std::map<std::string, std::string>{{"seed", std::to_string(s.train.seed)},
                                          {"seeds", s.seeds},
                                          {"splits", s.splits}});
@@ -240,7 +236,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
         s.options.add_lp ? ", low-pass coordinate" : "", s.options.add_hp ? ", high-pass coordinate" : "",
         s.options.layer_norm ? ", layer norm" : "", s.options.left_weights ? "" : ", no left weights");
   }
-  if (directed(s)) {
+  if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
   const auto& node = s.cooperative;
@@ -249,12 +245,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
           ? sheafnn::detail::concat(", ", node.learner, " with ", node.options.learner_layers, " layers of width ",
                                     node.options.learner_width)
           : "";
-  const sheafnn::FlowOptions& flow = s.flow.options;
-  const std::string depth = programs::is_flow(s.model)
-                                ? sheafnn::detail::concat("to time ", flow.time, " by ", to_string(flow.method))
-                                : sheafnn::detail::concat(s.options.layers, " layers");
   std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %s\n\n", s.model.c_str(), s.maps.c_str(),
-              learner.c_str(), s.stalk_dimension, s.options.channels, depth.c_str());
+              learner.c_str(), s.stalk_dimension, s.options.channels, programs::depth(s).c_str());
 }
 
 /// \param arguments  of the program, those of a resumed training included

@@ -1,6 +1,5 @@
 /// \file
-/// train on several ranks of MPI: the same options, table and report, for all networks but those of continuous time.
-/// Rank 0 prints.
+/// train on several ranks of MPI: the same options, table and report, for all networks. Rank 0 prints.
 ///
 ///     mpirun -n 4 build/mpi/examples/train_mpi --dataset cora.npz --preset citation --partition metis
 ///
@@ -44,15 +43,17 @@ using sheafnn::Index;
 
 Training train_run(const TrainSettings& s, const programs::MpiTask& task, const Run& run) {
   Training r;
-#define SHEAFNN_TRY_MODEL(Family, D)                                                     \
-  if (s.maps == programs::Family##_##D##_mpi.maps && s.stalk_dimension == D) {           \
-    r.outcome = programs::Family##_##D##_mpi.train(task, run.split, run.seed, r.result); \
-    return r;                                                                            \
+#define SHEAFNN_ADDRESS(Family, D) &programs::Family##_##D##_mpi,
+  for (const programs::MpiModel* model : {SHEAFNN_MPI_MODELS(SHEAFNN_ADDRESS)}) {
+    const bool kind = s.model == model->bayesian || s.model == model->deterministic;
+    if (!kind || s.maps != model->maps || s.stalk_dimension != model->stalk_dimension) continue;
+    r.outcome = model->train(task, run.split, run.seed, r.result);
+    return r;
   }
-  SHEAFNN_MPI_MODELS(SHEAFNN_TRY_MODEL)
-#undef SHEAFNN_TRY_MODEL
+#undef SHEAFNN_ADDRESS
   sheafnn::throw_invalid_argument("--stalk-dim", s.stalk_dimension,
-                                  "this program was built without such " + s.maps + " maps (SHEAFNN_MPI_MODELS)");
+                                  "this program was built without such " + s.maps + " maps of " + s.model +
+                                      " (SHEAFNN_MPI_MODELS)");
 }
 
 std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
@@ -110,7 +111,6 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   mpi::Communicator ranks;
   const std::string& partition_choice = options.partition;
   s.device = "mpi";
-  sheafnn::require(!programs::is_flow(s.model), "--model", s.model, "on several ranks: none of continuous time");
   programs::resolve_options(app, s);
   const bool folder = is_folder(s.dataset);
   sheafnn::Dataset data;
@@ -122,6 +122,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
                      "--partition", partition_choice,
                      "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
+    sheafnn::require(!programs::is_directed(s), "--directed", "a folder of .npy arrays",
+                     "its graph is undirected, every edge is there in both directions");
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
     piece = std::move(read.piece);
@@ -138,8 +140,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     piece = mpi::cut(data, partition, ranks.rank());
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = s.cooperative.options.features = piece.features.columns();
-  s.options.classes = s.cooperative.options.classes = data.class_count;
+  s.options.features = s.cooperative.options.features = s.flow.options.features = piece.features.columns();
+  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
   if (ranks.is_root()) {
     programs::require_writable("--report", s.report);
     programs::require_writable("--save", s.save);
@@ -162,8 +164,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const sheafnn::PartNumbers& numbers = part.numbers();
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
-             : data.name + " " + programs::fingerprint(data);
-  const programs::MpiTask task{.models = {s.options, s.cooperative.options},
+             : data.name + " " + programs::fingerprint(data, programs::is_directed(s));
+  const programs::MpiTask task{.models = {s.options, s.cooperative.options, s.flow.options},
                                .train = s.train,
                                .bayesian = programs::is_bayesian(s.model),
                                .keeps_model = !s.save.empty(),
@@ -188,9 +190,10 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   if (ranks.is_root()) {
     std::printf(
         "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
-        "%td layers\n\n",
+        "%s\n\n",
         data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.options.features, s.options.classes,
-        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, s.options.channels, s.options.layers);
+        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, s.options.channels,
+        programs::depth(s).c_str());
     std::fflush(stdout);
   }
   programs::TrainResults results(s, preset);

@@ -12,13 +12,14 @@
 #include <tuple>
 
 #include "models/outcome.hpp"
+#include "models/registry.hpp"
 #include "models/shared.hpp"
 
 namespace programs {
 
 /// What is trained, on one rank.
 struct MpiTask {
-  std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions> models;  ///< what is asked for, of either kind
+  NetworkOptions models;  ///< what is asked for, of each kind
   sheafnn::TrainOptions train;
   bool bayesian = false, keeps_model = false;
   std::string checkpoint, resume;  ///< files, or empty
@@ -46,9 +47,10 @@ struct MpiTask {
   }
 };
 
-/// A family of maps and a stalk dimension.
+/// A family of maps and a stalk dimension, as ModelEntry.
 struct MpiModel {
-  std::string_view maps;
+  std::string_view bayesian, deterministic, maps;
+  int stalk_dimension;
   TrainOutcome (*train)(const MpiTask& task, std::size_t split, std::uint64_t seed, sheafnn::TrainResult& result);
 };
 

@@ -275,6 +275,18 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   set("--layers", s.options.layers, model.layers);
 }
 
+/// How deep the network is, in words.
+[[nodiscard]] inline std::string depth(const TrainSettings& s) {
+  using sheafnn::detail::concat;
+  const sheafnn::FlowOptions& flow = s.flow.options;
+  return is_flow(s.model) ? concat("to time ", flow.time, " by ", to_string(flow.method))
+                          : concat(s.options.layers, " layers");
+}
+/// Does the network read which arcs are listed?
+[[nodiscard]] inline bool is_directed(const TrainSettings& s) {
+  return is_cooperative(s.model) && s.cooperative.options.directed;
+}
+
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
 /// \param app  after parsing

@@ -12,13 +12,14 @@ complain() {
   failures=$((failures + 1))
 }
 options=(--dataset synthetic --synthetic-nodes 60 --synthetic-classes 3 --synthetic-features 30 --preset none
-  --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --epochs 5 --splits 0 --threads 1)
+  --stalk-dim 2 --channels 4 --epochs 5 --splits 0 --threads 1)
+network=(--maps diagonal --layers 2)
 
 # usage: train RANKS NAME OPTION...
 train() {
   local ranks=$1 name=$2
   shift 2
-  "${mpiexec[@]}" "$ranks" "$program" "${options[@]}" --report "$work/$name.json" --history "$@" > "$work/$name.out" 2>&1
+  "${mpiexec[@]}" "$ranks" "$program" "${options[@]}" "${network[@]}" --report "$work/$name.json" --history "$@" > "$work/$name.out" 2>&1
 }
 # What a report says of the training, without times.
 history() { python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))["splits"]))' "$work/$1.json"; }
@@ -39,6 +40,19 @@ cp "$work/shards.st" "$work/first.st"
 train 2 sharded_on --resume "$work/shards.st" --checkpoint "$work/shards.st" --shard-above 0 ||
   complain "shards on another number of ranks: $(cat "$work/sharded_on.out")"
 [ "$(shards | wc -w)" = 2 ] && [[ "$(shards)" == *"-of2.0.npy "*"-of2.1.npy " ]] || complain "not two shards: $(shards)"
+# Networks of continuous time and cooperative ones with directed arcs and batch norm: the same losses on any number of ranks.
+# usage: train_both NAME OPTION...
+train_both() {
+  local name=$1
+  shift
+  train 1 "${name}_one" "$@" || complain "$name on one rank: $(cat "$work/${name}_one.out")"
+  train 3 "${name}_three" "$@" || complain "$name on three ranks: $(cat "$work/${name}_three.out")"
+}
+network=(--maps diagonal)
+train_both flow --model bflow
+network=(--layers 2)
+train_both cooperative --model bcsnn --directed --batch-norm --node-learner sage
+network=(--maps diagonal --layers 2)
 train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
 train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
 python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
@@ -50,6 +64,11 @@ for name in ("three", "file", "gone_on", "sharded_on", "clusters"):
     for key in ("loss", "kl", "validation_loss"):
         for a, b in zip(reports[name]["splits"][0]["history"][key], expected[key], strict=True):
             assert abs(a - b) < 2e-4 * max(1, abs(b)), (name, key, a, b)
+for kind in ("flow", "cooperative"):
+    one, three = (json.load(open(f"{sys.argv[1]}/{kind}_{ranks}.json")) for ranks in ("one", "three"))
+    assert three["bytes_per_epoch"] > 0
+    for a, b in zip(three["splits"][0]["history"]["loss"], one["splits"][0]["history"]["loss"], strict=True):
+        assert abs(a - b) < 2e-4 * max(1, abs(b)), (kind, a, b)
 assert reports["one"]["bytes_per_epoch"] == 0 < reports["three"]["bytes_per_epoch"] < reports["file"]["bytes_per_epoch"]
 PYTHON
 
@@ -62,18 +81,22 @@ refused() {
   grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
 refused "rank 0 of 2: $work/first.st.e3-" --resume "$work/first.st"
-refused "rank 0 of 2: --model: flow is not allowed; on several ranks: none of continuous time" --model flow
 refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
 refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
+mkdir "$work/folder" && touch "$work/folder/indptr.npy"
+network=(--layers 2)
+refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its graph is undirected" \
+  --dataset "$work/folder" --model csnn --directed
+network=(--maps diagonal --layers 2)
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
 # One rank alone that fails: its own arguments.
-if "${mpiexec[@]}" 1 "$program" "${options[@]}" : -n 1 "$program" "${options[@]}" --dropout 2 > "$work/one_rank.out" 2>&1; then
+if "${mpiexec[@]}" 1 "$program" "${options[@]}" "${network[@]}" : -n 1 "$program" "${options[@]}" "${network[@]}" --dropout 2 > "$work/one_rank.out" 2>&1; then
   complain "accepted: a rank with --dropout 2"
 fi
 grep -q "^rank 1 of 2: dropout: 2 is not allowed" "$work/one_rank.out" || complain "a failing rank: $(cat "$work/one_rank.out")"
-if "${mpiexec[@]}" 1 "$program" "${options[@]}" : -n 1 "$program" "${options[@]}" --lr 0.5 > "$work/differs.out" 2>&1; then
+if "${mpiexec[@]}" 1 "$program" "${options[@]}" "${network[@]}" : -n 1 "$program" "${options[@]}" "${network[@]}" --lr 0.5 > "$work/differs.out" 2>&1; then
   complain "accepted: ranks with different learning rates"
 fi
 grep -q "^rank 0 of 2: the ranks do not agree: on rank 1 learning_rate is 0.5, on rank 0 it is 0.01" "$work/differs.out" ||

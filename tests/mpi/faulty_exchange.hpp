@@ -21,7 +21,10 @@ enum class Fault {
   no_sum,
   stale_scales,
   lost_scales,
-  own_degrees
+  own_degrees,
+  undirected_degrees,
+  own_statistics,
+  smallest_norm
 };
 inline constexpr std::pair<Fault, const char*> faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
@@ -43,6 +46,26 @@ inline constexpr std::pair<Fault, const char*> cooperative_faults[] = {
     {Fault::own_masks, "noise and dropout at the part's own numbers of nodes"},
     {Fault::own_degrees, "degrees of the halo in the part"},
     {Fault::no_sum, "gradients are not added up"}};
+/// Of cooperative networks with batch norm.
+inline constexpr std::pair<Fault, const char*> batch_norm_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_statistics, "means and variances of the part's own rows"},
+    {Fault::no_sum, "gradients are not added up"}};
+/// Of cooperative networks on directed arcs whose learners look at neighbours.
+inline constexpr std::pair<Fault, const char*> directed_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::own_degrees, "degrees of the halo in the part"},
+    {Fault::undirected_degrees, "degrees of the halo without directions"}};
+/// Of networks of continuous time with steps that are chosen. (Norms that differ from rank to rank would not end: ranks
+/// would take different numbers of steps and wait for each other.)
+inline constexpr std::pair<Fault, const char*> flow_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::lost_sums, "derivatives of the halo are not given back"},
+    {Fault::own_noise, "noise at the part's own numbers of arcs"},
+    {Fault::whole_cut_edges, "both parts take the whole derivative of a cut edge"},
+    {Fault::own_masks, "dropout at the part's own numbers of nodes"},
+    {Fault::no_sum, "gradients are not added up"},
+    {Fault::smallest_norm, "the error of a step is that of one part"}};
 
 class FaultyExchange final : public sheafnn::GraphPart {
  public:
@@ -69,7 +92,18 @@ class FaultyExchange final : public sheafnn::GraphPart {
   }
   void sum(std::span<float> values, std::span<double> more) override { exchange_->sum(values, more); }
   void sum(std::span<double> values, std::span<double> more) override {
-    if (fault_ != Fault::no_sum) exchange_->sum(values, more);
+    if (fault_ == Fault::own_statistics &&
+        more.empty()) {  // means follow: sums of as many rows as there are in all
+      for (double& value : values)
+        value *= static_cast<double>(numbers().total_nodes) / static_cast<double>(numbers().own);
+      return;
+    }
+    if (fault_ == Fault::no_sum && !more.empty()) return;
+    exchange_->sum(values, more);
+  }
+
+  [[nodiscard]] double largest(double value) override {
+    return fault_ == Fault::smallest_norm ? -exchange_->largest(-value) : exchange_->largest(value);
   }
 
  private:
@@ -77,8 +111,10 @@ class FaultyExchange final : public sheafnn::GraphPart {
     if (fault == Fault::own_noise) std::iota(numbers.arc.begin(), numbers.arc.end(), 0U);
     if (fault == Fault::whole_cut_edges) numbers.cut.clear();
     if (fault == Fault::own_degrees) {
-      std::fill(numbers.degree.begin() + numbers.own, numbers.degree.end(), Index{1});
+      for (auto* degree : {&numbers.degree, &numbers.in_degree})
+        std::fill(degree->begin() + numbers.own, degree->end(), Index{1});
     }
+    if (fault == Fault::undirected_degrees) numbers.in_degree = numbers.degree;
     if (fault == Fault::own_masks) std::iota(numbers.node.begin(), numbers.node.end(), Index{0});
     return numbers;
   }

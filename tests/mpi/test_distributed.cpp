@@ -21,6 +21,7 @@
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
+#include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "tiny_task.hpp"
 
@@ -54,6 +55,13 @@ sheafnn::Dataset dataset() {
                                               .homophily = 0.4,
                                               .splits = 1,
                                               .seed = 3});
+  std::vector<sheafnn::Edge> listed;  // one way, the other, or both
+  for (const sheafnn::Edge edge : data.graph.edges()) {
+    const double choice = tiny::number(18, static_cast<Index>(listed.size()));
+    if (choice < 0.4) listed.push_back(edge);
+    if (choice > -0.3) listed.push_back({edge.v, edge.u});
+  }
+  data.graph = sheafnn::Graph(data.node_count(), listed);
   std::vector<double> of_arcs;
   for (Index i = 0; i < 2 * data.graph.arc_count(); ++i) of_arcs.push_back(tiny::number(17, i));
   data.graph.set_arc_features(of_arcs, 2);
@@ -214,6 +222,13 @@ std::vector<SettingOf<sheafnn::CooperativeOptions>> cooperative_settings(bool ba
   r.back().model.learner = sheafnn::NodeLearnerKind::sage;
   r.back().model.learner_layers = 3;
   r.back().model.norm = sheafnn::FeatureNorm::layer;
+  r.push_back({"batch norm", plain});
+  r.back().model.norm = sheafnn::FeatureNorm::batch;
+  r.back().samples = bayesian ? 2 : 1;
+  r.push_back({"directed sage", plain});
+  r.back().model.learner = sheafnn::NodeLearnerKind::sage;
+  r.back().model.learner_layers = 2;
+  r.back().model.directed = r.back().model.in_degree_diagonal = true;
   r.push_back({"projected sage", plain});
   r.back().model.learner = sheafnn::NodeLearnerKind::sage_projected;
   r.back().model.learner_layers = 2;
@@ -230,6 +245,43 @@ TEST_CASE("steps of cooperative networks are those of one process") {
   check_steps<sheafnn::Bcsnn<2, double>>(cooperative_settings(true));
 }
 
+/// Settings of networks of continuous time.
+std::vector<SettingOf<sheafnn::FlowOptions>> flow_settings(bool bayesian) {
+  const sheafnn::FlowOptions plain = {.features = 20, .channels = 3, .classes = 3, .time = 2};
+  std::vector<SettingOf<sheafnn::FlowOptions>> r = {{"Dormand-Prince", plain}};
+  auto add = [&](const char* name, auto&& change) {
+    SettingOf<sheafnn::FlowOptions> setting{name, plain};
+    change(setting.model);
+    r.push_back(setting);
+  };
+  add("Dormand-Prince, a first step that is rejected, fixed filters", [](sheafnn::FlowOptions& o) {
+    o.absolute_tolerance = o.relative_tolerance = 1e-5;
+    o.first_step = 2;
+    o.add_lp = o.add_hp = o.negate_inside = true;
+  });
+  add("Runge-Kutta, deep learner of arc features, second layer", [](sheafnn::FlowOptions& o) {
+    o.method = sheafnn::FlowMethod::runge_kutta;
+    o.fixed_steps = 3;
+    o.learner_layers = 2;
+    o.learner_width = 5;
+    o.edge_features = 2;
+    o.second_linear = true;
+  });
+  add("Euler, no weights", [](sheafnn::FlowOptions& o) {
+    o.method = sheafnn::FlowMethod::euler;
+    o.fixed_steps = 4;
+    o.left_weights = o.right_weights = false;
+  });
+  if (!bayesian) return r;
+  r[0].samples = r[2].samples = 2;
+  r[2].kl_estimator = sheafnn::KlEstimator::monte_carlo;
+  return r;
+}
+TEST_CASE("steps of networks of continuous time are those of one process") {
+  check_steps<sheafnn::SheafFlow<Diagonal<2>, double>>(flow_settings(false));
+  check_steps<sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>>(flow_settings(true));
+}
+
 TEST_CASE("the comparison sees every rule that is broken") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
@@ -244,7 +296,7 @@ TEST_CASE("the comparison sees every rule that is broken") {
     const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
                                data.splits[0].train, setting);
     for (const auto& broken : faults) {
-      const char* const name = broken.second;
+      const std::string name = broken.second;
       CAPTURE(name);
       test::FaultyExchange faulty(exchange, broken.first);
       sheafnn::Graph graph = own.graph;
@@ -260,8 +312,15 @@ TEST_CASE("the comparison sees every rule that is broken") {
   setting.model.add_lp = true;
   setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
   check(Model(setting.model, 7), setting, test::filter_faults);
-  const auto cooperative = cooperative_settings(true)[1];  // sage
-  check(sheafnn::Bcsnn<2, double>(cooperative.model, 7), cooperative, test::cooperative_faults);
+  const auto cooperative = cooperative_settings(true);
+  const auto check_cooperative = [&](const auto& of, const auto& faults) {
+    check(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
+  };
+  check_cooperative(cooperative[1], test::cooperative_faults);  // sage
+  check_cooperative(cooperative[2], test::batch_norm_faults);
+  check_cooperative(cooperative[3], test::directed_faults);
+  using Flow = sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>;
+  check(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -302,6 +361,7 @@ TEST_CASE("partitions and what they cost") {
           const Index of = part.numbers.arc[static_cast<std::size_t>(arc)];
           CHECK(graph.source(of) == part.numbers.node[static_cast<std::size_t>(part.graph.source(arc))]);
           CHECK(graph.target(of) == part.numbers.node[static_cast<std::size_t>(part.graph.target(arc))]);
+          CHECK(graph.listed(of) == part.graph.listed(arc));
         }
       }
       CHECK(report.cut == cut);
@@ -320,6 +380,19 @@ TEST_CASE("partitions and what they cost") {
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::contiguous_partition(graph, 91)), doctest::Contains("parts: 91"),
                        std::invalid_argument);
+}
+
+TEST_CASE("parts know degrees of the whole graph") {
+  const sheafnn::Dataset data = dataset();
+  const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(data.graph);
+  const mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 4));
+  const sheafnn::PartNumbers& numbers = part.numbers();
+  bool known = true;
+  for (std::size_t u = 0; u < numbers.node.size(); ++u) {
+    known = known && numbers.degree[u] == data.graph.degree(numbers.node[u]) &&
+            numbers.in_degree[u] == arcs.lists().in.degree(numbers.node[u]);
+  }
+  CHECK(everywhere(known));
 }
 
 TEST_CASE("masks of a part have the bits of the whole") {
@@ -383,16 +456,17 @@ void check_training(const typename Model::Options& architecture) {
   // What was sent is what the formula says, over all ranks.
   const mpi::PartitionReport report = mpi::describe(data.graph, partition);
   const Index epochs = static_cast<Index>(result.history.size());
-  const mpi::Traffic formula = mpi::training_volume(model, epochs, options).of(report, sizeof(double));
+  const mpi::RowVolume volume = mpi::training_volume(model, epochs, options);
+  const mpi::Traffic formula = volume.of(report, sizeof(double));
   std::int64_t messages = 0, bytes = 0;
   for (const std::int64_t count : ranks().all(sent.messages)) messages += count;
   for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
   if (ranks().size() > 1) CHECK(messages > 0);
-  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning.
-  CHECK(everywhere(sent.sums == 3 * epochs + 3));
-  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3));
+  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning; those of layers.
+  CHECK(everywhere(sent.sums == 3 * epochs + 3 + volume.sums));
+  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3 + volume.summed));
 
   // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
   if (ranks().is_root()) {
@@ -434,12 +508,14 @@ void check_training(const typename Model::Options& architecture) {
         sheafnn::detail::concat("on rank ", ranks().size() - 1, " dropout is 0.25, on rank 0 it is 0.3");
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(later, part, split, other)),
                          doctest::Contains(message.c_str()), std::runtime_error);
-    typename Model::Options shallow = architecture;
-    if (!ranks().is_root()) shallow.layers = 1;
-    Model different(shallow, 2);
+    typename Model::Options narrow = architecture;
+    if (!ranks().is_root()) narrow.channels = 2;
+    Model different(narrow, 2);
     options.resume = nullptr;
+    const std::string channels =
+        sheafnn::detail::concat("on rank 1 channels is 2, on rank 0 it is ", architecture.channels);
     CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(different, part, split, options)),
-                         doctest::Contains("on rank 1 layers is 1, on rank 0 it is 2"), std::runtime_error);
+                         doctest::Contains(channels.c_str()), std::runtime_error);
     sheafnn::Dataset renamed = data;
     if (!ranks().is_root()) renamed.labels[1] = (renamed.labels[1] + 1) % 3;
     CHECK_THROWS_WITH_AS(mpi::require_agreement(ranks(), renamed), doctest::Contains("fingerprint of the labels"),
@@ -504,6 +580,60 @@ TEST_CASE("a training of cooperative networks is that of one process") {
   architecture.learner_layers = 2;
   architecture.learner_width = 5;
   check_training<sheafnn::Csnn<2, double>>(architecture);
+  architecture.learner = sheafnn::NodeLearnerKind::sage;
+  architecture.norm = sheafnn::FeatureNorm::batch;
+  architecture.directed = true;
+  check_training<sheafnn::Bcsnn<2, double>>(architecture);
+}
+
+TEST_CASE("a training of networks of continuous time is that of one process") {
+  sheafnn::FlowOptions architecture = {.features = 20, .channels = 3, .classes = 3};
+  architecture.method = sheafnn::FlowMethod::runge_kutta;
+  architecture.fixed_steps = 2;
+  check_training<sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>>(architecture);
+  architecture.method = sheafnn::FlowMethod::euler;
+  check_training<sheafnn::SheafFlow<Diagonal<2>, double>>(architecture);
+}
+
+TEST_CASE("a flow whose steps are chosen sends what its steps say") {
+  using Model = sheafnn::SheafFlow<Diagonal<2>, double>;
+  const sheafnn::Dataset data = dataset();
+  const mpi::Partition partition = mpi::metis_partition(ranks(), data.graph);
+  mpi::DistributedData part(ranks(), data, partition);
+  sheafnn::FlowOptions options = flow_settings(false)[1].model;
+  const Model model(options, 7);
+  sheafnn::Network<Model> network(model, part.graph(), part.features());
+  mpi::Traffic before = ranks().traffic();
+  static_cast<void>(network.forward({.seed = 5, .training = true}));
+  std::fill_n(network.output_bar().data(), part.numbers().own * model.options().classes, 0.5);
+  network.backward(network.output_bar());
+  const mpi::Traffic sent = ranks().traffic() - before;
+  const Index accepted = static_cast<Index>(network.flow().steps().size()),
+              rejected = network.flow().rejected_steps();
+  CHECK(rejected > 0);
+  CHECK(everywhere(sent.sums == 1 + accepted + rejected));
+  const std::vector<double> steps = network.flow().steps();
+  std::vector<double> of_root = steps;
+  ranks().broadcast(std::span<double>(of_root));
+  CHECK(everywhere(steps == of_root));
+  const Index flow = mpi::flow_exchanges(options.method, accepted, rejected, true);
+  const mpi::RowVolume volume{flow + 2, flow * model.hidden_width() +
+                                            2 * model.layout().learners.front().projection_width()};
+  const mpi::Traffic formula = volume.of(mpi::describe(data.graph, partition), sizeof(double));
+  std::int64_t messages = 0, bytes = 0;
+  for (const std::int64_t count : ranks().all(sent.messages)) messages += count;
+  for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
+  CHECK(messages == formula.messages);
+  CHECK(bytes == formula.bytes);
+  // A training that chooses its steps is that of one process, too.
+  const sheafnn::TrainOptions training{.epochs = 4, .learning_rate = 0.02, .seed = 4};
+  Model one(options, 7), on_ranks(options, 7);
+  const sheafnn::TrainResult expected = sheafnn::train(one, data, data.splits[0], training),
+                             result = mpi::train(on_ranks, part, data.splits[0], training);
+  for (std::size_t t = 0; t < 4; ++t)
+    CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::training_volume(model, 1, {})),
+                       doctest::Contains("method: dormand-prince is not allowed"), std::invalid_argument);
 }
 
 /// A folder's dataset, read as a whole.
@@ -562,6 +692,9 @@ TEST_CASE("a folder that every rank reads its own rows of") {
   mpi::FolderPiece read = mpi::read_folder(ranks(), folder);
   mpi::DistributedData part(ranks(), std::move(read.piece));
   CHECK(part.class_count() == data.class_count);
+  bool both_ways = true;
+  for (Index arc = 0; arc < part.graph().arc_count(); ++arc) both_ways = both_ways && part.graph().listed(arc);
+  CHECK(everywhere(both_ways));
   const sheafnn::TrainResult result = mpi::train_owned(model, part, read.own, options);
   for (std::size_t t = 0; t < 4; ++t) {
     CHECK(everywhere(std::abs(result.history[t].loss - expected.history[t].loss) < 1e-8));
@@ -689,6 +822,12 @@ TEST_CASE("training in clusters") {
   CHECK(got.test_nll == expected.test_nll);
   CHECK(std::equal(all.parameters().values().begin(), all.parameters().values().end(),
                    one.parameters().values().begin()));
+  using Directed = sheafnn::Csnn<2, double>;
+  const sheafnn::CooperativeOptions of_arcs = {
+      .features = 20, .channels = 3, .layers = 2, .classes = 3, .directed = true};
+  Directed whole(of_arcs, 2), clustered(of_arcs, 2);
+  CHECK(sheafnn::train(whole, data, split, options).history.back().loss ==
+        mpi::train_in_clusters(clustered, data, parts, 6, split, options).history.back().loss);
   // Every part is seen once in an epoch, in another order in each.
   std::set<std::vector<std::vector<bool>>> orders;
   for (Index epoch = 0; epoch < 8; ++epoch) {
@@ -713,21 +852,15 @@ TEST_CASE("training in clusters") {
                        std::invalid_argument);
 }
 
-TEST_CASE("networks that cannot be cut are refused") {
+TEST_CASE("a network on arcs of its own is refused on a part of a graph") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
   using Model = sheafnn::Csnn<2, double>;
-  sheafnn::CooperativeOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
-  const auto refused = [&](const char* why) {
-    const Model model(architecture, 1);
-    CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), part.features()), doctest::Contains(why),
-                         std::invalid_argument);
-  };
-  architecture.norm = sheafnn::FeatureNorm::batch;
-  refused("a network of node maps with batch norm cannot be computed in parts");
-  architecture.norm = sheafnn::FeatureNorm::none;
-  architecture.directed = true;
-  refused("a network of node maps on directed arcs cannot be computed in parts");
+  const Model model({.features = 20, .channels = 3, .layers = 2, .classes = 3}, 1);
+  const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(part.graph());
+  CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), arcs, part.features()),
+                       doctest::Contains("graph: a part of a larger one is not allowed; arcs of their own"),
+                       std::invalid_argument);
 }
 
 }  // namespace test_distributed

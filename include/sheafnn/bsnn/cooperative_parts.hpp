@@ -102,7 +102,7 @@ struct CooperativeParts {
         graph(checked(of, on, given, features)),
         listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
         arcs(given != nullptr ? given->lists()
-             : listed         ? listed->lists()
+             : listed         ? arc_lists(on, *listed)
                               : arc_lists(on)),
         channels(of.options().channels),
         input(of.options().normalise_features ? normalised(features) : features),
@@ -141,7 +141,7 @@ struct CooperativeParts {
       if (architecture.norm == FeatureNorm::none) continue;
       stages.back().unnormalised.resize(n * h);
       if (normalises()) stages.back().moments.resize(n);
-      if (normalises_batch()) stages.back().batch.emplace(n, h);
+      if (architecture.norm == FeatureNorm::batch) stages.back().batch.emplace(on.own_node_count(), h, on.part());
     }
     for (Buffer<S>* buffer : {&last, &bar, &x_bar, &embedding_bar}) buffer->resize(n * h);
     gradient.resize(of.parameters().size());
@@ -162,13 +162,18 @@ struct CooperativeParts {
   [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
     return {buffer.data(), graph.node_count(), model.hidden_width()};
   }
+  [[nodiscard]] MatrixView<S> own_rows(Buffer<S>& buffer) const noexcept {
+    return {buffer.data(), graph.own_node_count(), model.hidden_width()};
+  }
   [[nodiscard]] bool normalises() const noexcept { return model.options().norm == FeatureNorm::layer; }
-  [[nodiscard]] bool normalises_batch() const noexcept { return model.options().norm == FeatureNorm::batch; }
   [[nodiscard]] Stage& stage_of(Index l) noexcept { return stages[static_cast<std::size_t>(l)]; }
   [[nodiscard]] static std::pair<Index, Index> packs(Index first, Index count) noexcept {
     return {first / lanes<S>, (first + count + lanes<S> - 1) / lanes<S>};
   }
   [[nodiscard]] NodeSelection all_nodes() const noexcept { return NodeSelection(graph.node_count()); }
+  [[nodiscard]] NodeSelection owned(const NodeSelection& of) const noexcept {
+    return of.first(std::min(of.count(), of.lower_bound(graph.own_node_count())));
+  }
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
@@ -217,12 +222,15 @@ struct CooperativeParts {
     parallel_for(execution, degrees.blocks(), 2, body);
   }
 
-  /// body(first, count) for groups of nodes, which may read the rows of their neighbours. \param rows  n × h, not written
+  /// body(first, count) for groups of nodes, which may read the rows of their neighbours.
+  ///
+  /// \param rows   n × h, not written
+  /// \param reads  does body read those of neighbours?
   template <class Body>
-  void walk(Buffer<S>& rows, const Body& body) {
+  void walk(Buffer<S>& rows, const Body& body, bool reads = true) {
     const Index n = graph.own_node_count();
     GraphPart* part = graph.part();
-    if (part == nullptr) {
+    if (part == nullptr || !reads) {
       for_row_groups(execution, n, body);
       return;
     }
@@ -338,9 +346,8 @@ struct CooperativeParts {
   static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
                               const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    if (given != nullptr || model.options().directed)
-      refuse_part(graph, "a network of node maps on directed arcs");
-    if (model.options().norm == FeatureNorm::batch) refuse_part(graph, "a network of node maps with batch norm");
+    require(given == nullptr || graph.part() == nullptr, "graph", "a part of a larger one",
+            "arcs of their own need a whole one; on a part the option directed takes those of the graph");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));

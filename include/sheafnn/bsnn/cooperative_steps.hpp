@@ -31,7 +31,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution,
       Parts::work;
-  using Parts::layer_count, Parts::features_of, Parts::matrix, Parts::normalises, Parts::normalises_batch,
+  using Parts::layer_count, Parts::features_of, Parts::own_rows, Parts::normalises, Parts::owned,
       Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
       Parts::sum_chunks, Parts::walk, Parts::draw;
   // clang-format on
@@ -124,13 +124,14 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       if (stage.batch) leave_together(l);
       if (l + 1 == layer_count()) break;
       S* next = stage_of(l + 1).features.data();
-      walk(work.sent_on, [&](Index first, Index count) {
+      const auto go_on = [&](Index first, Index count) {
         leave(l, first, count, next + first * h);
         enter(l + 1, first, count, next + first * h);
-      });
+      };
+      walk(work.sent_on, go_on, !stage.batch);
     }
-    fetch_halo(graph, work.sent_on.data(), h);
-    for_row_groups(execution, std::min(nodes.count(), nodes.lower_bound(n)), [&](Index first, Index count) {
+    if (!stages.back().batch) fetch_halo(graph, work.sent_on.data(), h);
+    for_row_groups(execution, owned(nodes).count(), [&](Index first, Index count) {
       leave(layer_count() - 1, first, count, last.data() + first * h);
     });
   }
@@ -140,7 +141,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     const Index h = model.hidden_width();
     const Index top = layer_count() - 1;
     if (stage_of(top).batch) {
-      leave_together_backward(top, {bar.data(), nodes.count(), h});
+      leave_together_backward(top, {bar.data(), owned(nodes).count(), h});
     } else {
       for_chunks(
           [&](Index, Index first, Index count, S* sums) {
@@ -187,7 +188,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
         for_chunks([&](Index chunk, Index first, Index count, S* sums) { round(r, chunk, first, count, sums); },
                    [&](S* sums) { clear(r, sums); });
       }
-      if (l > 0 && stage.batch) leave_together_backward(l - 1, matrix(x_bar));
+      if (l > 0 && stage.batch) leave_together_backward(l - 1, own_rows(x_bar));
       add_partials(l);
     }
   }
@@ -234,9 +235,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (after.active()) draw(stage.layer.mask(), after);
     if (learns_per_layer()) begin_learner(pair_of(l), l);
     if (normalises()) stage.norm.check(weights_of(l).norm);
-    const NodeSelection all(graph.node_count());
-    stage.layer.begin(weights_of(l).diffusion, stage.maps, input_of(l), after, stage.batch ? all : nodes_of(l),
-                      pass.training);
+    stage.layer.begin(weights_of(l).diffusion, stage.maps, input_of(l), after,
+                      stage.batch ? all_nodes() : nodes_of(l), pass.training);
   }
   /// The dropout of a learner between convolutions k and k + 1. \param l  layer
   [[nodiscard]] Dropout dropout_of_learner(const ForwardPass<S>& of, Index l, int side, Index k,
@@ -297,10 +297,10 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// All rows of layer l's output and then their norm, which is one of all nodes together.
   void leave_together(Index l) {
     Stage& stage = stage_of(l);
-    for_row_groups(execution, graph.node_count(), [&](Index first, Index count) {
+    walk(work.sent_on, [&](Index first, Index count) {
       stage.layer.leave_rows(first, count, stage.unnormalised.data() + first * model.hidden_width());
     });
-    stage.batch->forward(execution, weights_of(l).norm, matrix(stage.unnormalised), nodes_of(l));
+    stage.batch->forward(execution, weights_of(l).norm, own_rows(stage.unnormalised), owned(nodes_of(l)));
   }
   /// Rows of X_{l+1}, from layer l and its norm. \param first, count  of the layer's nodes, by index
   void leave(Index l, Index first, Index count, S* to) {
@@ -342,8 +342,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// Backwards through leave_together(). \param normed_bar  derivative of the norm's output; may be x_bar
   void leave_together_backward(Index l, const MatrixView<const S>& normed_bar) {
-    stage_of(l).batch->backward(execution, weights_of(l).norm, matrix(stage_of(l).unnormalised), normed_bar,
-                                matrix(x_bar), weights_bar.layers[static_cast<std::size_t>(l)].norm);
+    stage_of(l).batch->backward(execution, weights_of(l).norm, own_rows(stage_of(l).unnormalised), normed_bar,
+                                own_rows(x_bar), weights_bar.layers[static_cast<std::size_t>(l)].norm);
     for_chunks(
         [&](Index, Index first, Index count, S* sums) {
           leave_backward(l, first, count, x_bar.data() + first * model.hidden_width(), sums);

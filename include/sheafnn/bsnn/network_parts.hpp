@@ -174,7 +174,8 @@ struct NetworkParts {
     }
     embedding.entry_mask().set_runs(entries);
     embedding.mask().set_runs(rows);
-    for (Index l = 0; l < layer_count(); ++l) layer_mask(l).set_runs(rows);
+    for (DiffusionLayer<Family, S>& layer : layers) layer.mask().set_runs(rows);
+    for (PolynomialDiffusionLayer<Family, S>& layer : filter_layers) layer.mask().set_runs(rows);
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
   }
   void add_layers(const Model& of, const Graph& on) {
@@ -198,7 +199,6 @@ struct NetworkParts {
   }
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    if (Model::kind != "bsnn" && Model::kind != "nsd") refuse_part(graph, concat("a ", Model::kind));
     return graph;
   }
   static NodeFeatures normalised(NodeFeatures features) {

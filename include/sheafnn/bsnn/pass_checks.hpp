@@ -8,7 +8,6 @@
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
-#include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::detail {
 
@@ -51,12 +50,6 @@ inline void check_backward(const BackwardOptions& options) {
   require(options.kl_weight >= 0 && std::isfinite(options.kl_weight), "kl_weight", options.kl_weight,
           "must be finite and at least 0");
   require_between("samples", options.samples, 1, 32768);
-}
-/// Networks whose layers exchange no rows with other parts. \throws std::invalid_argument  a graph that is a part
-inline void refuse_part(const Graph& graph, std::string_view network) {
-  require(graph.part() == nullptr, "graph", "a part of a larger one",
-          concat(network,
-                 " cannot be computed in parts; those of restriction maps and of undirected node maps can"));
 }
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 inline void check_input(Index node_count, Index rows, Index columns, Index model_features) {

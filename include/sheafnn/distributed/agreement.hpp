@@ -132,6 +132,10 @@ template <class Model>
 inline void require_agreement(Communicator& ranks, const Dataset& whole) {
   detail::Fingerprint edges, labels, features;
   edges.add(whole.graph.targets());
+  for (Index arc = 0; arc < whole.graph.arc_count(); ++arc) {
+    const std::uint8_t listed = whole.graph.listed(arc) ? 1 : 0;
+    edges.add(std::span<const std::uint8_t>(&listed, 1));
+  }
   labels.add(std::span<const std::int32_t>(whole.labels));
   features.add(whole.features.column_of());
   features.add(whole.features.values());

@@ -68,10 +68,10 @@ struct Subgraph {
       const Index v = data.graph.target(arc);
       if (!has(v)) continue;
       arcs.push_back(static_cast<std::size_t>(arc));
-      if (u < v) edges.push_back({static_cast<std::int32_t>(i), number(v)});
+      if (data.graph.listed(arc)) edges.push_back({static_cast<std::int32_t>(i), number(v)});
     }
   }
-  r.graph = Graph(static_cast<Index>(r.node.size()), edges);
+  r.graph = graph_of_entries(static_cast<Index>(r.node.size()), std::move(edges));
   if (const std::size_t count = static_cast<std::size_t>(data.graph.arc_feature_count()); count > 0) {
     std::vector<double> values;
     for (const std::size_t arc : arcs) {

@@ -28,7 +28,7 @@ static_assert(MPI_VERSION >= 3, "sheafnn/distributed.hpp needs MPI 3");
 struct Traffic {
   std::int64_t messages = 0;  ///< with rows of node features
   std::int64_t bytes = 0;     ///< in them
-  std::int64_t sums = 0;      ///< sums over all ranks
+  std::int64_t sums = 0;      ///< sums and maxima over all ranks
   std::int64_t summed = 0;    ///< numbers in them
 
   friend bool operator==(const Traffic&, const Traffic&) = default;
@@ -117,6 +117,14 @@ class Communicator {
     MPI_Allgather(send_.data(), length, MPI_DOUBLE, receive_.data(), length, MPI_DOUBLE, comm_);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<S>(receive_[i]);
     for (std::size_t i = 0; i < more.size(); ++i) more[i] = receive_[values.size() + i];
+  }
+
+  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: that none is NaN.
+  [[nodiscard]] double largest(double value) {
+    ++traffic_.sums;
+    ++traffic_.summed;
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm_);
+    return value;
   }
 
   /// The values of `root` on all ranks. Takes any numbers, as many on all ranks.

@@ -2,7 +2,8 @@
 /// read_folder(): a dataset as a folder of .npy arrays, of which every rank reads the rows of its own nodes and no others.
 ///
 ///     indptr.npy    N + 1   arcs of node u are indptr[u] … indptr[u + 1] − 1
-///     indices.npy   2M      their targets, increasing within a node; every edge in both directions, no self-loops
+///     indices.npy   2M      their targets, increasing within a node; every edge in both directions, no self-loops.
+///                           The graph is undirected: a network on directed arcs has both arcs of every edge
 ///     features.npy  N × p   dense features, or, as CSR arrays, features_indptr.npy, features_indices.npy and
 ///                           features_values.npy with the number of columns as the only number of features_columns.npy
 ///     labels.npy    N       −1 where unknown

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <tuple>
@@ -31,7 +32,7 @@ struct Neighbour {
 /// A rank's part. \see graph/graph_part.hpp
 struct LocalPart {
   PartNumbers numbers;  ///< its degrees of the halo's nodes are those in the part: RowExchange asks their owners
-  Graph graph;          ///< without its part set
+  Graph graph;          ///< without its part set; its arcs are listed as those of the whole graph
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
@@ -42,6 +43,8 @@ struct OwnRows {
   std::vector<Index> first_arc;     ///< of each
   std::vector<Index> offset = {0};  ///< of each in `target`, and the end of the last
   std::vector<Index> target;        ///< neighbours, increasing within a node
+  /// Of each in `target`: is the arc to it listed (Graph::listed()), and the arc back? Empty: all are.
+  std::vector<std::array<bool, 2>> listed;
 };
 
 /// An arc from a node of the halo to an owned one.
@@ -167,15 +170,22 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   for (Index u = 0; u < r.numbers.own; ++u) {
     const std::size_t row = nodes.row(u);
     for (Index k = rows.offset[row]; k < rows.offset[row + 1]; ++k) {
-      const std::int32_t v = nodes.local(rows.target[static_cast<std::size_t>(k)]);
-      if (u < v) edges.push_back({static_cast<std::int32_t>(u), v});
+      const std::size_t i = static_cast<std::size_t>(k);
+      const std::int32_t from = static_cast<std::int32_t>(u), to = nodes.local(rows.target[i]);
+      if (from > to) continue;
+      if (rows.listed.empty() || rows.listed[i][0]) edges.push_back({from, to});
+      if (rows.listed.empty() || rows.listed[i][1]) edges.push_back({to, from});
     }
   }
-  r.graph = Graph(static_cast<Index>(r.numbers.node.size()), edges);
+  r.graph = graph_of_entries(static_cast<Index>(r.numbers.node.size()), std::move(edges));
   for (Index e = 0; e < r.graph.edge_count(); ++e) {
     if (r.graph.edge(e).v >= r.numbers.own) r.numbers.cut.push_back(static_cast<std::int32_t>(e));
   }
   for (Index u = 0; u < r.graph.node_count(); ++u) r.numbers.degree.push_back(r.graph.degree(u));
+  r.numbers.in_degree.resize(r.numbers.degree.size());
+  for (Index arc = 0; arc < r.graph.arc_count(); ++arc) {
+    if (r.graph.listed(arc)) ++r.numbers.in_degree[static_cast<std::size_t>(r.graph.target(arc))];
+  }
   detail::number_arcs(rows, nodes, entering, number, r.graph, r.numbers);
   r.neighbours = detail::neighbours_of(entering, nodes, r.numbers);
   return r;
@@ -206,8 +216,10 @@ namespace detail {
     if (owner(u) != rank) continue;
     rows.node.push_back(u);
     rows.first_arc.push_back(graph.first_arc(u));
-    for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc)
+    for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) {
       rows.target.push_back(graph.target(arc));
+      rows.listed.push_back({graph.listed(arc), graph.listed(graph.reverse(arc))});
+    }
     rows.offset.push_back(static_cast<Index>(rows.target.size()));
   }
   const std::vector<HaloArc> entering = halo_arcs(rows, rank, owner);

@@ -29,13 +29,8 @@ class RowExchange final : public GraphPart {
       sent_rows_ += neighbour.sent.size();
       packs_ = packs_ || !in_place(neighbour);
     }
-    const std::vector<Index>& degree = this->numbers().degree;
-    std::vector<double> of_whole(degree.begin(), degree.end());
-    begin(of_whole.data(), 1);
-    wait();
-    std::vector<Index> whole;
-    for (const double number : of_whole) whole.push_back(static_cast<Index>(number));
-    set_degrees(std::move(whole));
+    std::vector<Index> degree = of_owners(this->numbers().degree);
+    set_degrees(std::move(degree), of_owners(this->numbers().in_degree));
   }
 
   [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
@@ -47,6 +42,7 @@ class RowExchange final : public GraphPart {
   void give_back(double* rows, Index width) override { add_back(rows, width); }
   void sum(std::span<float> values, std::span<double> more) override { ranks_->sum(values, more); }
   void sum(std::span<double> values, std::span<double> more) override { ranks_->sum(values, more); }
+  [[nodiscard]] double largest(double value) override { return ranks_->largest(value); }
 
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;
@@ -54,6 +50,14 @@ class RowExchange final : public GraphPart {
   /// Do the rows that a neighbour's halo has of this part lie one behind the other?
   [[nodiscard]] static bool in_place(const Neighbour& to) {
     return to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
+  }
+
+  /// A number per node, of the halo's nodes their owners'.
+  [[nodiscard]] std::vector<Index> of_owners(const std::vector<Index>& numbers) {
+    std::vector<double> rows(numbers.begin(), numbers.end());
+    begin(rows.data(), 1);
+    wait();
+    return {rows.begin(), rows.end()};
   }
 
   template <class S>

@@ -5,26 +5,53 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <utility>
 
 #include "sheafnn/bsnn/cooperative_model.hpp"
+#include "sheafnn/bsnn/flow_model.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/partition.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
+#include "sheafnn/layers/runge_kutta.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
 namespace sheafnn::distributed {
 
-/// Exchanges of rows, and how many numbers every row of a halo has in all of them together.
+/// Exchanges of rows, and how many numbers every row of a halo has in all of them together; and what passes need of all
+/// parts beside rows.
 struct RowVolume {
   Index exchanges = 0;  ///< copies from owners, and sums sent back to them
   Index numbers = 0;
+  Index sums = 0;    ///< of layers over all parts, without those of gradients and scores
+  Index summed = 0;  ///< numbers in them
 
   /// Messages and bytes of all ranks together. \param scalar_bytes  of a number. Takes any partition's report
   [[nodiscard]] Traffic of(const PartitionReport& partition, Index scalar_bytes) const noexcept {
     return {exchanges * partition.messages(), numbers * partition.halo() * scalar_bytes, 0, 0};
   }
 };
+
+namespace detail {
+
+/// Sheaves of a training step and of an evaluation.
+template <class Model>
+[[nodiscard]] std::pair<Index, Index> draws(const Model&, const TrainOptions& options) {
+  if (!Model::bayesian || !is_learned<typename Model::Family>) return {1, 1};
+  return {options.training_samples, options.samples};
+}
+/// Projections of all sheaf learners.
+template <class Model>
+void add_projections(const Model& model, Index exchanges, RowVolume& r) {
+  if (!is_learned<typename Model::Family>) return;
+  for (const auto& learner : model.layout().learners) {
+    if (learner.first_outputs() == 0) continue;
+    r.exchanges += exchanges;
+    r.numbers += exchanges * learner.projection_width();
+  }
+}
+
+}  // namespace detail
 
 /// The rows of `epochs` epochs of train(): as many training steps and evaluations. With L layers of rows of h numbers,
 /// T sheaves per step and K per evaluation, s sheaf learners with projections of p_1 … p_s numbers (math: "First
@@ -46,8 +73,7 @@ struct RowVolume {
 template <class Model>
 [[nodiscard]] RowVolume training_volume(const Model& model, Index epochs, const TrainOptions& options) {
   const Index layers = model.options().layers, width = model.hidden_width();
-  const Index step_samples = Model::bayesian && is_learned<typename Model::Family> ? options.training_samples : 1;
-  const Index samples = Model::bayesian && is_learned<typename Model::Family> ? options.samples : 1;
+  const auto [step_samples, samples] = detail::draws(model, options);
   RowVolume r;
   r.exchanges = epochs * layers * (2 * step_samples + samples);
   r.numbers = r.exchanges * width;
@@ -61,21 +87,51 @@ template <class Model>
     r.exchanges += copies;
     r.numbers += copies * BlockSizes<typename Model::Family>::gram;
   }
-  if (!is_learned<typename Model::Family>) return r;
-  for (const auto& learner : model.layout().learners) {
-    if (learner.first_outputs() == 0) continue;
-    const bool shared = model.layout().sheaf_encoder.weight >= 0;
-    const Index exchanges = (shared ? epochs + 1 : 2 * epochs) + epochs;
-    r.exchanges += exchanges;
-    r.numbers += exchanges * learner.projection_width();
-  }
+  const bool shared = model.layout().sheaf_encoder.weight >= 0;
+  detail::add_projections(model, (shared ? epochs + 1 : 2 * epochs) + epochs, r);
+  return r;
+}
+
+/// Exchanges of a pass of a flow, of rows of h numbers: one for every evaluation of its right-hand side. A step that is
+/// tried has as many as the method has stages, and Dormand–Prince one more at the start of a pass. The gradient evaluates
+/// all stages of the accepted steps again and goes back through them. Besides, every pass has a maximum over all parts, of
+/// its start, and Dormand–Prince one for each step that it tries.
+///
+/// \param accepted, rejected  steps: FlowLayer::steps(), rejected_steps(). Unchecked: at least 0
+/// \param training            with the gradient?
+[[nodiscard]] inline Index flow_exchanges(FlowMethod method, Index accepted, Index rejected, bool training) {
+  const Index stages = sheafnn::detail::tableau(method).stages;
+  const Index start = method == FlowMethod::dormand_prince ? 1 : 0;
+  return start + stages * (accepted + rejected) + (training ? 2 * stages * accepted : 0);
+}
+
+/// The same of networks of continuous time with equal steps: flow_exchanges() for each of T draws of a training step and K
+/// of an evaluation, and projections as above, without sharing.
+///
+/// \throws std::invalid_argument  steps that the tolerances choose: their number depends on the data, see
+///                                flow_exchanges(). Unchecked: as above
+template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_point S>
+[[nodiscard]] RowVolume training_volume(const FlowModel<Family, Posterior, S>& model, Index epochs,
+                                        const TrainOptions& options) {
+  const auto [method, steps] = std::pair(model.options().method, model.options().fixed_steps);
+  require(method != FlowMethod::dormand_prince, "method", to_string(method),
+          "the number of its steps is not known");
+  const auto [step_samples, samples] = detail::draws(model, options);
+  RowVolume r;
+  r.exchanges = epochs * (step_samples * flow_exchanges(method, steps, 0, true) +
+                          samples * flow_exchanges(method, steps, 0, false));
+  r.numbers = r.exchanges * model.hidden_width();
+  r.sums = r.summed = epochs * (step_samples + samples);
+  detail::add_projections(model, 3 * epochs, r);
   return r;
 }
 
 /// The same of cooperative networks: every layer exchanges rows of h numbers twice forwards and twice backwards. Learners
 /// that look at neighbours exchange for each of their convolutions, whose rows for both maps have q numbers (2g, the last
 /// one's 2o), once forwards and once backwards: in every layer and sample, or with one pair for all layers once per pass.
-/// Sums of the learner `sage` are none of rows. Unchecked: as above.
+/// The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at a time. Batch norm
+/// adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h numbers backwards.
+/// Unchecked: as above.
 template <int D, bool Bayesian, std::floating_point S>
 [[nodiscard]] RowVolume training_volume(const CooperativeModel<D, Bayesian, S>& model, Index epochs,
                                         const TrainOptions& options) {
@@ -84,12 +140,20 @@ template <int D, bool Bayesian, std::floating_point S>
   RowVolume r;
   r.exchanges = epochs * architecture.layers * (4 * step_samples + 2 * samples);
   r.numbers = r.exchanges * model.hidden_width();
+  if (architecture.norm == FeatureNorm::batch) {
+    r.sums = epochs * architecture.layers * (3 * step_samples + 2 * samples);
+    r.summed = epochs * architecture.layers * (4 * step_samples + 2 * samples) * model.hidden_width();
+  }
   if (architecture.learner == NodeLearnerKind::mlp) return r;
   const bool per_layer = !Bayesian || architecture.layer_learners;
   const Index passes = epochs * (per_layer ? architecture.layers * (2 * step_samples + samples) : 3);
   const Index hidden = architecture.learner_layers - 1;
   r.exchanges += passes * (hidden + 1);
   r.numbers += passes * 2 * (hidden * architecture.learner_width + model.learner_outputs());
+  if (architecture.learner == NodeLearnerKind::sage) {
+    r.sums += passes * 4 * hidden;
+    r.summed += passes * 4 * hidden;
+  }
   return r;
 }
 

@@ -32,7 +32,8 @@ struct NeighbourLists {
 struct ArcLists {
   Index nodes = 0;  ///< of a part of a graph: the owned ones; the lists name those of the halo as well
   NeighbourLists out, in;
-  GraphPart* part = nullptr;  ///< null: of a whole graph
+  GraphPart* part = nullptr;               ///< null: of a whole graph
+  const Index* whole_in_degree = nullptr;  ///< of a part: that of each of its nodes in the whole graph
 
   /// Rows of an array that is read at neighbours: one per node, on a part also for those of the halo.
   [[nodiscard]] Index rows() const noexcept {
@@ -42,17 +43,17 @@ struct ArcLists {
   [[nodiscard]] Index total_nodes() const noexcept {
     return part == nullptr ? nodes : part->numbers().total_nodes;
   }
-  /// Arcs that enter node u < rows(), in the whole graph, and those that leave it there. Unchecked: of a part's halo only
-  /// what is undirected.
+  /// Arcs that enter node u in the whole graph. Unchecked: u < rows().
   [[nodiscard]] Index in_degree(Index u) const noexcept {
-    return part == nullptr ? in.degree(u) : part->numbers().degree[static_cast<std::size_t>(u)];
+    return whole_in_degree == nullptr ? in.degree(u) : whole_in_degree[u];
   }
 };
 
 /// Those of an undirected graph: every edge is an arc both ways, however it was listed. Of a part, those of owned nodes.
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
   const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
-  return {graph.own_node_count(), lists, lists, graph.part()};
+  GraphPart* part = graph.part();
+  return {graph.own_node_count(), lists, lists, part, part == nullptr ? nullptr : part->numbers().degree.data()};
 }
 
 /// Arcs of a directed graph with n nodes.
@@ -87,7 +88,7 @@ class DirectedArcs {
   [[nodiscard]] Index node_count() const noexcept { return nodes_; }
   [[nodiscard]] Index arc_count() const noexcept { return out_.node.size(); }
   [[nodiscard]] ArcLists lists() const noexcept {
-    return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}, nullptr};
+    return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}};
   }
 
  private:
@@ -117,6 +118,17 @@ class DirectedArcs {
     }
   }
   return DirectedArcs(graph.node_count(), arcs);
+}
+
+/// The lists of listed_arcs(graph); of a part of a graph those of owned nodes, which know all of their arcs.
+///
+/// \param listed  listed_arcs(graph), which must outlive the lists
+[[nodiscard]] inline ArcLists arc_lists(const Graph& graph, const DirectedArcs& listed) {
+  ArcLists r = listed.lists();
+  r.nodes = graph.own_node_count();
+  r.part = graph.part();
+  if (r.part != nullptr) r.whole_in_degree = r.part->numbers().in_degree.data();
+  return r;
 }
 
 }  // namespace sheafnn

@@ -36,6 +36,7 @@ struct PartNumbers {
   std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well
   std::vector<Index> first_entry;  ///< per owned node: number of its first stored feature in the whole features
   std::vector<Index> degree;       ///< in the whole graph, of every node of the part
+  std::vector<Index> in_degree;    ///< likewise: listed arcs that enter it (Graph::listed())
 };
 
 /// Exchanges rows with the other parts. All parts call the same functions in the same order. `rows` has one row of `width`
@@ -68,11 +69,17 @@ class GraphPart {
   /// As above.
   virtual void sum(std::span<double> values, std::span<double> more) = 0;
 
+  /// The largest of the values of all parts: the same on all. Unchecked: that none is NaN.
+  [[nodiscard]] virtual double largest(double value) = 0;
+
  protected:
   /// Takes any numbers; who derives from it checks them.
   explicit GraphPart(PartNumbers numbers) : numbers_(std::move(numbers)) {}
   /// Replaces the degrees. Unchecked: that they are those of the part's nodes.
-  void set_degrees(std::vector<Index> degree) { numbers_.degree = std::move(degree); }
+  void set_degrees(std::vector<Index> degree, std::vector<Index> in_degree) {
+    numbers_.degree = std::move(degree);
+    numbers_.in_degree = std::move(in_degree);
+  }
 
  private:
   PartNumbers numbers_;

@@ -4,17 +4,20 @@
 ///     y = w ∘ x̂ + b,  x̂ = (x − mean(x)) / √(var(x) + ε),  ε = 10⁻⁵, mean and variance over all n rows, divisor n,
 ///
 /// with its backward pass, x̄ = w ∘ (ȳ − mean(ȳ) − x̂ mean(ȳ ∘ x̂)) / √(var(x) + ε). The rows are the nodes of a graph, all
-/// of which are there in every pass: evaluations use the statistics of the graph at hand, and no running averages.
+/// of which are there in every pass: evaluations use the statistics of the graph at hand, and no running averages. On a
+/// part of a graph the rows are its owned nodes, and all means are those over the rows of all parts.
 /// Source: math: "Cooperative sheaves" (4.4); Batch Normalization (Ioffe, Szegedy).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
@@ -28,15 +31,18 @@ class BatchNorm {
   static constexpr double epsilon = 1e-5;
 
   BatchNorm() = default;
+  /// \param part  null, or that of the graph whose owned nodes are the rows; it must outlive the normalisation
   /// \throws std::invalid_argument  negative rows, or a width below 1
-  BatchNorm(Index rows, Index width)
-      : width_(checked_extent("width", width)),
+  BatchNorm(Index rows, Index width, GraphPart* part = nullptr)
+      : part_(part),
+        width_(checked_extent("width", width)),
         chunks_{checked_extent("rows", rows, 0), std::clamp<Index>(rows / 64, 1, 64)},
         output_(rows * width),
         mean_(width),
         inverse_(width),
         of_bar_(2 * width),
-        partial_(chunks_.count * 2 * width) {}
+        partial_(chunks_.count * 2 * width),
+        sum_(2 * width) {}
 
   /// y at the nodes of the last forward(), one row each.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), nodes_.count(), width_}; }
@@ -47,7 +53,8 @@ class BatchNorm {
   void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                const NodeSelection& nodes);
 
-  /// From the derivative of output() to that of x (n × h, overwritten) and to those of the weights (added to).
+  /// From the derivative of output() to that of x (n × h, overwritten) and to those of the weights (added to; of a part
+  /// of a graph, its share in them).
   ///
   /// \param x    of forward()
   /// \param bar  of the shape of output(); may be x_bar where that has all nodes
@@ -61,10 +68,9 @@ class BatchNorm {
     require_size(weights.scale, width_, "norm scale");
     require_size(weights.shift, width_, "norm shift");
   }
-  /// Column sums over `count` rows: add(row, sums) adds those of a row to an array of Arrays · h numbers.
-  /// \param use  called as use(column, number of the array, sum)
-  template <int Arrays, class Add, class Use>
-  void column_sums(Execution execution, Index count, const Add& add, const Use& use) {
+  /// sum_ = column sums over `count` rows: add(row, sums) adds those of a row to an array of Arrays · h numbers.
+  template <int Arrays, class Add>
+  void column_sums(Execution execution, Index count, const Add& add) {
     const NodeChunks chunks = {count, std::min(chunks_.count, std::max<Index>(count, 1))};
     chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* sums = partial_.data() + chunk * 2 * width_;
@@ -76,16 +82,26 @@ class BatchNorm {
       for (Index chunk = 0; chunk < chunks.count; ++chunk) {
         sum += static_cast<double>(partial_[chunk * 2 * width_ + k]);
       }
-      use(k % width_, k / width_, sum);
+      sum_[k] = sum;
     }
   }
+  /// The first `count` numbers of sum_ over all parts.
+  void sum_over_parts(Index count) {
+    if (part_ != nullptr) part_->sum(sum_.view().first(static_cast<std::size_t>(count)), {});
+  }
+  /// Rows of all parts.
+  [[nodiscard]] double total_rows() const noexcept {
+    return static_cast<double>(part_ == nullptr ? chunks_.nodes : part_->numbers().total_nodes);
+  }
 
+  GraphPart* part_ = nullptr;
   Index width_ = 0;
   NodeChunks chunks_;
   Buffer<S> output_;
   Buffer<S> mean_, inverse_;  ///< per column: mean and 1/√(var + ε)
   Buffer<S> of_bar_;          ///< per column: means of ȳ and of ȳ ∘ x̂
   Buffer<S> partial_;         ///< per chunk of rows
+  Buffer<double> sum_;        ///< of columns, over all rows
   NodeSelection nodes_;
 };
 
@@ -95,30 +111,34 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
   check(weights);
   require_array(x, chunks_.nodes, width_, "x");
   nodes_ = nodes;
-  const double n = static_cast<double>(chunks_.nodes);
+  const double n = total_rows();
   const S* first = x.data();
   column_sums<1>(  // of differences from the first row, which are of the order of the spread
-      execution, chunks_.nodes,
-      [&](Index u, S* sums) {
+      execution, chunks_.nodes, [&](Index u, S* sums) {
         const S* in = x.data() + u * width_;
         detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
           const T difference = detail::load<T>(in + c) - detail::load<T>(first + c);
           detail::store(sums + c, detail::load<T>(sums + c) + difference);
         });
-      },
-      [&](Index c, Index, double sum) { 
-        mean_[c] = chunks_.nodes > 0 ? static_cast<S>(static_cast<double>(first[c]) + sum / n) : S(0);
       });
-  column_sums<1>(
-      execution, chunks_.nodes,
-      [&](Index u, S* sums) {
-        const S* in = x.data() + u * width_;
-        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-          const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
-          detail::store(sums + c, detail::load<T>(sums + c) + centred * centred);
-        });
-      },
-      [&](Index c, Index, double sum) { inverse_[c] = static_cast<S>(1 / std::sqrt(sum / n + epsilon)); });
+  // Parts have first rows of their own: what they add up are sums of x itself.
+  const auto offset = [&](Index c) { return static_cast<double>(first[c]); };
+  if (part_ != nullptr) {
+    for (Index c = 0; c < width_; ++c) sum_[c] += static_cast<double>(chunks_.nodes) * offset(c);
+  }
+  sum_over_parts(width_);
+  for (Index c = 0; c < width_; ++c) {
+    mean_[c] = n > 0 ? static_cast<S>((part_ == nullptr ? offset(c) : 0.0) + sum_[c] / n) : S(0);
+  }
+  column_sums<1>(execution, chunks_.nodes, [&](Index u, S* sums) {
+    const S* in = x.data() + u * width_;
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
+      detail::store(sums + c, detail::load<T>(sums + c) + centred * centred);
+    });
+  });
+  sum_over_parts(width_);
+  for (Index c = 0; c < width_; ++c) inverse_[c] = static_cast<S>(1 / std::sqrt(sum_[c] / n + epsilon));
   const S* scale = weights.scale.data();
   const S* shift = weights.shift.data();
   parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
@@ -143,26 +163,26 @@ void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
   require_array(x, chunks_.nodes, width_, "x");
   require_shape(bar, nodes_.count(), width_, "output_bar");
   require_array(x_bar, chunks_.nodes, width_, "x_bar");
-  const double n = static_cast<double>(chunks_.nodes);
+  const double n = total_rows();
   const auto hat_of = [&]<class T>(Index u, Index c) -> T {
     return (detail::load<T>(x.data() + u * width_ + c) - detail::load<T>(mean_.data() + c)) *
            detail::load<T>(inverse_.data() + c);
   };
-  column_sums<2>(
-      execution, nodes_.count(),
-      [&](Index i, S* sums) {
-        const S* from = bar.row(i).data();
-        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-          const T one = detail::load<T>(from + c);
-          detail::store(sums + c, detail::load<T>(sums + c) + one);
-          detail::store(sums + width_ + c,
-                        detail::load<T>(sums + width_ + c) + one * hat_of.template operator()<T>(nodes_[i], c));
-        });
-      },
-      [&](Index c, Index array, double sum) {
-        (array == 0 ? weights_bar.shift : weights_bar.scale)[static_cast<std::size_t>(c)] += static_cast<S>(sum);
-        of_bar_[array * width_ + c] = static_cast<S>(sum / n);
-      });
+  column_sums<2>(execution, nodes_.count(), [&](Index i, S* sums) {
+    const S* from = bar.row(i).data();
+    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+      const T one = detail::load<T>(from + c);
+      detail::store(sums + c, detail::load<T>(sums + c) + one);
+      detail::store(sums + width_ + c,
+                    detail::load<T>(sums + width_ + c) + one * hat_of.template operator()<T>(nodes_[i], c));
+    });
+  });
+  for (Index c = 0; c < width_; ++c) {
+    weights_bar.shift[static_cast<std::size_t>(c)] += static_cast<S>(sum_[c]);
+    weights_bar.scale[static_cast<std::size_t>(c)] += static_cast<S>(sum_[width_ + c]);
+  }
+  sum_over_parts(2 * width_);
+  for (Index k = 0; k < 2 * width_; ++k) of_bar_[k] = static_cast<S>(sum_[k] / n);
   const S* scale = weights.scale.data();
   const S *mean_bar = of_bar_.data(), *mean_product = mean_bar + width_;
   // With ȳ = 0 at nodes that are not selected.

@@ -4,7 +4,8 @@
 ///     dX/dt = f(X) = −ELU(Δ (I ⊗ A) X Bᵀ),
 ///
 /// and the product of its transposed Jacobian with a vector (math: "Continuous-time diffusion"). Made of the steps of
-/// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps.
+/// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps. On a part of a graph it computes the rows of owned nodes,
+/// and exchanges those of W = S Y, or of S z̄, that it reads in the halo.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/flow_options.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
@@ -29,7 +31,7 @@ class DiffusionField {
       : graph_(&graph),
         shape_(&shape),
         options_(options),
-        mixing_(graph.node_count(), shape.coordinates, shape.channels, options.left, options.right),
+        mixing_(graph.own_node_count(), shape.coordinates, shape.channels, options.left, options.right),
         scaled_(graph.node_count() * shape.row()) {}
 
   /// slope = f(x).
@@ -60,7 +62,10 @@ class DiffusionField {
         SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
       }
     };
-    detail::apply_laplacian<Family>(execution, *graph_, *shape_, sheaf, NodeSelection(graph_->node_count()), w, use);
+    const NodeSelection all(graph_->node_count());
+    detail::with_halo(*graph_, all, w, row, [&](Index from, Index to) {
+      detail::apply_laplacian<Family>(execution, *graph_, *shape_, sheaf, all, from, to, w, use);
+    });
   }
 
   /// x_bar += (∂f/∂x)ᵀ slope_bar at the point of the last evaluate() with `keep`, and the gradients of A and B (added
@@ -73,9 +78,12 @@ class DiffusionField {
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* slope_bar, S* x_bar, S* y_bar,
                 const DiffusionWeights<S>& weights_bar) {
     backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar);
-    detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf, Index{0}, graph_->node_count(),
-                                             {mixing_.output(), scaled_.data(), slope_bar}, y_bar, sheaf_gradient,
-                                             accumulate);
+    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), slope_bar, shape_->row(),
+                      [&](Index from, Index to) {
+                        detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf, from, to,
+                                                                 {mixing_.output(), scaled_.data(), slope_bar},
+                                                                 y_bar, sheaf_gradient, accumulate);
+                      });
     S one[max_coordinates];
     std::fill_n(one, max_coordinates, S(1));
     mixing_.backward(execution, weights, one, y_bar, x_bar, weights_bar);
@@ -94,7 +102,7 @@ class DiffusionField {
     const bool activation = options_.activation;
     const S sign = this->sign();
     const S* diffused = diffused_.data();
-    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;

@@ -4,7 +4,8 @@
 ///     dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ),   0 ≤ t ≤ T,
 ///
 /// with one sheaf for all t, and its backward pass, the adjoint of the steps that were taken (math: "Continuous-time
-/// diffusion" (3.31)). The Dormand–Prince steps are those of Boost.Odeint.
+/// diffusion" (3.31)). The Dormand–Prince steps are those of Boost.Odeint. On a part of a graph states are those of the
+/// owned nodes, and all parts take the same steps.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "sheafnn/layers/diffusion_field.hpp"
 #include "sheafnn/layers/flow_odeint.hpp"
 #include "sheafnn/layers/flow_options.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
 
 namespace sheafnn {
@@ -40,7 +42,7 @@ class FlowLayer {
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
-  /// X(T) of the last pass, n × d' × f.
+  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     return {end_, graph_->node_count(), shape_->coordinates, shape_->channels};
   }
@@ -80,7 +82,9 @@ class FlowLayer {
     Buffer<S> x, slope;
   };
 
+  /// Numbers of a state, of all nodes and of the owned ones, which are those that are computed.
   [[nodiscard]] Index size() const noexcept { return graph_->node_count() * shape_->row(); }
+  [[nodiscard]] Index own_size() const noexcept { return graph_->own_node_count() * shape_->row(); }
   template <class T>
   void check(const DiffusionWeights<T>& weights) const {
     const Index d = shape_->coordinates, f = shape_->channels;
@@ -118,7 +122,7 @@ class FlowLayer {
       Stage& here = stage(i);
       const S* at = x;
       if (i > 0) {
-        sum.write(execution, size(), x, here.x.data());
+        sum.write(execution, own_size(), x, here.x.data());
         at = here.x.data();
       }
       stage(keep ? i : 0).field.evaluate(execution, weights, sheaf, at, keep, here.slope.data());
@@ -142,7 +146,7 @@ class FlowLayer {
     for (int i = 0; i < detail::tableau(integration_.method).stages; ++i) {
       sum.add(static_cast<double>(h) * b(i), stage(i).slope.data());
     }
-    sum.write(execution, size(), x, state(k + 1).data());
+    sum.write(execution, own_size(), x, state(k + 1).data());
     finish_step(h);
   }
   /// Equal steps, or those to replay.
@@ -203,10 +207,12 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
   steps_.clear();
   rejected_ = 0;
   State& start = state(0);
-  std::copy_n(x.data(), size(), start.data());
+  std::copy_n(x.data(), own_size(), start.data());
   end_ = start.data();
   detail::FlowAlgebra<S>& algebra = stepper_.stepper().algebra();
   algebra.execution = execution;
+  algebra.count = own_size();
+  algebra.part = graph_->part();
   if (!(algebra.norm_inf(start) <= std::numeric_limits<S>::max())) {
     throw std::runtime_error("the flow starts from features that are not finite");
   }
@@ -287,17 +293,18 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
       detail::ArraySum<S> sum;  // K̄_i = h b_i x̄⁺ + h Σ_{l>i} a_li X̄_l
       sum.add(h * b(i), bar.data());
       for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stage(l).slope.data());
-      sum.write(execution, size(), nullptr, work.data());
-      Stage& here = stage(i);  // X̄_i
-      detail::ArraySum<S>{}.write(execution, size(), nullptr, here.slope.data());  // 0
+      sum.write(execution, own_size(), nullptr, work.data());
+      Stage& here = stage(i);                                                          // X̄_i
+      detail::ArraySum<S>{}.write(execution, own_size(), nullptr, here.slope.data());  // 0
       here.field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), here.slope.data(),
                           more_work.data(), weights_bar);
       accumulate = true;
     }
     detail::ArraySum<S> sum;  // x̄ = x̄⁺ + Σ X̄_i
     for (int i = 0; i < stages; ++i) sum.add(1, stage(i).slope.data());
-    sum.write(execution, size(), bar.data(), bar.data());
+    sum.write(execution, own_size(), bar.data(), bar.data());
   }
+  detail::clear_halo(*graph_, bar.data(), shape_->row());
 }
 
 }  // namespace sheafnn

@@ -1,6 +1,7 @@
 /// \file
 /// Arrays of features as states of Boost.Odeint, whose Dormand–Prince steps with error control FlowLayer takes. The
-/// arithmetic runs on packs and on threads; results do not depend on their number.
+/// arithmetic runs on packs and on threads; results do not depend on their number. On a part of a graph states are those
+/// of its owned nodes, and norms are those of all parts together, which therefore take the same steps.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 
 namespace sheafnn::detail {
 
@@ -27,15 +29,17 @@ struct FlowState : Buffer<S> {
   using Buffer<S>::Buffer;
 };
 
-/// What Odeint calls an algebra: operations on all numbers of states. Operations are called with packs.
+/// What Odeint calls an algebra: operations on the numbers of states. Operations are called with packs.
 template <class S>
 struct FlowAlgebra {
   Execution execution = {};
+  Index count = 0;            ///< numbers of a state, the first ones of its array: those of owned nodes
+  GraphPart* part = nullptr;  ///< null: of a whole graph
 
   template <class Operation, class... In>
   void apply(FlowState<S>& out, Operation operation, const In&... in) const {
     S* to = out.data();
-    parallel_for(execution, out.size(), 2048, [&, to](Index begin, Index end) {
+    parallel_for(execution, count, 2048, [&, to](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         T value = load<T>(to + i);
         operation(value, load<T>(in.data() + i)...);
@@ -64,15 +68,15 @@ struct FlowAlgebra {
   void for_each7(A& a, B& b, C& c, D& d, E& e, F& f, G& g, Operation operation) {
     apply(a, operation, b, c, d, e, f, g);
   }
-  /// The largest absolute value; infinity if a number is not finite.
+  /// The largest absolute value, of all parts; infinity if a number is not finite.
   [[nodiscard]] S norm_inf(const FlowState<S>& x) const {
     constexpr Index grain = 4096, most = 64;
-    const Index chunks = std::clamp<Index>(x.size() / grain, 1, most);
+    const Index chunks = std::clamp<Index>(count / grain, 1, most);
     std::array<S, most> largest{};
     parallel_for(execution, chunks, 1, [&](Index from, Index to) {
       for (Index chunk = from; chunk < to; ++chunk) {
         S found = S(0);
-        for (Index i = x.size() * chunk / chunks; i < x.size() * (chunk + 1) / chunks; ++i) {
+        for (Index i = count * chunk / chunks; i < count * (chunk + 1) / chunks; ++i) {
           found = larger(std::abs(x[i]), found);
         }
         largest[static_cast<std::size_t>(chunk)] = found;
@@ -80,7 +84,7 @@ struct FlowAlgebra {
     });
     S r = S(0);
     for (const S found : largest) r = larger(found, r);
-    return r;
+    return part == nullptr ? r : static_cast<S>(part->largest(static_cast<double>(r)));
   }
 
  private:
