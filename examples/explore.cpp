@@ -80,10 +80,10 @@ void run(Settings& settings) {
   sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
   const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
   programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
-  sheafnn::Dataset data = settings.split >= 0
-                              ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
-                              : sheafnn::io::load_dataset(settings.dataset, settings.synthetic,
-                                                          sheafnn::DatasetUse::prediction, settings.data.text);
+  sheafnn::Dataset data =
+      settings.split >= 0
+          ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
+          : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
   programs::take_class_names(data, read_class_names(archive));
   const Learned learned = read_learned(archive, data);

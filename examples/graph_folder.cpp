@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     generate->add_option("--features", options.features)->capture_default_str();
     generate->add_option("--classes", options.classes)->capture_default_str();
     generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
-    generate->add_option("--seed", options.seed)->capture_default_str();
+    generate->add_option("--seed", options.seed)->capture_default_str()->check(CLI::NonNegativeNumber);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {  // the same on all ranks

@@ -74,8 +74,7 @@ void run(const Settings& s) {
                    sheafnn::detail::concat(only_on_cpu, " run on the CPU only"));
   const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
   const programs::ModelEntry& entry = programs::find_model(info.model, maps, info.stalk_dimension);
-  sheafnn::Dataset data =
-      sheafnn::io::load_dataset(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data.text);
+  sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
   const std::vector<std::string> class_names = programs::checkpoint_class_names(checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
   const bool bayesian = programs::is_bayesian(info.model);
@@ -117,15 +116,19 @@ int main(int argc, char** argv) {
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "posterior samples averaged, 1 to 32768")->capture_default_str();
-  app.add_option("--seed", s.options.seed, "seed of the samples")->capture_default_str();
+  app.add_option("--seed", s.options.seed, "seed of the samples")
+      ->capture_default_str()
+      ->check(programs::refuse_negative);
   app.add_option("--threads", s.options.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
   app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write one line per node to this CSV file");
-  app.add_option("--sheaf", s.sheaf,
-                 "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions "
-                 "to this .npz file");
+  auto* sheaf = app.add_option(
+      "--sheaf", s.sheaf,
+      "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions "
+      "to this .npz file");
   app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(sheaf);
   return programs::run_program(app, argc, argv, [&] { run(s); });
 }

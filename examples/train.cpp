@@ -268,9 +268,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   s.options.features = s.cooperative.options.features = s.flow.options.features = data.feature_count();
   s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
-  if (programs::is_cooperative(s.model)) {
-    static_cast<void>(sheafnn::resolve(s.cooperative.options, s.stalk_dimension, programs::is_bayesian(s.model)));
-  }
+  entry.check({s.options, s.cooperative.options, s.flow.options}, programs::is_bayesian(s.model));
   Task task{s, data, runs_of(s, data), entry, nullptr};
   require_writable_files(task);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);

@@ -75,7 +75,7 @@ refuse "training\.json: seed was '0' and is '3' now" "$bin/train" --resume folde
 refuse "training\.json: splits was '0' and is '1' now" "$bin/train" --resume folder --splits 1
 refuse 'checkpoint: elsewhere ' "$bin/train" --resume folder --checkpoint elsewhere
 refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing
-refuse 'checkpoint_every: 0' "${small[@]}" --checkpoint other --every 0
+refuse '--every: 0' "${small[@]}" --checkpoint other --every 0
 refuse 'every: 5 is not allowed; belongs to --checkpoint' "${small[@]}" --every 5
 "$bin/train" --resume folder --epochs 30 --save longer.safetensors > /dev/null || fail "train --resume --epochs"
 "${small[@]}" --epochs 30 --save at-once.safetensors > /dev/null

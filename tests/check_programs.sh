@@ -382,31 +382,44 @@ refuse '--maps: diagonal .*not an option of --model csnn' "${quick[@]}" --model 
 refuse '--add-lp.*not an option of --model bcsnn' "${quick[@]}" --model bcsnn --stalk-dim 2 --add-lp
 refuse '--node-learner: sage .*not an option of --model bsnn' "${quick[@]}" --node-learner sage
 refuse '--directed.*not an option of --model bsnn' "${quick[@]}" --directed
-refuse 'in_degree_diagonal: 1 ' "${quick[@]}" --model csnn --stalk-dim 2 --in-degree-diagonal
+refuse '--in-degree-diagonal: true ' "${quick[@]}" --model csnn --stalk-dim 2 --in-degree-diagonal
 refuse '--layers: 3 .*not an option of --model flow' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --layers 3
 refuse '--filter: jacobi .*not an option of --model bflow' "${quick[@]}" --model bflow --stalk-dim 2 --filter jacobi
 refuse '--time: 2 .*not an option of --model nsd' "${quick[@]}" --model nsd --time 2
-refuse ' time: 0 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 0
+refuse '--time: 0 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 0
 refuse 'max_steps = 1 ' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --time 9 --max-steps 1
 refuse '--device' "${quick[@]}" --model csnn --stalk-dim 2 --device cuda
 refuse '--device' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --device cuda
-refuse 'learner_layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --node-learner mlp --learner-layers 3
-refuse 'layer_learners: 1' "${quick[@]}" --model csnn --stalk-dim 2 --layer-learners
-refuse 'separate_encoder: 1' "${quick[@]}" --model bcsnn --stalk-dim 2 --layer-learners --separate-encoder on
-refuse 'learner_width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0
+refuse '--learner-layers: 3' "${quick[@]}" --model csnn --stalk-dim 2 --node-learner mlp --learner-layers 3
+refuse '--layer-learners: true' "${quick[@]}" --model csnn --stalk-dim 2 --layer-learners
+refuse '--separate-encoder: true' "${quick[@]}" --model bcsnn --stalk-dim 2 --layer-learners --separate-encoder on
+refuse '--learner-width: 0' "${quick[@]}" --model csnn --stalk-dim 2 --learner-width 0
 refuse 'dropout: 1 ' "${quick[@]}" --dropout 1
 refuse 'dropout: 1\.0000001 ' "${quick[@]}" --dropout 1.0000001
-refuse 'learning_rate: 0' "${quick[@]}" --lr 0
+refuse '--lr: 0' "${quick[@]}" --lr 0
 refuse 'samples: 0' "${quick[@]}" --samples 0
 refuse 'splits: 7-12' "${quick[@]}" --splits 7-12
 refuse 'seeds: 3-1' "${quick[@]}" --seeds 3-1
 refuse 'classes' "$bin/separation" --classes 9
 refuse 'device: gpu' "${quick[@]}" --device gpu
 refuse 'device: cuda:' "${quick[@]}" --device cuda:
-refuse 'edge_weights' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
+refuse '--edge-weights: true ' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
-refuse 'filter\.degree: 65 ' "${quick[@]}" --filter legendre --degree 65
+refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
+refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3
+refuse '--splits: 0,0,1 .*; 0 is there twice' "${quick[@]}" --splits 0,0,1
+refuse '--synthetic-degree: 1e\+09 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-degree 1e9
+refuse '--synthetic-class-cycle: 2 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-class-cycle 2
+# Options that would do nothing.
+refuse '--history requires --report' "$bin/train" --epochs 1 --history
+refuse '--degree: 5 .*; belongs to --filter' "${quick[@]}" --degree 5
+refuse '--jacobi-alpha: 1 .*; belongs to --filter jacobi' "${quick[@]}" --filter chebyshev --jacobi-alpha 1
+refuse '--fixed-steps: 3 .*; belongs to --flow-method' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --fixed-steps 3
+refuse '--parametrisation: euler .*; belongs to --maps' "${quick[@]}" --maps diagonal --stalk-dim 2 --parametrisation euler
+refuse '--synthetic-nodes: 50 .*; belongs to --dataset synthetic' "${quick[@]}" --synthetic-nodes 50
+refuse '--sheaf-layer requires --sheaf' "$bin/predict" --model nsd.safetensors --output out.csv --sheaf-layer 1
+refuse '--degree: 65 ' "${quick[@]}" --filter legendre --degree 65
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)
 refuse 'epoch [0-9]+: .* is ' "${diverging[@]}"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -11,10 +12,13 @@
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/lines.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "models/program.hpp"
 
 namespace programs {
 
@@ -22,7 +26,7 @@ namespace programs {
 struct DataOptions {
   sheafnn::io::TextOptions text;
   std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
-  sheafnn::RandomSplitOptions splits{.stratified = false};
+  sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
 };
 
@@ -53,7 +57,9 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       ->capture_default_str();
   group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
       ->capture_default_str();
-  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
+  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")
+      ->capture_default_str()
+      ->check(refuse_negative);
 }
 
 /// The splits that training is to draw itself.
@@ -62,12 +68,17 @@ inline void add_split_options(CLI::App& app, DataOptions& data) {
   auto* make = group->add_option(
       "--make-splits", data.make_splits,
       "draw splits; percentages of training, validation and test nodes, e.g. 60/20/20; the last two may be 0");
-  group->add_flag("--stratified", data.splits.stratified, "with these percentages in every class (default: off)")
+  group
+      ->add_flag("--stratified,!--no-stratified", data.splits.stratified,
+                 "with these percentages in every class (default: on)")
       ->needs(make);
   group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
       ->capture_default_str()
       ->needs(make);
-  group->add_option("--split-seed", data.splits.seed, "seed of the splits")->capture_default_str()->needs(make);
+  group->add_option("--split-seed", data.splits.seed, "seed of the splits")
+      ->capture_default_str()
+      ->check(refuse_negative)
+      ->needs(make);
   group->add_flag("--exchange-masks", data.exchange_masks,
                   "train on the validation nodes, validate on the test nodes, test on the training nodes "
                   "(default: off)");
@@ -91,6 +102,21 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                    "expected three percentages that sum to 100, as in 60/20/20; only the first must not be 0");
 }
 
+/// Loads a dataset; what is wrong with the generated graph is said of its options.
+///
+/// \throws as io::load_dataset()
+[[nodiscard]] inline sheafnn::Dataset load(const std::string& dataset, const sheafnn::SyntheticOptions& synthetic,
+                                           sheafnn::DatasetUse use, const DataOptions& options) {
+  try {
+    return sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
+  } catch (const std::invalid_argument& error) {
+    if (dataset != "synthetic") throw;
+    const std::string message = error.what();
+    const std::size_t end = std::min(message.find(':'), message.size());
+    throw std::invalid_argument(option_name("synthetic_" + message.substr(0, end)) + message.substr(end));
+  }
+}
+
 /// Loads what a model is trained on.
 ///
 /// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
@@ -101,9 +127,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   if (make) parse_shares(options.make_splits, options.splits);
   sheafnn::require(options.splits.count >= 1, "--split-count", options.splits.count, "must be between 1 and 1000");
   sheafnn::Dataset data =
-      sheafnn::io::load_dataset(dataset, synthetic,
-                                make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training,
-                                options.text);
+      load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
   if (make) data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
                    "training needs at least one; --make-splits 60/20/20 draws some");

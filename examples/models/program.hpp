@@ -13,8 +13,10 @@
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace programs {
@@ -47,6 +49,35 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
     const std::string behind = i > 0 ? " (behind " + arguments[i - 1] + ")" : "";
     throw std::runtime_error("argument " + std::to_string(i + 1) + behind + " is empty; --help lists the options");
   }
+}
+
+/// Checks the text of a number without sign: CLI11 takes -1 for the largest.
+[[nodiscard]] inline std::string refuse_negative(const std::string& text) {
+  return text.starts_with('-') ? text + " is not allowed; must be at least 0" : "";
+}
+
+/// "class_cycle" as "--class-cycle".
+[[nodiscard]] inline std::string option_name(std::string member) {
+  std::replace(member.begin(), member.end(), '_', '-');
+  return "--" + member;
+}
+
+/// A message "learning_rate: 0 is not allowed; …" with the option that sets the member, "--lr", in its place. Others stay
+/// as they are.
+[[nodiscard]] inline std::string in_options(const CLI::App& app, const std::string& message) {
+  static constexpr std::pair<std::string_view, const char*> others[] = {{"learning_rate", "--lr"},
+                                                                        {"sheaf_learning_rate", "--sheaf-lr"},
+                                                                        {"kl_maximum", "--kl-weight"},
+                                                                        {"checkpoint_every", "--every"}};
+  const std::size_t end = message.find(": ");
+  if (end == std::string::npos || message.find(": ", end + 1) < message.find(" is not allowed; ")) return message;
+  std::string member = message.substr(0, end);
+  if (member.starts_with("filter.")) member.erase(0, member.find('.') + 1);
+  std::string option = option_name(member);
+  for (const auto& [name, other] : others) {
+    if (name == member) option = other;
+  }
+  return app.get_option_no_throw(option) == nullptr ? message : option + message.substr(end);
 }
 
 /// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
@@ -82,6 +113,8 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: out of memory; a smaller graph, fewer channels or layers may fit\n",
                  app.get_name().c_str());
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), in_options(app, error.what()).c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
   }

@@ -81,6 +81,8 @@ struct ModelEntry {
   std::string_view bayesian, deterministic;  ///< what --model calls its two kinds
   std::string_view maps;
   int stalk_dimension;
+  /// \throws std::invalid_argument  options that the model does not have, or out of range
+  void (*check)(const NetworkOptions& options, bool bayesian);
   /// Trains a model; `result` is filled in.
   TrainOutcome (*train)(const TrainJob& job, sheafnn::TrainResult& result);
   /// Predicts every node with the model of a checkpoint; `path` is where it comes from.

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "models/data_options.hpp"
 #include "models/flow_settings.hpp"
 #include "models/option_groups.hpp"
+#include "models/program.hpp"
 #include "models/registry.hpp"
 
 namespace programs {
@@ -190,7 +192,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   train->add_option("--samples", s.train.samples, "posterior samples averaged at evaluation, 1 to 1024")
       ->capture_default_str();
-  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")->capture_default_str();
+  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")
+      ->capture_default_str()
+      ->check(refuse_negative);
   train->add_option("--threads", s.train.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
 }
@@ -210,8 +214,9 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
          "how many at a time")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "splits"}));
-  run->add_option("--report", s.report, "write the results to this JSON file");
-  run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well");
+  auto* report = run->add_option("--report", s.report, "write the results to this JSON file");
+  run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well")
+      ->needs(report);
   run->add_option(
       "--save", s.save,
       "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT; with "
@@ -317,6 +322,37 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   return preset;
 }
 
+/// Checks that no option was given that does nothing beside the others.
+///
+/// \param app  after parsing
+/// \throws std::invalid_argument  naming the option, its value and what it belongs to
+inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
+  const auto belongs = [&](std::initializer_list<const char*> options, bool is_used, const char* to) {
+    for (const char* name : options) {
+      const CLI::Option* option = app.get_option(name);
+      if (option->count() == 0 || is_used) continue;
+      sheafnn::throw_invalid_argument(name, option->as<std::string>(), std::string("belongs to ") + to);
+    }
+  };
+  using Basis = sheafnn::PolynomialBasis;
+  const Basis basis = s.options.filter.basis;
+  belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
+          basis != Basis::none, "--filter");
+  belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
+  belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
+  const bool chooses_steps = s.flow.options.method == sheafnn::FlowMethod::dormand_prince;
+  belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
+          "--flow-method dormand-prince");
+  belongs({"--fixed-steps"}, !chooses_steps, "--flow-method runge-kutta and euler");
+  belongs({"--node-learner-dropout"}, s.cooperative.options.learner == sheafnn::NodeLearnerKind::sage_projected,
+          "--node-learner sage-projected");
+  belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
+  belongs({"--synthetic-nodes", "--synthetic-classes", "--synthetic-features", "--synthetic-words",
+           "--synthetic-degree", "--synthetic-homophily", "--synthetic-class-cycle", "--synthetic-feature-noise",
+           "--synthetic-degree-noise", "--synthetic-seed"},
+          s.dataset == "synthetic", "--dataset synthetic");
+}
+
 /// The options that are names, and what they mean to the library; the ranges of the others.
 ///
 /// \param app  after parsing
@@ -343,6 +379,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   sheafnn::validate(s.train);
   resolve_cooperative(app, s.model, s.options, s.cooperative);
   resolve_flow(app, s.model, s.options, s.flow);
+  refuse_idle_options(app, s);
   if (is_cooperative(s.model)) s.maps = cooperative_maps;
 }
 
@@ -369,7 +406,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     const std::size_t first = std::stoul(low), last = std::stoul(high);
     if (first > last || last >= limit) bad(part);
     for (std::size_t i = first; i <= last; ++i) {
-      if (std::find(r.begin(), r.end(), i) != r.end()) bad(part);
+      if (std::find(r.begin(), r.end(), i) != r.end())
+        sheafnn::throw_invalid_argument(option, text, sheafnn::detail::concat(i, " is there twice"));
       r.push_back(i);
     }
     begin = end + 1;

@@ -272,9 +272,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :raises RuntimeError: names the file and what is wrong with it
         """
         model = _core.Model.load(os.fspath(path))
-        for name in parameters:
+        for name, value in parameters.items():
             if name not in ("predict_samples", "random_state", "threads"):
-                raise ValueError(f"{name}: is not allowed; choose predict_samples, random_state, threads")
+                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
         names = model.class_names
         kind = model.metadata.get("class_kind", "U")
@@ -322,10 +322,10 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         """Options as texts: parameters of the classifier, and those of the mapping ``name``."""
         if more is not None and not isinstance(more, Mapping):
             raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
-        for key in more or {}:
+        for key, value in (more or {}).items():
             if key in own:
                 parameter = "kl_weight" if key == "kl_maximum" else key
-                raise ValueError(f"{name}[{key!r}]: is not allowed; it is the parameter {parameter} of the classifier")
+                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the classifier")
         options = {**own, **(more or {})}
         return {key: _text(key, value) for key, value in options.items() if value is not None}
 

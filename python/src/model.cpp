@@ -122,10 +122,10 @@ template <class Options>
 void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
   for (const char* fixed : {"features", "classes"}) {
-    sheafnn::require(!said.contains(fixed), "option", fixed, "is that of the data");
+    sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
   }
   take_options(said, options, walk);
-  require_empty(said, options, walk, model);
+  require_empty(said, options, walk, "network", model);
   options.features = data.feature_count();
   options.classes = data.class_count;
 }
@@ -156,7 +156,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   });
   const auto walk = [](auto& fields, const auto& visit) { for_each_training_option(fields, visit); };
   take_options(training, s.training, walk);
-  require_empty(training, s.training, walk, "a training");
+  require_empty(training, s.training, walk, "training", "a training");
   return s;
 }
 

@@ -75,9 +75,11 @@ void take_options(Texts& texts, Options& options, const Walk& walk) {
   });
 }
 
+/// \param mapping  the parameter that the texts were given by
 /// \throws std::invalid_argument  there is something left in `texts`; `options` has the names that there are
 template <class Options, class Walk>
-void require_empty(const Texts& texts, Options& options, const Walk& walk, std::string_view model) {
+void require_empty(const Texts& texts, Options& options, const Walk& walk, std::string_view mapping,
+                   std::string_view model) {
   if (texts.empty()) return;
   std::string names;
   walk(options, [&](const char* key, auto&) {
@@ -85,7 +87,8 @@ void require_empty(const Texts& texts, Options& options, const Walk& walk, std::
       names += (names.empty() ? "" : ", ") + std::string(key);
     }
   });
-  sheafnn::throw_invalid_argument("option", texts.begin()->first,
+  sheafnn::throw_invalid_argument(sheafnn::detail::concat(mapping, "['", texts.begin()->first, "']"),
+                                  texts.begin()->second,
                                   sheafnn::detail::concat(model, " has no such option; it has ", names));
 }
 

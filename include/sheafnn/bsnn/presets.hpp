@@ -47,12 +47,13 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
 ///
 /// \throws std::invalid_argument  labels or node numbers that do not fit the graph
 [[nodiscard]] inline std::optional<double> seen_homophily(const Dataset& data, const Split& split) {
-  require(static_cast<Index>(data.labels.size()) == data.node_count(), data.name + ": labels", data.labels.size(),
-          detail::concat("must equal the number of nodes, ", data.node_count()));
+  require(static_cast<Index>(data.labels.size()) == data.node_count(), detail::part_name(data, "labels"),
+          data.labels.size(), detail::concat("must equal the number of nodes, ", data.node_count()));
   std::vector<std::int32_t> seen(data.labels.size(), -1);
   for (const auto* set : {&split.train, &split.validation}) {
     for (const std::int32_t u : *set) {
-      if (u < 0 || u >= data.node_count()) throw_invalid_argument(data.name + ": split", u, "no such node");
+      if (u < 0 || u >= data.node_count())
+        throw_invalid_argument(detail::part_name(data, "split"), u, "no such node");
       seen[static_cast<std::size_t>(u)] = data.labels[static_cast<std::size_t>(u)];
     }
   }
@@ -85,7 +86,8 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data) {
   if (data.class_count != 2 || data.splits.empty()) return StopOn::loss;
   const auto label = [&](std::int32_t u) {
-    require(u >= 0 && u < static_cast<Index>(data.labels.size()), data.name + ": split", u, "no such node");
+    require(u >= 0 && u < static_cast<Index>(data.labels.size()), detail::part_name(data, "split"), u,
+            "no such node");
     return data.labels[static_cast<std::size_t>(u)];
   };
   for (const Split& split : data.splits) {

@@ -140,7 +140,7 @@ template <class Model>
 TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {}) {
   validate(options);
   validate(data);
-  validate(split, data.node_count(), data.name + ": split");
+  validate(split, data.node_count(), detail::part_name(data, "split"));
   require(model.options().classes >= data.class_count, "classes", model.options().classes,
           detail::concat("the data have ", data.class_count, " classes"));
   return train(model, data.graph, data.features, Classification(data.labels), split, options);

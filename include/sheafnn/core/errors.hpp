@@ -18,8 +18,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; floating-point numbers as they were typed, so that one that is just out of range looks
-/// like it: with the fewest digits that give the number up to rounding, and six where more than twelve would be needed.
+/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed, so that one that is
+/// just out of range looks like it: with the fewest digits that give the number up to rounding, and six where more than twelve would be needed.
 template <class Value>
 void print(std::ostream& out, const Value& value) {
   if constexpr (std::is_floating_point_v<Value>) {
@@ -39,6 +39,8 @@ void print(std::ostream& out, const Value& value) {
     }
     if (!same) end = write(few);
     out.write(text.data(), end - text.data());
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    out << (value ? "true" : "false");
   } else {
     out << value;
   }

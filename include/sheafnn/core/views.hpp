@@ -17,9 +17,10 @@
 
 namespace sheafnn {
 
-/// A row-major Eigen matrix of these scalars.
+/// A row-major Eigen matrix of these scalars, or a column.
 template <class Derived, class Scalar>
-concept RowMajor = static_cast<bool>(Derived::IsRowMajor) && std::is_same_v<typename Derived::Scalar, Scalar>;
+concept RowMajor = (static_cast<bool>(Derived::IsRowMajor) || Derived::ColsAtCompileTime == 1) &&
+                   std::is_same_v<typename Derived::Scalar, Scalar>;
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 ///
@@ -45,7 +46,7 @@ class MatrixView {
   // NOLINTNEXTLINE(google-explicit-constructor): as std::span, a view of T is one of const T
   MatrixView(const MatrixView<U>& other)
   noexcept : MatrixView(other.data(), other.rows(), other.columns(), other.stride()) {}
-  /// A row-major Eigen matrix.
+  /// A row-major Eigen matrix, or a column.
   template <class Derived>
     requires RowMajor<Derived, Scalar>
   explicit MatrixView(Eigen::PlainObjectBase<Derived>& matrix) noexcept

@@ -63,6 +63,15 @@ struct Dataset {
   return r;
 }
 
+namespace detail {
+
+/// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
+[[nodiscard]] inline std::string part_name(const Dataset& data, std::string_view part) {
+  return data.name.empty() ? std::string(part) : concat(data.name, ": ", part);
+}
+
+}  // namespace detail
+
 /// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model. Labels of other names become
 /// unknown. A dataset without class names is left as it is.
 ///
@@ -76,7 +85,7 @@ inline void renumber_classes(Dataset& data, std::span<const std::string> class_n
   }
   for (const std::int32_t label : data.labels) {
     if (label < static_cast<Index>(number.size())) continue;
-    throw_invalid_argument(data.name + ": label", label, "has no class name");
+    throw_invalid_argument(detail::part_name(data, "label"), label, "has no class name");
   }
   for (std::int32_t& label : data.labels) {
     if (label >= 0) label = number[static_cast<std::size_t>(label)];
@@ -114,29 +123,30 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 ///         out-of-range set
 inline void validate(const Dataset& data) {
   const Index n = data.node_count();
-  require(n > 0, data.name + ": nodes", n, "a dataset needs at least one node");
-  require(data.feature_count() > 0, data.name + ": feature columns", data.feature_count(),
+  require(n > 0, detail::part_name(data, "nodes"), n, "a dataset needs at least one node");
+  require(data.feature_count() > 0, detail::part_name(data, "feature columns"), data.feature_count(),
           "at least one is needed");
-  require(data.features.rows() == n, data.name + ": feature rows", data.features.rows(),
+  require(data.features.rows() == n, detail::part_name(data, "feature rows"), data.features.rows(),
           detail::concat("must equal the number of nodes, ", n));
-  require(static_cast<Index>(data.labels.size()) == n, data.name + ": labels", data.labels.size(),
+  require(static_cast<Index>(data.labels.size()) == n, detail::part_name(data, "labels"), data.labels.size(),
           detail::concat("must equal the number of nodes, ", n));
-  require(data.class_count >= 2, data.name + ": class_count", data.class_count, "at least two classes are needed");
+  require(data.class_count >= 2, detail::part_name(data, "class_count"), data.class_count,
+          "at least two classes are needed");
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
     if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
-      throw_invalid_argument(detail::concat(data.name, ": labels[", u, "]"), data.labels[u],
+      throw_invalid_argument(detail::part_name(data, detail::concat("labels[", u, "]")), data.labels[u],
                              detail::concat("must be between 0 and ", data.class_count - 1,
                                             ", or -1 where unknown"));
     }
   }
   const auto check_names = [&](const std::vector<std::string>& names, const char* member, Index count) {
-    require(names.empty() || static_cast<Index>(names.size()) == count, detail::concat(data.name, ": ", member),
+    require(names.empty() || static_cast<Index>(names.size()) == count, detail::part_name(data, member),
             names.size(), detail::concat("must be empty, or one name for each of the ", count));
   };
   check_names(data.node_names, "node_names", n);
   check_names(data.class_names, "class_names", data.class_count);
   for (std::size_t s = 0; s < data.splits.size(); ++s)
-    validate(data.splits[s], n, detail::concat(data.name, ": splits[", s, "]"));
+    validate(data.splits[s], n, detail::part_name(data, detail::concat("splits[", s, "]")));
 }
 
 }  // namespace sheafnn

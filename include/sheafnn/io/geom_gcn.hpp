@@ -222,10 +222,9 @@ struct GeomGcnNodes {
                                            DatasetUse use = DatasetUse::training) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
-  return detail::naming_file(folder.string(), [&] {
+  Dataset r = detail::naming_file(folder.string(), [&] {
     constexpr std::string_view masks[3] = {"train_mask", "val_mask", "test_mask"};
     Dataset data;
-    data.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
     detail::GeomGcnNodes nodes = detail::read_geom_gcn_nodes(folder / "out1_node_feature_label.txt");
     const Index n = static_cast<Index>(nodes.labels.size());
     data.features = detail::geom_gcn_features(nodes, form);
@@ -235,12 +234,15 @@ struct GeomGcnNodes {
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) {
       for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
-        for (Split& split : detail::read_splits(NpzArchive(path), masks, n)) data.splits.push_back(std::move(split));
+        for (Split& split : detail::read_splits(NpzArchive(path), masks, n))
+          data.splits.push_back(std::move(split));
       }
     }
     validate(data);
     return data;
   });
+  r.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  return r;
 }
 
 }  // namespace sheafnn::io

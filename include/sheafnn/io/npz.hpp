@@ -87,10 +87,9 @@ namespace detail {
 /// Builds a dataset from an open archive; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
                                           DatasetUse use = DatasetUse::training) {
-  return naming_file(archive.file(), [&] {
+  Dataset r = naming_file(archive.file(), [&] {
     constexpr std::string_view masks[3] = {"train_masks", "val_masks", "test_masks"};
     Dataset data;
-    data.name = std::move(name);
     data.features = read_features(archive.array("node_features"));
     const Index n = data.features.rows();
     if (use != DatasetUse::prediction || archive.contains("node_labels")) {
@@ -105,6 +104,8 @@ namespace detail {
     validate(data);
     return data;
   });
+  r.name = std::move(name);
+  return r;
 }
 
 }  // namespace detail

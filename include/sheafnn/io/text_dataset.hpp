@@ -130,9 +130,8 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 
 [[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
                                                const TextOptions& options, DatasetUse use) {
-  return naming_file(where, [&] {
+  Dataset r = naming_file(where, [&] {
     Dataset data;
-    data.name = std::move(name);
     NodeTable table;
     if (!files.nodes.empty()) table = read_nodes(files.nodes, options);
     if (files.nodes.empty() && files.features.empty()) {
@@ -149,6 +148,8 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     if (use != DatasetUse::prediction) validate(data);
     return data;
   });
+  r.name = std::move(name);
+  return r;
 }
 
 }  // namespace detail
