@@ -227,7 +227,7 @@ TEST_CASE("boundaries: graphs and features") {
   data.labels = {0, -1, 2};
   data.class_names = {"a", "b"};
   const std::vector<std::string> names = {"b", "a"};
-  refused(": label: 2", [&] { sheafnn::renumber_classes(data, names); });
+  refused("label: 2", [&] { sheafnn::renumber_classes(data, names); });
   CHECK(data.labels == Labels{0, -1, 2});
 }
 

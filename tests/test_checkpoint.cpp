@@ -341,7 +341,7 @@ TEST_CASE("checkpoints: tensors and metadata that contradict each other are refu
   CHECK(metadata("stalk_dimension", "9") ==
         "metadata: stalk_dimension: 9 is not allowed; must be between 1 and 8");
   CHECK(metadata("edge_weights", "true") ==
-        "edge_weights: 1 is not allowed; diagonal maps have no edge weights");
+        "edge_weights: true is not allowed; diagonal maps have no edge weights");
   // Sizes that would fill the memory are refused before anything is allocated.
   CHECK(metadata("features", "268435456") ==
         "tensor 'lin1.weight' has shape [4, 4] in the file, but [4, 268435456] in the model");

@@ -521,13 +521,13 @@ TEST_CASE("options of cooperative models that are refused") {
          [](auto& o) { o.learner_layers = 2; });
   refuse("learner_dropout: 1 is not allowed; must be at least 0 and below 1",
          [](auto& o) { o.learner_dropout = 1; });
-  refuse("conformal: 0 is not allowed; with stalk dimension 1 there are no rotations to learn",
+  refuse("conformal: false is not allowed; with stalk dimension 1 there are no rotations to learn",
          [](auto& o) { o.conformal = false; });
-  refuse("in_degree_diagonal: 1 is not allowed; without directed, as many arcs leave a node as enter it",
+  refuse("in_degree_diagonal: true is not allowed; without directed, as many arcs leave a node as enter it",
          [](auto& o) { o.in_degree_diagonal = true; });
-  refuse("separate_encoder: 1 is not allowed; only Bayesian models have an encoder for their learners",
+  refuse("separate_encoder: true is not allowed; only Bayesian models have an encoder for their learners",
          [](auto& o) { o.separate_encoder = true; });
-  refuse("layer_learners: 1 is not allowed; an option of Bayesian models; others have learners in every layer",
+  refuse("layer_learners: true is not allowed; an option of Bayesian models; others have learners in every layer",
          [](auto& o) { o.layer_learners = true; });
   using Model = sheafnn::Csnn<2, double>;
   const Model model(options());

@@ -246,6 +246,10 @@ TEST_CASE("regression: value, derivative, predictions, fixed and learned deviati
                         [](Index row, Index c, const Outputs<>& outputs) { return outputs.at(row, c); });
     }
   }
+  const Eigen::VectorXd column = Eigen::VectorXd::LinSpaced(n, -1, 1);  // one number per node
+  const MatrixView column_view(column);
+  CHECK((column_view.rows() == n && column_view.columns() == 1 && &column_view(4, 0) == &column(4)));
+  CHECK_NOTHROW(sheafnn::Regression(column_view).validate(n, 1));
   CHECK(sheafnn::Regression(real_view).known(1));  // one number of two
   CHECK_FALSE(sheafnn::Regression(real_view).known(2));
 }

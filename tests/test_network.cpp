@@ -531,12 +531,12 @@ TEST_CASE("options that are refused, by name, value and limit") {
                            with(&ModelOptions::learner_layers, 9));
   check_refused<Rotations>("learner_width: -1 is not allowed; must be between 0 and 1024",
                            with(&ModelOptions::learner_width, -1));
-  check_refused<Nsd<Diagonal<2>>>("edge_weights: 1 is not allowed; diagonal maps have no edge weights",
+  check_refused<Nsd<Diagonal<2>>>("edge_weights: true is not allowed; diagonal maps have no edge weights",
                                   with(&ModelOptions::edge_weights, std::optional(true)));
   check_refused<Nsd<Diagonal<2>>>(
-      "separate_encoder: 1 is not allowed; only Bayesian models with learned maps have a sheaf encoder",
+      "separate_encoder: true is not allowed; only Bayesian models with learned maps have a sheaf encoder",
       with(&ModelOptions::separate_encoder, std::optional(true)));
-  check_refused<Bsnn<Diagonal<2>, double>>("degree_input: 1 is not allowed; needs separate_encoder",
+  check_refused<Bsnn<Diagonal<2>, double>>("degree_input: true is not allowed; needs separate_encoder",
                                            with(&ModelOptions::degree_input, true));
   check_refused<Bsnn<SpecialOrthogonal<4>>>(
       "parametrisation: euler is not allowed; Euler angles exist for stalk dimensions 2 and 3",

@@ -111,7 +111,7 @@ TEST_CASE("data sets: labels may be unknown") {
   CHECK(data.class_count == 3);
   CHECK(data.splits[0].test == std::vector<std::int32_t>{3});  // as the mask says; training refuses such a set
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, -1, -1, -1}, {"<i8"})),
-                   "t.npz: t: class_count: 0 is not allowed; at least two classes are needed");
+                   "t.npz: class_count: 0 is not allowed; at least two classes are needed");
 }
 
 TEST_CASE("npy: every element type, byte order, memory order and version") {
@@ -381,7 +381,7 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<double>({4}, {0, 1, 1.5, 0})),
                    "t.npz: node_labels[2]: 1.5 is not a whole number of 64 bits");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 0, 0, 0}, {"<i8"})),
-                   "t.npz: t: class_count: 1 is not allowed; at least two classes are needed");
+                   "t.npz: class_count: 1 is not allowed; at least two classes are needed");
   CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, 1, 4}, {"<i8"})),
                    "t.npz: edges: edge 1 has end 4; node numbers must be between 0 and 3");
   CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, -1, 2}, {"<i8"})),

@@ -157,7 +157,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model
       ->add_option("--largest-eigenvalue", filter.largest_eigenvalue,
-                   "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented")
+                   "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented and block")
       ->capture_default_str();
 
   add_cooperative_options(app, s.cooperative);

@@ -86,8 +86,11 @@ refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
 mkdir "$work/folder" && touch "$work/folder/indptr.npy"
 network=(--layers 2)
+whole_options=("${options[@]}")
+options=(--preset none --stalk-dim 2 --epochs 5)
 refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its graph is undirected" \
   --dataset "$work/folder" --model csnn --directed
+options=("${whole_options[@]}")
 network=(--maps diagonal --layers 2)
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"

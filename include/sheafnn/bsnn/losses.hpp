@@ -25,8 +25,7 @@ namespace sheafnn {
 
 /// What predictions of some nodes are worth: a loss, and a score, of which more is better.
 struct Score {
-  double loss = 0;
-  double score = 0;
+  double loss = 0, score = 0;
 };
 
 /// What elbo() and train() need of a loss over scalars S:

@@ -81,7 +81,8 @@ struct PolynomialOptions {
   bool published = false;
   double jacobi_alpha = 0, jacobi_beta = 0;  ///< α, β > −1
   double gegenbauer_lambda = 1;              ///< λ > 0
-  /// A bound of the eigenvalues of Δ, a constant. 2 holds for the augmented normalisation, whatever the maps are.
+  /// A bound of the eigenvalues of Δ, a constant. 2 holds for the augmented and the block normalisation, whatever the maps
+  /// are.
   double largest_eigenvalue = 2;
 
   [[nodiscard]] bool active() const noexcept { return basis != PolynomialBasis::none; }
