@@ -26,6 +26,7 @@
 #include "models/progress.hpp"
 #include "models/registry.hpp"
 #include "models/side_by_side.hpp"
+#include "models/started_on_ranks.hpp"
 #include "models/train_results.hpp"
 #include "models/train_settings.hpp"
 #include "models/training_folder.hpp"
@@ -323,6 +324,7 @@ int main(int argc, char** argv) {
   return programs::run_program_with(
       app,
       [&] {
+        programs::become_train_mpi_on_ranks(argv);
         arguments = programs::TrainingFolder::arguments(programs::arguments(argc, argv));
         return arguments;
       },

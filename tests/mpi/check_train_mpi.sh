@@ -92,6 +92,14 @@ refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its gr
   --dataset "$work/folder" --model csnn --directed
 options=("${whole_options[@]}")
 network=(--maps diagonal --layers 2)
+# train under mpirun is train_mpi.
+"${mpiexec[@]}" 2 "$(dirname "$program")/train" "${options[@]}" "${network[@]}" --report "$work/as_train.json" \
+  > "$work/as_train.out" 2>&1 || complain "train on two ranks: $(cat "$work/as_train.out")"
+grep -q '"bytes_per_epoch": [1-9]' "$work/as_train.json" || complain "train on two ranks trained on one"
+cp "$(dirname "$program")/train" "$work/alone"
+if "${mpiexec[@]}" 2 "$work/alone" "${options[@]}" > "$work/alone.out" 2>&1; then complain "train without train_mpi on two ranks"; fi
+grep -q "train: started on 2 ranks, for which there is $work/train_mpi; it cannot be started" "$work/alone.out" ||
+  complain "train without train_mpi: $(cat "$work/alone.out")"
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
 # One rank alone that fails: its own arguments.

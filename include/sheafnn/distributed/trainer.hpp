@@ -87,8 +87,8 @@ struct OwnStates {
   const TrainingState* resume = nullptr;  ///< likewise; null: TrainOptions::resume
 };
 
-/// Trains `model` to classify the labelled nodes; see sheafnn::train(). All ranks call it with the same model and options and end with the same parameters and result; times
-/// are each rank's own.
+/// Trains `model` to classify the labelled nodes; see sheafnn::train(). All ranks call it with the same model and options
+/// and end with the same parameters and result; times are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
 /// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
