@@ -108,12 +108,19 @@ struct Pack {
 
   /// Reads W consecutive values; `p` needs no alignment.
   [[nodiscard]] static SHEAFNN_INLINE Pack load(const T* p) {
+    // A copy per register: g++ copies a longer array in parts of 16 bytes through the stack.
     Pack r;
-    std::memcpy(r.chunk, p, sizeof r.chunk);
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+      std::memcpy(&r.chunk[i], p + i * (W / chunks), sizeof(Chunk));
+    }
     return r;
   }
   /// Writes W consecutive values; `p` needs no alignment.
-  SHEAFNN_INLINE void store(T* p) const { std::memcpy(p, chunk, sizeof chunk); }
+  SHEAFNN_INLINE void store(T* p) const {
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+      std::memcpy(p + i * (W / chunks), &chunk[i], sizeof(Chunk));
+    }
+  }
 
   [[nodiscard]] SHEAFNN_INLINE T lane(int i) const {
     T values[W];
