@@ -111,8 +111,13 @@ inline constexpr int register_bytes = 16;
 
 }  // namespace detail
 
-/// Lanes of the packs that per-arc and per-node mathematics runs on: one cache line of scalars.
+/// Lanes of the packs that rows of features are read in: one cache line of scalars.
 template <class Scalar>
-inline constexpr int lanes = static_cast<int>(64 / sizeof(Scalar));
+inline constexpr int row_lanes = static_cast<int>(64 / sizeof(Scalar));
+
+/// Lanes of the packs that per-arc and per-node mathematics runs on: one register of 32 bytes or more. A matrix of packs
+/// takes a register per entry; packs of two would not leave any for the rest.
+template <class Scalar>
+inline constexpr int lanes = static_cast<int>((detail::register_bytes > 32 ? detail::register_bytes : 32) / sizeof(Scalar));
 
 }  // namespace sheafnn

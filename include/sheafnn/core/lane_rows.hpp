@@ -1,7 +1,7 @@
 /// \file
 /// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row
-/// `lane` is lane `lane` of pack k). They change places within registers: sixteen floats four packs at a time
-/// where the target has AVX-512, other packs on their way to rows as squares of up to eight; what is left goes
+/// `lane` is lane `lane` of pack k). They change places within registers: floats four packs at a time where the target
+/// has AVX, other packs on their way to rows as squares of up to eight; what is left goes
 /// through a small array.
 #pragma once
 
@@ -94,13 +94,28 @@ SHEAFNN_INLINE void store_columns(const Pack<S, W>* in, int count, const Row& ro
   }
 }
 
+#if SHEAFNN_AVX512 || SHEAFNN_OCTETS
+#define SHEAFNN_QUADS 1
+#if SHEAFNN_AVX512
+using QuadRegister = __m512;
+#else
+using QuadRegister = __m256;
+#endif
+/// Floats of a register that is moved in quarters of 16 bytes: those of a pack of the per-arc mathematics.
+inline constexpr int quad_lanes = static_cast<int>(sizeof(QuadRegister) / sizeof(float));
+#else
+#define SHEAFNN_QUADS 0
+inline constexpr int quad_lanes = 0;
+#endif
+
 /// May these packs be moved in groups of four?
 template <class S, int W>
-inline constexpr bool moves_quads = SHEAFNN_AVX512 != 0 && sizeof(S) == 4 && W == 16;
+inline constexpr bool moves_quads = std::is_same_v<S, float> && W == quad_lanes;
 
-#if SHEAFNN_AVX512
+#if SHEAFNN_QUADS
 /// Four packs a, b, c, d become t_i, whose quarter j holds (a, b, c, d) of lane 4 j + i; its own inverse.
-SHEAFNN_INLINE void transpose_quads(__m512* t) {
+SHEAFNN_INLINE void transpose_quads(QuadRegister* t) {
+#if SHEAFNN_AVX512
   const __m512d ab0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[0], t[1]));
   const __m512d ab2 = _mm512_castps_pd(_mm512_maskz_unpackhi_ps(all_lanes, t[0], t[1]));
   const __m512d cd0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[2], t[3]));
@@ -109,13 +124,49 @@ SHEAFNN_INLINE void transpose_quads(__m512* t) {
   t[1] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab0, cd0));
   t[2] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(all_halves, ab2, cd2));
   t[3] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab2, cd2));
+#else
+  const __m256d ab0 = _mm256_castps_pd(_mm256_unpacklo_ps(t[0], t[1]));
+  const __m256d ab2 = _mm256_castps_pd(_mm256_unpackhi_ps(t[0], t[1]));
+  const __m256d cd0 = _mm256_castps_pd(_mm256_unpacklo_ps(t[2], t[3]));
+  const __m256d cd2 = _mm256_castps_pd(_mm256_unpackhi_ps(t[2], t[3]));
+  t[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab0, cd0));
+  t[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab0, cd0));
+  t[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
+  t[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
+#endif
+}
+
+/// Quarter j of t to the row of lane 4 j + i.
+template <class Row>
+SHEAFNN_INLINE void store_quarters(const QuadRegister& t, int i, const Row& row) {
+#if SHEAFNN_AVX512
+  _mm_storeu_ps(row(i), _mm512_castps512_ps128(t));
+  _mm_storeu_ps(row(4 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 1));
+  _mm_storeu_ps(row(8 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 2));
+  _mm_storeu_ps(row(12 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 3));
+#else
+  _mm_storeu_ps(row(i), _mm256_castps256_ps128(t));
+  _mm_storeu_ps(row(4 + i), _mm256_extractf128_ps(t, 1));
+#endif
+}
+/// The inverse.
+template <class Row>
+[[nodiscard]] SHEAFNN_INLINE QuadRegister load_quarters(int i, const Row& row) {
+#if SHEAFNN_AVX512
+  __m512 t = _mm512_castps128_ps512(_mm_loadu_ps(row(i)));
+  t = _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0x00F0), _mm_loadu_ps(row(4 + i)));
+  t = _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0x0F00), _mm_loadu_ps(row(8 + i)));
+  return _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0xF000), _mm_loadu_ps(row(12 + i)));
+#else
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row(i))), _mm_loadu_ps(row(4 + i)), 1);
+#endif
 }
 
 /// Up to four packs in turned order; those that are missing are 0.
 template <int Packs>
-SHEAFNN_INLINE void take_quad(const Pack<float, 16>* in, __m512* t) {
+SHEAFNN_INLINE void take_quad(const Pack<float, quad_lanes>* in, QuadRegister* t) {
   t[0] = in[0].chunk[0];
-  t[1] = t[2] = t[3] = __m512{};
+  t[1] = t[2] = t[3] = QuadRegister{};
   if constexpr (Packs > 1) t[1] = in[1].chunk[0];
   if constexpr (Packs > 2) t[2] = in[2].chunk[0];
   if constexpr (Packs > 3) t[3] = in[3].chunk[0];
@@ -124,19 +175,14 @@ SHEAFNN_INLINE void take_quad(const Pack<float, 16>* in, __m512* t) {
 
 /// Up to four packs to the rows at row(lane), which are padded to four.
 template <int Packs, class Row>
-SHEAFNN_INLINE void store_quad(const Pack<float, 16>* in, int count, const Row& row) {
-  __m512 t[4];
+SHEAFNN_INLINE void store_quad(const Pack<float, quad_lanes>* in, int count, const Row& row) {
+  QuadRegister t[4];
   take_quad<Packs>(in, t);
-  if (count == 16) {
-    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) {
-      _mm_storeu_ps(row(i), _mm512_castps512_ps128(t[i]));
-      _mm_storeu_ps(row(4 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 1));
-      _mm_storeu_ps(row(8 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 2));
-      _mm_storeu_ps(row(12 + i), _mm512_maskz_extractf32x4_ps(0xF, t[i], 3));
-    }
+  if (count == quad_lanes) {
+    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) store_quarters(t[i], i, row);
   } else {
-    alignas(64) float quads[4][16];
-    for (int i = 0; i < 4; ++i) _mm512_store_ps(quads[i], t[i]);
+    alignas(64) float quads[4][quad_lanes];
+    for (int i = 0; i < 4; ++i) std::memcpy(quads[i], &t[i], sizeof t[i]);
     for (int lane = 0; lane < count; ++lane) {
       _mm_storeu_ps(row(lane), _mm_load_ps(quads[lane % 4] + lane / 4 * 4));
     }
@@ -145,26 +191,23 @@ SHEAFNN_INLINE void store_quad(const Pack<float, 16>* in, int count, const Row& 
 
 /// The inverse: up to four packs from rows of which four numbers may be read.
 template <int Packs, class Row>
-SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, 16>* out) {
-  __m512 t[4];
-  if (count == 16) {
-    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) {
-      t[i] = _mm512_castps128_ps512(_mm_loadu_ps(row(i)));
-      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0x00F0), _mm_loadu_ps(row(4 + i)));
-      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0x0F00), _mm_loadu_ps(row(8 + i)));
-      t[i] = _mm512_mask_broadcast_f32x4(t[i], static_cast<__mmask16>(0xF000), _mm_loadu_ps(row(12 + i)));
-    }
+SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, quad_lanes>* out) {
+  QuadRegister t[4];
+  if (count == quad_lanes) {
+    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) t[i] = load_quarters(i, row);
   } else {
-    alignas(64) float quads[4][16] = {};
+    alignas(64) float quads[4][quad_lanes] = {};
     for (int lane = 0; lane < count; ++lane) {
       _mm_store_ps(quads[lane % 4] + lane / 4 * 4, _mm_loadu_ps(row(lane)));
     }
-    for (int i = 0; i < 4; ++i) t[i] = _mm512_load_ps(quads[i]);
+    for (int i = 0; i < 4; ++i) std::memcpy(&t[i], quads[i], sizeof t[i]);
   }
   transpose_quads(t);
   SHEAFNN_UNROLL for (int k = 0; k < Packs; ++k) out[k].chunk[0] = t[k];
 }
+#endif
 
+#if SHEAFNN_AVX512
 /// out = (out +) the sums over lanes of three or four packs.
 template <int Packs>
 SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumulate) {
@@ -224,7 +267,7 @@ template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
   static_assert(Capacity >= K);
   constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
-#if SHEAFNN_AVX512
+#if SHEAFNN_QUADS
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
       (detail::store_quad<std::min(4, K - 4 * q)>(in + 4 * q, count, [&](int lane) { return row(lane) + 4 * q; }),
@@ -254,7 +297,7 @@ template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
   static_assert(Capacity >= K);
   constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
-#if SHEAFNN_AVX512
+#if SHEAFNN_QUADS
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
       (detail::load_quad<std::min(4, K - 4 * q)>(
@@ -368,6 +411,14 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
 template <int Count, int Capacity = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   int first = 0;
+#if SHEAFNN_OCTETS && !SHEAFNN_AVX512
+  if constexpr (std::is_same_v<T, Pack<float, 16>> && Pack<float, 16>::chunks == 2 && Count >= 3) {
+    Pack<float, 8> halves[Count];
+    SHEAFNN_UNROLL for (int k = 0; k < Count; ++k) halves[k].chunk[0] = in[k].chunk[0] + in[k].chunk[1];
+    lane_sums<Count, Capacity>(halves, out, accumulate);
+    return;
+  }
+#endif
 #if SHEAFNN_OCTETS
   if constexpr (std::is_same_v<T, Pack<float, 8>> && Count >= 3) {
     constexpr int octets = Count / 8, rest = Count % 8 / 4;

@@ -8,6 +8,10 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
+#if SHEAFNN_VECTOR_TYPES && defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace sheafnn {
 
 namespace detail {
@@ -43,6 +47,15 @@ template <class T, int W>
 #if SHEAFNN_AVX512
   if constexpr (sizeof(T) == 4 && W == 16) {
     return static_cast<std::uint32_t>(_mm512_movepi32_mask((__m512i)mask.chunk[0]));
+  }
+#endif
+#if SHEAFNN_VECTOR_TYPES && defined(__AVX__)
+  if constexpr (sizeof(mask.chunk[0]) == 32 && sizeof(T) == 4) {
+    std::uint32_t bits = 0;
+    SHEAFNN_UNROLL for (int i = 0; i < W / 8; ++i) {
+      bits |= static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)mask.chunk[i])) << (8 * i);
+    }
+    return bits;
   }
 #endif
   std::uint32_t bits = 0;

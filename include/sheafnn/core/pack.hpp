@@ -318,7 +318,7 @@ SHEAFNN_INLINE void store(scalar_of_t<T>* p, const T& value) {
 /// then narrower ones, then scalars.
 template <class Scalar, class Body>
 SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
-  constexpr int W = lanes<Scalar>;
+  constexpr int W = row_lanes<Scalar>;
   Index c = begin;
   for (; c + W <= end; c += W) body.template operator()<Pack<Scalar, W>>(c);
   if constexpr (W > 8) {

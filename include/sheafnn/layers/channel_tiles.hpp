@@ -20,7 +20,7 @@ namespace sheafnn::detail {
 /// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the room in arrays.
 template <class S>
 struct ChannelTiles {
-  static constexpr int width = lanes<S> / 2;  ///< w: two threads share 16 floats
+  static constexpr int width = row_lanes<S> / 2;  ///< w: two threads share 16 floats
   using Tile = Pack<S, width>;
 
   Index nodes = 0, coordinates = 0, channels = 0;  ///< n, d', f
@@ -40,7 +40,7 @@ struct ChannelTiles {
   void put(Index first, Index nodes_here, const S* rows, S* tiles) const {
     const Index begin = (first + nodes_here) * row(), end = std::min(begin + nodes_here * row(), tile_size());
     for (Index tile = 0; tile < count(); ++tile) {
-      for (Index i = begin; i < end; i += lanes<S>) SHEAFNN_PREFETCH_TO_WRITE(tiles + tile * tile_size() + i);
+      for (Index i = begin; i < end; i += row_lanes<S>) SHEAFNN_PREFETCH_TO_WRITE(tiles + tile * tile_size() + i);
     }
     move(first, nodes_here, [&](Index row, Index at, auto of) { of.copy(rows + row, tiles + at); });
   }

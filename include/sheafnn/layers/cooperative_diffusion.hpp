@@ -23,7 +23,7 @@ namespace sheafnn::detail {
 template <int K, class S>
 class ChannelSums {
  public:
-  using P = Pack<S, lanes<S>>;
+  using P = Pack<S, row_lanes<S>>;
   SHEAFNN_INLINE ChannelSums() {
     SHEAFNN_UNROLL for (int k = 0; k < K; ++k) wide_[k] = P(S(0));
     SHEAFNN_UNROLL for (int k = 0; k < K; ++k) narrow_[k] = S(0);

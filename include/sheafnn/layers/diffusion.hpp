@@ -124,8 +124,8 @@ SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
 /// learned coordinates (0: elsewhere).
 template <int D, class S, class Body>
 SHEAFNN_INLINE void for_channels(const DiffusionShape<S>& shape, const Body& body) {
-  if (shape.channels == lanes<S> && shape.coordinates == D) {
-    body.template operator()<Pack<S, lanes<S>>, lanes<S>>(0);
+  if (shape.channels == row_lanes<S> && shape.coordinates == D) {
+    body.template operator()<Pack<S, row_lanes<S>>, row_lanes<S>>(0);
   } else {
     for_tiles<S>(0, shape.channels, [&]<class T>(Index c) { body.template operator()<T, 0>(c); });
   }

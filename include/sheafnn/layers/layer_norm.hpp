@@ -31,7 +31,7 @@ namespace detail {
 /// a scalar.
 template <int Count, class S, class Terms>
 SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
-  constexpr int W = lanes<S>;
+  constexpr int W = row_lanes<S>;
   Pack<S, W> total[Count];
   for (int k = 0; k < Count; ++k) total[k] = Pack<S, W>(S(0));
   Index c = 0;

@@ -115,7 +115,7 @@ class LinearPair {
   [[nodiscard]] Index parts() const noexcept { return shared_ ? 1 : 2; }
   [[nodiscard]] Index columns() const noexcept { return shared_ ? 2 * outputs_ : outputs_; }
   /// Are the derivatives of the weights summed as o × i? Faster where rows of Y are shorter than a pack.
-  [[nodiscard]] bool transposes() const noexcept { return columns() < lanes<S>; }
+  [[nodiscard]] bool transposes() const noexcept { return columns() < row_lanes<S>; }
 
   Index inputs_ = 0, outputs_ = 0;
   bool shared_ = true;

@@ -36,8 +36,8 @@ struct FilterWorkspace {
   void reserve_backward(Index groups) {
     if (b[2].size() != y.size()) b[2].resize(y.size());
     if (!is_learned<Family> || !blocks_bar.node.empty()) return;
-    blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_stride + lanes<S>);
-    blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_stride + lanes<S>);
+    blocks_bar.arc.resize(groups * rows.graph().arc_count() * rows.arc_stride + row_lanes<S>);
+    blocks_bar.node.resize(groups * rows.graph().node_count() * rows.node_stride + row_lanes<S>);
   }
 };
 

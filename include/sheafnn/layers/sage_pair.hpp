@@ -38,7 +38,7 @@ namespace detail {
 /// side by side hide each other's latency.
 template <class S, class Body>
 SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
-  using P = Pack<S, lanes<S>>;
+  using P = Pack<S, row_lanes<S>>;
   Index c = 0;
   for (; c + 4 * P::width <= width; c += 4 * P::width) body.template operator()<P, 4>(c);
   if (c + 2 * P::width <= width) {

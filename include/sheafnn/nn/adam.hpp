@@ -146,7 +146,7 @@ bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_
   S* v = second_moment.data();
   std::atomic<bool> finite = true;
   parallel_for(execution, end - begin, detail::adam_grain, [=, &finite](Index from, Index to) {
-    using P = Pack<S, lanes<S>>;
+    using P = Pack<S, row_lanes<S>>;
     P zeros = P(S(0));
     detail::for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
       T first = detail::load<T>(m + i), second = detail::load<T>(v + i), x = detail::load<T>(value + i);

@@ -80,43 +80,14 @@ struct ProductStrip {
     SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c.data() + (row + r) * c.stride() + column, sum[r]);
   }
 
-  /// The same for two tiles side by side, which share what is read of A: where registers suffice.
-  template <int Rows, class T>
-  SHEAFNN_INLINE void two_tiles(Index row, Index column) const {
-    T sum[2][Rows];
-    if (start != nullptr) {
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-        const S* at = start + (row + r) * start_stride + column;
-        SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) sum[half][r] = load<T>(at + half * T::width);
-      }
-    } else {
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[0][r] = sum[1][r] = T(S(0));
-    }
-    const S* left = a.data + row * a.row_stride;
-    const S* right = b.data() + column;
-    for (Index k = 0; k < a.columns; ++k) {
-      const T first = load<T>(right), second = load<T>(right + T::width);
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-        const T factor = T(left[r * a.row_stride]);
-        sum[0][r] += factor * first;
-        sum[1][r] += factor * second;
-      }
-      left += a.column_stride;
-      right += b.stride();
-    }
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) {
-      S* at = c.data() + (row + r) * c.stride() + column;
-      SHEAFNN_UNROLL for (int half = 0; half < 2; ++half) store(at + half * T::width, sum[half][r]);
-    }
-  }
-
   /// Rows [row, row + Rows) of C.
   template <int Rows>
   SHEAFNN_INLINE void rows(Index row) const {
+    // Two registers side by side share what is read of A.
+    using T = Pack<S, 2 * register_bytes / static_cast<int>(sizeof(S))>;
     Index first = 0;
-    if constexpr (register_bytes == 64 && Rows > 1) {
-      using T = Pack<S, lanes<S>>;
-      for (; first + 2 * T::width <= c.columns(); first += 2 * T::width) two_tiles<Rows, T>(row, first);
+    if constexpr (Rows > 1) {
+      for (; first + T::width <= c.columns(); first += T::width) tile<Rows, T>(row, first);
     }
     for_tiles<S>(first, c.columns(), [&]<class T>(Index column) { tile<Rows, T>(row, column); });
   }
@@ -140,8 +111,10 @@ SHEAFNN_NOINLINE void multiply_block_from(const StridedMatrix<std::type_identity
     const bool first = from == 0;
     const ProductStrip<S> strip{a.middle_columns(from, count), b.middle_rows(from, count),
                                 first ? start.data : c.data(), first ? start.row_stride : c.stride(), c};
+    // As many sums as leave registers for what they are made of.
+    constexpr int most = register_bytes == 64 ? 8 : 6;
     Index row = 0;
-    for (; row + 8 <= a.rows; row += 8) strip.template rows<8>(row);
+    for (; row + most <= a.rows; row += most) strip.template rows<most>(row);
     if (row + 4 <= a.rows) {
       strip.template rows<4>(row);
       row += 4;
@@ -203,7 +176,7 @@ void add_array(Execution execution, Index count, const S* in, S* out) {
 /// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.
 template <class S>
 [[nodiscard]] constexpr Index padded(Index count) {
-  return (count + lanes<S> - 1) / lanes<S> * lanes<S>;
+  return (count + row_lanes<S> - 1) / row_lanes<S> * row_lanes<S>;
 }
 
 /// out (columns × out_stride) = inᵀ for a rows × columns row-major matrix.

@@ -51,7 +51,7 @@ struct LeaveRows {
 template <class S>
 class SparseInput {
  public:
-  using P = Pack<S, lanes<S>>;
+  using P = Pack<S, row_lanes<S>>;
 
   /// \throws std::invalid_argument  a feature that is infinite as a number of type S
   explicit SparseInput(const NodeFeatures& features);
