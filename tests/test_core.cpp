@@ -120,7 +120,8 @@ TEST_CASE_TEMPLATE("pack: lanes, loading and storing", P, SHEAFNN_FLOAT_PACKS) {
   CHECK(out[1] == T(2));
   static_assert(std::is_same_v<sheafnn::scalar_of_t<P>, T>);
   static_assert(std::is_same_v<sheafnn::scalar_of_t<T>, T>);
-  static_assert(sheafnn::lanes<T> * sizeof(T) == 64);
+  static_assert(sheafnn::row_lanes<T> * sizeof(T) == 64);
+  static_assert(sheafnn::lanes<T> * sizeof(T) == 32 || sheafnn::lanes<T> * sizeof(T) == 64);
 }
 
 TEST_CASE_TEMPLATE("multiply_add: one rounding where the target can, the same in lanes and scalars", P,
