@@ -118,6 +118,7 @@ inline constexpr int row_lanes = static_cast<int>(64 / sizeof(Scalar));
 /// Lanes of the packs that per-arc and per-node mathematics runs on: one register of 32 bytes or more. A matrix of packs
 /// takes a register per entry; packs of two would not leave any for the rest.
 template <class Scalar>
-inline constexpr int lanes = static_cast<int>((detail::register_bytes > 32 ? detail::register_bytes : 32) / sizeof(Scalar));
+inline constexpr int lanes = static_cast<int>((detail::register_bytes > 32 ? detail::register_bytes : 32) /
+                                              sizeof(Scalar));
 
 }  // namespace sheafnn

@@ -110,7 +110,7 @@ inline constexpr int quad_lanes = 0;
 
 /// May these packs be moved in groups of four?
 template <class S, int W>
-inline constexpr bool moves_quads = std::is_same_v<S, float> && W == quad_lanes;
+inline constexpr bool moves_quads = std::is_same_v<S, float>&& W == quad_lanes;
 
 #if SHEAFNN_QUADS
 /// Four packs a, b, c, d become t_i, whose quarter j holds (a, b, c, d) of lane 4 j + i; its own inverse.
@@ -266,7 +266,8 @@ SHEAFNN_INLINE void reorder(const __m512* in, __m512* out) {
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
   static_assert(Capacity >= K);
-  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
+  constexpr int quads =
+      !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
 #if SHEAFNN_QUADS
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
@@ -296,7 +297,8 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
   static_assert(Capacity >= K);
-  constexpr int quads = !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
+  constexpr int quads =
+      !detail::moves_quads<S, W> ? 0 : (Capacity >= to_quads(K) && K > 1 ? to_quads(K) : K / 4 * 4);
 #if SHEAFNN_QUADS
   if constexpr (quads > 0) {
     [&]<int... q>(std::integer_sequence<int, q...>) SHEAFNN_INLINE_LAMBDA {
@@ -389,7 +391,8 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
   const __m256 low = half_sums(all);
   if constexpr (Packs > 4) {
     const __m256 high = half_sums(all + 4);
-    const __m256 sum = _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+    const __m256 sum =
+        _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
     static_assert(Packs == 8);
     _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), sum) : sum);
   } else {

@@ -2,7 +2,8 @@
 /// Pack<T, W>: W numbers side by side that behave like one number.
 ///
 /// Per-arc and per-node mathematics is written once over a scalar type T. With T = float or double it is the plain
-/// reference; with T = Pack<float, 16> the same code treats sixteen arcs at a time in vector registers. A Pack is
+/// reference; with T = Pack<float, 16> the same code treats sixteen arcs at a time in vector registers (with AVX-512;
+/// elsewhere Pack<float, 8>, eight). A Pack is
 /// made of compiler vectors of the width the target has, so that it lives in registers; exponentials and
 /// trigonometric functions use Eigen's vectorised ones. Branches become select(mask, a, b).
 ///
@@ -21,7 +22,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/eigen.hpp"
-#include "sheafnn/core/pack_avx512.hpp"
+#include "sheafnn/core/pack_functions.hpp"
 #include "sheafnn/core/vector_sqrt.hpp"
 
 #if defined(__AVX512DQ__) && !defined(__CUDACC__)
@@ -236,10 +237,22 @@ SHEAFNN_PACK_FUNCTION(tanh, false)
 SHEAFNN_PACK_FUNCTION(exp, false)
 SHEAFNN_PACK_FUNCTION(log, false)
 #undef SHEAFNN_PACK_FUNCTION
-#if SHEAFNN_AVX512
-[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> exp(const Pack<float, 16>& a) {
-  Pack<float, 16> r;
-  r.chunk[0] = detail::exp16(a.chunk[0]);
+#if SHEAFNN_AVX2
+namespace detail {
+/// Bytes of the register that one chunk of a pack of floats is; may it use the functions of core/pack_functions.hpp?
+template <int W>
+inline constexpr int float_chunk_bytes = static_cast<int>(sizeof(typename Pack<float, W>::Chunk));
+template <int W>
+inline constexpr bool pack_has_functions = has_float_functions<float_chunk_bytes<W>>;
+}  // namespace detail
+
+template <int W>
+  requires detail::pack_has_functions<W>
+[[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp(const Pack<float, W>& a) {
+  Pack<float, W> r;
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<float, W>::chunks; ++i) {
+    r.chunk[i] = detail::exp_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
+  }
   return r;
 }
 #endif
@@ -250,10 +263,14 @@ template <class T>
   using std::exp;
   return exp(select(a > T(0), T(0), a));
 }
-#if SHEAFNN_AVX512
-[[nodiscard]] SHEAFNN_INLINE Pack<float, 16> exp_of_negative(const Pack<float, 16>& a) {
-  Pack<float, 16> r;
-  r.chunk[0] = detail::exp_of_negative16(a.chunk[0]);
+#if SHEAFNN_AVX2
+template <int W>
+  requires detail::pack_has_functions<W>
+[[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp_of_negative(const Pack<float, W>& a) {
+  Pack<float, W> r;
+  SHEAFNN_UNROLL for (int i = 0; i < Pack<float, W>::chunks; ++i) {
+    r.chunk[i] = detail::exp_of_negative_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
+  }
   return r;
 }
 #endif
