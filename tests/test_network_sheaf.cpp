@@ -191,7 +191,7 @@ TEST_CASE("diffusion with general linear maps") { check_dimensions<sheafnn::Gene
 TEST_CASE("edge blocks: every edge in its lane, the last block filled up") {
   const Graph graph = some_graph();
   const sheafnn::EdgeBlocks<float> blocks(graph);
-  CHECK(blocks.block_count() == (graph.edge_count() + 15) / 16);
+  CHECK(blocks.block_count() == (graph.edge_count() + blocks.width - 1) / blocks.width);
   Index edge = 0;
   bool right = true;
   for (Index block = 0; block < blocks.block_count(); ++block) {

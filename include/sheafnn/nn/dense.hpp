@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
@@ -60,7 +61,7 @@ struct ProductStrip {
   Index start_stride;
   MatrixView<S> c;
 
-  /// Rows × (width of T) numbers of C.
+  /// Rows × (width of T) numbers of C, with the same bits for any number of rows.
   template <int Rows, class T>
   SHEAFNN_INLINE void tile(Index row, Index column) const {
     T sum[Rows];
@@ -73,7 +74,7 @@ struct ProductStrip {
     const S* right = b.data() + column;
     for (Index k = 0; k < a.columns; ++k) {
       const T value = load<T>(right);
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] += T(left[r * a.row_stride]) * value;
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = multiply_add(T(left[r * a.row_stride]), value, sum[r]);
       left += a.column_stride;
       right += b.stride();
     }
@@ -118,6 +119,10 @@ SHEAFNN_NOINLINE void multiply_block_from(const StridedMatrix<std::type_identity
     if (row + 4 <= a.rows) {
       strip.template rows<4>(row);
       row += 4;
+    }
+    if (row + 2 <= a.rows) {
+      strip.template rows<2>(row);
+      row += 2;
     }
     for (; row < a.rows; ++row) strip.template rows<1>(row);
   }
