@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,14 +14,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
-
-/// 1 where eight floats are one register.
-#if SHEAFNN_VECTOR_TYPES && defined(__AVX__)
-#include <immintrin.h>
-#define SHEAFNN_OCTETS 1
-#else
-#define SHEAFNN_OCTETS 0
-#endif
+#include "sheafnn/core/quad_registers.hpp"
 
 namespace sheafnn {
 
@@ -93,171 +85,6 @@ SHEAFNN_INLINE void store_columns(const Pack<S, W>* in, int count, const Row& ro
     for (int lane = 0; lane < count; ++lane) put(lane);
   }
 }
-
-#if SHEAFNN_AVX512 || SHEAFNN_OCTETS
-#define SHEAFNN_QUADS 1
-#if SHEAFNN_AVX512
-using QuadRegister = __m512;
-#else
-using QuadRegister = __m256;
-#endif
-/// Floats of a register that is moved in quarters of 16 bytes: those of a pack of the per-arc mathematics.
-inline constexpr int quad_lanes = static_cast<int>(sizeof(QuadRegister) / sizeof(float));
-#else
-#define SHEAFNN_QUADS 0
-inline constexpr int quad_lanes = 0;
-#endif
-
-/// May these packs be moved in groups of four?
-template <class S, int W>
-inline constexpr bool moves_quads = std::is_same_v<S, float>&& W == quad_lanes;
-
-#if SHEAFNN_QUADS
-/// Four packs a, b, c, d become t_i, whose quarter j holds (a, b, c, d) of lane 4 j + i; its own inverse.
-SHEAFNN_INLINE void transpose_quads(QuadRegister* t) {
-#if SHEAFNN_AVX512
-  const __m512d ab0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[0], t[1]));
-  const __m512d ab2 = _mm512_castps_pd(_mm512_maskz_unpackhi_ps(all_lanes, t[0], t[1]));
-  const __m512d cd0 = _mm512_castps_pd(_mm512_maskz_unpacklo_ps(all_lanes, t[2], t[3]));
-  const __m512d cd2 = _mm512_castps_pd(_mm512_maskz_unpackhi_ps(all_lanes, t[2], t[3]));
-  t[0] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(all_halves, ab0, cd0));
-  t[1] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab0, cd0));
-  t[2] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(all_halves, ab2, cd2));
-  t[3] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(all_halves, ab2, cd2));
-#else
-  const __m256d ab0 = _mm256_castps_pd(_mm256_unpacklo_ps(t[0], t[1]));
-  const __m256d ab2 = _mm256_castps_pd(_mm256_unpackhi_ps(t[0], t[1]));
-  const __m256d cd0 = _mm256_castps_pd(_mm256_unpacklo_ps(t[2], t[3]));
-  const __m256d cd2 = _mm256_castps_pd(_mm256_unpackhi_ps(t[2], t[3]));
-  t[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab0, cd0));
-  t[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab0, cd0));
-  t[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
-  t[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
-#endif
-}
-
-/// Quarter j of t to the row of lane 4 j + i.
-template <class Row>
-SHEAFNN_INLINE void store_quarters(const QuadRegister& t, int i, const Row& row) {
-#if SHEAFNN_AVX512
-  _mm_storeu_ps(row(i), _mm512_castps512_ps128(t));
-  _mm_storeu_ps(row(4 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 1));
-  _mm_storeu_ps(row(8 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 2));
-  _mm_storeu_ps(row(12 + i), _mm512_maskz_extractf32x4_ps(0xF, t, 3));
-#else
-  _mm_storeu_ps(row(i), _mm256_castps256_ps128(t));
-  _mm_storeu_ps(row(4 + i), _mm256_extractf128_ps(t, 1));
-#endif
-}
-/// The inverse.
-template <class Row>
-[[nodiscard]] SHEAFNN_INLINE QuadRegister load_quarters(int i, const Row& row) {
-#if SHEAFNN_AVX512
-  __m512 t = _mm512_castps128_ps512(_mm_loadu_ps(row(i)));
-  t = _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0x00F0), _mm_loadu_ps(row(4 + i)));
-  t = _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0x0F00), _mm_loadu_ps(row(8 + i)));
-  return _mm512_mask_broadcast_f32x4(t, static_cast<__mmask16>(0xF000), _mm_loadu_ps(row(12 + i)));
-#else
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row(i))), _mm_loadu_ps(row(4 + i)), 1);
-#endif
-}
-
-/// Up to four packs in turned order; those that are missing are 0.
-template <int Packs>
-SHEAFNN_INLINE void take_quad(const Pack<float, quad_lanes>* in, QuadRegister* t) {
-  t[0] = in[0].chunk[0];
-  t[1] = t[2] = t[3] = QuadRegister{};
-  if constexpr (Packs > 1) t[1] = in[1].chunk[0];
-  if constexpr (Packs > 2) t[2] = in[2].chunk[0];
-  if constexpr (Packs > 3) t[3] = in[3].chunk[0];
-  transpose_quads(t);
-}
-
-/// Up to four packs to the rows at row(lane), which are padded to four.
-template <int Packs, class Row>
-SHEAFNN_INLINE void store_quad(const Pack<float, quad_lanes>* in, int count, const Row& row) {
-  QuadRegister t[4];
-  take_quad<Packs>(in, t);
-  if (count == quad_lanes) {
-    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) store_quarters(t[i], i, row);
-  } else {
-    alignas(64) float quads[4][quad_lanes];
-    for (int i = 0; i < 4; ++i) std::memcpy(quads[i], &t[i], sizeof t[i]);
-    for (int lane = 0; lane < count; ++lane) {
-      _mm_storeu_ps(row(lane), _mm_load_ps(quads[lane % 4] + lane / 4 * 4));
-    }
-  }
-}
-
-/// The inverse: up to four packs from rows of which four numbers may be read.
-template <int Packs, class Row>
-SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, quad_lanes>* out) {
-  QuadRegister t[4];
-  if (count == quad_lanes) {
-    SHEAFNN_UNROLL for (int i = 0; i < 4; ++i) t[i] = load_quarters(i, row);
-  } else {
-    alignas(64) float quads[4][quad_lanes] = {};
-    for (int lane = 0; lane < count; ++lane) {
-      _mm_store_ps(quads[lane % 4] + lane / 4 * 4, _mm_loadu_ps(row(lane)));
-    }
-    for (int i = 0; i < 4; ++i) std::memcpy(&t[i], quads[i], sizeof t[i]);
-  }
-  transpose_quads(t);
-  SHEAFNN_UNROLL for (int k = 0; k < Packs; ++k) out[k].chunk[0] = t[k];
-}
-#endif
-
-#if SHEAFNN_AVX512
-/// out = (out +) the sums over lanes of three or four packs.
-template <int Packs>
-SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumulate) {
-  __m512 t[4];
-  take_quad<Packs>(in, t);
-  const __m512 rows = _mm512_add_ps(_mm512_add_ps(t[0], t[1]), _mm512_add_ps(t[2], t[3]));
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(rows), _mm512_maskz_extractf32x8_ps(0xFF, rows, 1));
-  const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-  if constexpr (Packs == 4) {
-    _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
-  } else {
-    alignas(16) float value[4];
-    _mm_store_ps(value, sum);
-    for (int i = 0; i < Packs; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
-  }
-}
-
-/// Where the numbers of K packs lie when their 16 rows stand one behind the other, or the other way round: output
-/// vector v takes its lane i from lane `from` of input vector `vector`.
-template <int K, bool ToRows>
-struct RowOrder {
-  std::array<std::array<std::int32_t, 16>, K> from{};
-  std::array<std::array<std::uint16_t, K>, K> mask{};  ///< [output][input]: lanes taken
-
-  constexpr RowOrder() {
-    for (int v = 0; v < K; ++v) {
-      for (int i = 0; i < 16; ++i) {
-        const int place = ToRows ? 16 * v + i : i * K + v;
-        const int vector = ToRows ? place % K : place / 16;
-        from[static_cast<std::size_t>(v)][static_cast<std::size_t>(i)] = ToRows ? place / K : place % 16;
-        auto& lanes_of = mask[static_cast<std::size_t>(v)][static_cast<std::size_t>(vector)];
-        lanes_of = static_cast<std::uint16_t>(lanes_of | (1U << i));
-      }
-    }
-  }
-};
-/// 16 K numbers into the order of rows, or back into lanes.
-template <int K, bool ToRows>
-SHEAFNN_INLINE void reorder(const __m512* in, __m512* out) {
-  static constexpr RowOrder<K, ToRows> order;
-  SHEAFNN_UNROLL for (int v = 0; v < K; ++v) {
-    const __m512i from = _mm512_loadu_si512(order.from[static_cast<std::size_t>(v)].data());
-    out[v] = _mm512_maskz_permutexvar_ps(all_lanes, from, in[0]);
-    SHEAFNN_UNROLL for (int k = 1; k < K; ++k) {
-      const std::uint16_t lanes_of = order.mask[static_cast<std::size_t>(v)][static_cast<std::size_t>(k)];
-      out[v] = _mm512_mask_permutexvar_ps(out[v], lanes_of, from, in[k]);
-    }
-  }
-}
-#endif
 
 /// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
 ///
@@ -342,11 +169,11 @@ SHEAFNN_INLINE void scatter_rows(const Pack<S, W>* in, const std::int32_t* rows,
 /// Reads `count` ≤ W consecutive rows into the first lanes of out[k]; the other lanes become 0.
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
-#if SHEAFNN_AVX512
+#if SHEAFNN_REORDERS_ROWS
   if constexpr (detail::moves_quads<S, W> && K == Stride && (K == 2 || K == 3)) {
     if (count == W) {
-      __m512 in[K], turned[K];
-      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k] = _mm512_loadu_ps(rows + k * W);
+      QuadRegister in[K], turned[K];
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) in[k] = Pack<S, W>::load(rows + k * W).chunk[0];
       detail::reorder<K, false>(in, turned);
       SHEAFNN_UNROLL for (int k = 0; k < K; ++k) out[k].chunk[0] = turned[k];
       return;
@@ -360,13 +187,13 @@ SHEAFNN_INLINE void load_rows(const S* rows, int count, Pack<S, W>* out) {
 /// Writes the first `count` lanes of in[k] as consecutive rows.
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
-#if SHEAFNN_AVX512
+#if SHEAFNN_REORDERS_ROWS
   if constexpr (detail::moves_quads<S, W> && K == Stride && (K == 2 || K == 3)) {
     if (count == W) {
-      __m512 lanes_of[K], turned[K];
+      QuadRegister lanes_of[K], turned[K];
       SHEAFNN_UNROLL for (int k = 0; k < K; ++k) lanes_of[k] = in[k].chunk[0];
       detail::reorder<K, true>(lanes_of, turned);
-      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) _mm512_storeu_ps(rows + k * W, turned[k]);
+      SHEAFNN_UNROLL for (int k = 0; k < K; ++k) std::memcpy(rows + k * W, &turned[k], sizeof turned[k]);
       return;
     }
   }
