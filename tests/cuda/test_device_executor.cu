@@ -10,6 +10,7 @@
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "team_bundles.hpp"
 #include "worst.hpp"
 
 namespace test_device_executor {
@@ -127,6 +128,17 @@ TEST_CASE("teams sum as the host does") {
       double worst = 0;  // the device may fuse a product and a sum
       for (std::size_t i = 0; i < own.size(); ++i) worst = test::worse(worst, std::abs(own[i] - other[i]));
       CHECK(worst <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("teams of a bundle exchange what they have found, on a device") {
+  DeviceExecutor device;
+  for (const int teams : {1, 2, 4, 8}) {
+    for (int lanes = 1; lanes * teams <= batch::max_lanes; lanes *= 2) {
+      CAPTURE(teams);
+      CAPTURE(lanes);
+      CHECK(bundles::sums(device, teams, lanes) == bundles::expected(teams));
     }
   }
 }

@@ -71,6 +71,31 @@ __device__ void run_block(const Items<Kernel>& part, Index block) {
     place = place_of(part.kernel, item, group);
   }
 }
+/// The sums of all lanes of a team, in its first lane.
+template <int Outputs, class S>
+__device__ void sum_lanes(int lanes, S (&sums)[Outputs]) {
+  SHEAFNN_NO_UNROLL for (unsigned half = static_cast<unsigned>(lanes) / 2; half > 0; half /= 2) {
+    SHEAFNN_UNROLL for (int k = 0; k < Outputs; ++k) sums[k] +=
+        __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
+  }
+}
+/// The second sum of a team kernel: every lane takes the numbers of some teams of its bundle from their first lanes.
+template <class Kernel, class S>
+__device__ void add_teams(const Teams<Kernel>& part, const PlaceOf<Kernel>& place, int lane, bool idle,
+                          const S (&numbers)[Kernel::outputs]) {
+  const int teams = part.kernel.teams;
+  S sums[Kernel::outputs];
+  SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
+  SHEAFNN_NO_UNROLL for (int first = 0; first < teams; first += part.lanes) {
+    const int team = first + lane;
+    S taken[Kernel::outputs];
+    SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) taken[k] =
+        __shfl_sync(0xffffffffU, numbers[k], team << part.exponent, teams << part.exponent);
+    if (team < teams && !idle) part.kernel.part_of(place, team, taken, sums);
+  }
+  sum_lanes(part.lanes, sums);
+  if (lane == 0 && !idle) part.kernel.end(place, sums);
+}
 /// `lanes` threads of a warp per item. Threads past the last item take part in the exchange, with zeros.
 template <class Kernel>
 __device__ void run_block(const Teams<Kernel>& part, Index block) {
@@ -87,11 +112,9 @@ __device__ void run_block(const Teams<Kernel>& part, Index block) {
     S sums[Kernel::outputs];
     SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] = S(0);
     if (!idle) part_at(part.kernel, place, lane, sums);
-    SHEAFNN_NO_UNROLL for (unsigned half = static_cast<unsigned>(part.lanes) / 2; half > 0; half /= 2) {
-      SHEAFNN_UNROLL for (int k = 0; k < Kernel::outputs; ++k) sums[k] +=
-          __shfl_down_sync(0xffffffffU, sums[k], half, part.lanes);
-    }
+    sum_lanes(part.lanes, sums);
     if (lane == 0 && !idle) finish_at(part.kernel, place, sums);
+    if constexpr (Teams<Kernel>::exchanges) add_teams(part, place, lane, idle, sums);
     group += gridDim.y;
     if (!idle && group < part.groups) place = place_of(part.kernel, item, group);
   }

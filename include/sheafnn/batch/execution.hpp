@@ -9,6 +9,11 @@
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
 /// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
 ///
+/// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
+/// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums;
+/// part_of(place, team, numbers, sums) gives what those of one team of the bundle add to `outputs` sums of its own team,
+/// and end(place, sums) takes the totals. Items are whole bundles, and the kernel has the place() described below.
+///
 /// Two pieces of work of which none reads or writes what the other one writes may run at the same time:
 /// side_by_side(first, second). What comes before is done when they begin, and both are done when what comes after begins.
 ///
@@ -101,6 +106,21 @@ SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& plac
   }
 }
 
+/// Has a team kernel a second sum?
+template <class Kernel>
+inline constexpr bool has_second_sum = requires(const Kernel& kernel) {
+  kernel.teams;
+};
+/// Teams of a bundle; 1 without a second sum.
+template <class Kernel>
+[[nodiscard]] SHEAFNN_HD constexpr int teams_of(const Kernel& kernel) noexcept {
+  if constexpr (has_second_sum<Kernel>) {
+    return kernel.teams;
+  } else {
+    return 1;
+  }
+}
+
 /// A small product as a team kernel: a team per entry of C, lanes over the inner dimension; group: batch.
 template <class S>
 struct SmallProduct {
@@ -150,6 +170,8 @@ struct Teams {
   int lanes = max_lanes;  ///< a power of two
   Kernel kernel;
   int exponent = detail::exponent_of(lanes);
+
+  static constexpr bool exchanges = detail::has_second_sum<Kernel>;  ///< numbers between lanes, in both directions
 };
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;
@@ -158,6 +180,9 @@ Teams(Index, Index, int, Kernel) -> Teams<Kernel>;
 template <class Executor>
 class SingleLaunches {
  public:
+  /// May a kernel with a second sum take the place of two launches? Results agree up to rounding.
+  bool exchanges = true;
+
   /// kernel(item, group) for all items and groups.
   template <class Kernel>
   void launch(Index items, Index groups, const Kernel& kernel) {

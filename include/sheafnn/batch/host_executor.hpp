@@ -155,22 +155,48 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
   template <class Kernel>
   static void run_part(Order order, const Teams<Kernel>& part) {
     using S = typename Kernel::Scalar;
-    S lane_sums[max_lanes][Kernel::outputs];
-    const Index count = part.items * part.groups;
+    const int teams = detail::teams_of(part.kernel);
+    S numbers[max_lanes][Kernel::outputs];  // of each team of a bundle
+    const Index count = part.items * part.groups / teams;
     for (Index i = 0; i < count; ++i) {
-      const Index place = order == Order::forward ? i : count - 1 - i;
-      const auto at = detail::place_of(part.kernel, place % part.items, place / part.items);
-      for (int lane = 0; lane < part.lanes; ++lane) {
-        std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
-        detail::part_at(part.kernel, at, lane, lane_sums[lane]);
+      const Index bundle = order == Order::forward ? i : count - 1 - i;
+      const auto place = [&](int team) {
+        const Index item = bundle * teams + team;
+        return detail::place_of(part.kernel, item % part.items, item / part.items);
+      };
+      for (int team = 0; team < teams; ++team) {
+        const auto at = place(team);
+        sum_lanes(part, numbers[team], [&](int lane, S* sums) { detail::part_at(part.kernel, at, lane, sums); });
+        detail::finish_at(part.kernel, at, numbers[team]);
       }
-      for (int half = part.lanes / 2; half > 0; half /= 2) {
-        for (int lane = 0; lane < half; ++lane) {
-          for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
+      if constexpr (Teams<Kernel>::exchanges) {
+        for (int team = 0; team < teams; ++team) {
+          const auto at = place(team);
+          S totals[Kernel::outputs];
+          sum_lanes(part, totals, [&](int lane, S* sums) {
+            for (int other = lane; other < teams; other += part.lanes) {
+              part.kernel.part_of(at, other, numbers[other], sums);
+            }
+          });
+          part.kernel.end(at, totals);
         }
       }
-      detail::finish_at(part.kernel, at, lane_sums[0]);
     }
+  }
+  /// Calls add(lane, sums) for each lane of a team, and adds the sums of all lanes.
+  template <class Kernel, class S, class Add>
+  static void sum_lanes(const Teams<Kernel>& part, S* totals, const Add& add) {
+    S lane_sums[max_lanes][Kernel::outputs];
+    for (int lane = 0; lane < part.lanes; ++lane) {
+      std::fill_n(lane_sums[lane], Kernel::outputs, S(0));
+      add(lane, lane_sums[lane]);
+    }
+    for (int half = part.lanes / 2; half > 0; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) {
+        for (int k = 0; k < Kernel::outputs; ++k) lane_sums[lane][k] += lane_sums[lane + half][k];
+      }
+    }
+    std::copy_n(lane_sums[0], Kernel::outputs, totals);
   }
 
   Order order_ = Order::forward;

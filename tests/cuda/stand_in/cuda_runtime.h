@@ -390,8 +390,10 @@ namespace stand_in {
 
 /// cudaLaunchKernelEx, whatever the kernel's parameters.
 /// \param name  of the kernel, for messages
+/// \param exchanges  values between lanes, in both directions
 inline cudaError_t launch(const cudaLaunchConfig_t& config, Kernel kernel, void (*call)(Kernel, const void*),
-                          const void* arguments, std::size_t bytes, [[maybe_unused]] const char* name) {
+                          const void* arguments, std::size_t bytes, bool exchanges,
+                          [[maybe_unused]] const char* name) {
   if (fails("cudaLaunchKernelEx")) return status(runtime.failure);
   const dim3 grid = config.gridDim, block = config.blockDim;
   if (!runtime.streams.contains(config.stream) || config.stream->device != runtime.device)
@@ -405,8 +407,9 @@ inline cudaError_t launch(const cudaLaunchConfig_t& config, Kernel kernel, void 
 #if CUDA_STAND_IN_CAN_CLEAR_PADDING
   check_arguments(first, bytes, config.stream->device, name);
 #endif
-  enqueue(*config.stream, "kernel",
-          [grid, block, code = Code{kernel, call, {first, first + bytes}}] { run_grid(grid, block, code); });
+  enqueue(*config.stream, "kernel", [grid, block, code = Code{kernel, call, {first, first + bytes}, exchanges}] {
+    run_grid(grid, block, code);
+  });
   return cudaSuccess;
 }
 
@@ -424,5 +427,5 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   __builtin_clear_padding(&copies);
 #endif
   return stand_in::launch(*config, reinterpret_cast<stand_in::Kernel>(kernel), stand_in::call<Parameters...>,
-                          &copies, sizeof copies, __PRETTY_FUNCTION__);
+                          &copies, sizeof copies, (stand_in::exchanges<Parameters> || ...), __PRETTY_FUNCTION__);
 }

@@ -49,6 +49,19 @@ struct Leave {
   }
 };
 
+/// The lane of the first thread leaves before the last one takes its value.
+struct LeaveFirst {
+  static constexpr bool exchanges = true;
+};
+static __global__ void leave_first(LeaveFirst) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (lane > 0) static_cast<void>(__shfl_sync(0xffffffffU, lane, 0));
+}
+/// Its parameter does not say that values go up.
+static __global__ void take_of_first(int) {
+  static_cast<void>(__shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x), 0));
+}
+
 }  // namespace
 
 TEST_CASE("stand-in: work is done when somebody waits for it") {
@@ -137,6 +150,16 @@ TEST_CASE("stand-in: all lanes of a warp exchange values, or none") {
           device.launch(16, 1, Leave{});  // the other lanes have no item
           device.synchronise();
         }) == SIGABRT);
+  const auto launch = [&](auto kernel, auto argument) {
+    return signal_of([&] {
+      cudaLaunchConfig_t config{};
+      config.blockDim = 32;
+      config.stream = device.stream();
+      if (cudaLaunchKernelEx(&config, kernel, argument) == cudaSuccess) device.synchronise();
+    });
+  };
+  CHECK(launch(leave_first, LeaveFirst{}) == SIGABRT);
+  CHECK(launch(take_of_first, 1) == SIGABRT);
 }
 
 TEST_CASE("stand-in: calls that CUDA refuses are refused") {
