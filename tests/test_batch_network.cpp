@@ -133,6 +133,66 @@ TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
   compare<Model>(o, {}, bound);
 }
 
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: diffusion and the next layer's mixing in one kernel",
+                   Model, Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>,
+                   Bsnn<GeneralLinear<2>, double>, Nsd<SpecialOrthogonal<4>, double>,
+                   Nsd<GeneralLinear<3>, double>, Bsnn<Identity<2>, double>, Bsnn<Conformal<2>, double>) {
+  ModelOptions o = small_options();
+  o.layers = 3;
+  o.linear = !Model::bayesian;  // the sheaf of the next layer must be there before its features
+  SUBCASE("one quad of channels") { o.channels = 4; }
+  SUBCASE("four quads, fixed filters, several samples") {
+    o.channels = 16;
+    o.add_lp = o.add_hp = true;
+    compare<Model>(o, {.samples = 2}, bound);
+  }
+  SUBCASE("eight quads, no node of high degree") {
+    o.channels = 32;
+    compare<Model>(o, {}, bound, batch_checks::small_problem(false, 40));
+  }
+  SUBCASE("no left weights, one filter, no dropout") {
+    o.channels = 8;
+    o.left_weights = false;
+    o.add_hp = true;
+    compare<Model>(o, {.dropout = 0}, bound);
+  }
+  SUBCASE("no right weights") {
+    o.channels = 12;
+    o.right_weights = false;
+  }
+  SUBCASE("no edges, no activation") {
+    o.channels = 8;
+    o.activation = false;
+    compare<Model>(o, {}, bound, batch_checks::small_problem(true));
+  }
+  compare<Model>(o, {}, bound);
+}
+
+TEST_CASE_TEMPLATE("diffusion and the next layer's mixing in one kernel are what they are in two", Model,
+                   Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Nsd<GeneralLinear<3>, double>,
+                   Bsnn<SpecialOrthogonal<3>, float>) {
+  ModelOptions o = small_options();
+  o.channels = 8;
+  o.layers = 3;
+  o.linear = !Model::bayesian;
+  o.add_lp = true;
+  const batch_checks::Problem problem = batch_checks::small_problem();
+  // Lanes share the sums over channels and, with fewer of them for a node of high degree, over its arcs.
+  const double rounding = std::is_same_v<typename Model::Scalar, float> ? 256 * 1.2e-7 : 1e-12;
+  batch::HostExecutor one, two, again(batch::HostExecutor::Order::backward);
+  two.exchanges = false;
+  const auto run = [&](batch::HostExecutor& executor) {
+    return batch_checks::run_batch<Model>(executor, problem, o, {.samples = 2});
+  };
+  const batch_checks::BatchOutcome joined = run(one), apart = run(two), turned = run(again);
+  CHECK(relative(joined.gradient, apart.gradient) <= rounding);
+  CHECK(relative(joined.log_probabilities, apart.log_probabilities) <= rounding);
+  CHECK(relative(joined.probabilities, apart.probabilities) <= rounding);
+  CHECK(joined.gradient != apart.gradient);  // so they were two ways
+  CHECK(joined.gradient == turned.gradient);
+  CHECK(joined.probabilities == turned.probabilities);
+}
+
 TEST_CASE("the batch engine agrees with the CPU: options of deterministic models") {
   using Model = Nsd<GeneralLinear<2>, double>;
   ModelOptions o = small_options();
@@ -331,6 +391,10 @@ TEST_CASE("the batch engine agrees with the CPU: single precision") {
   // A few hundred roundings, some of which are amplified by derivatives near 1.
   ModelOptions o = small_options();
   compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
+  o.channels = 8;
+  o.layers = 3;
+  compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
+  o = small_options();
   o.filter = {PolynomialBasis::chebyshev, 3};
   compare<Bsnn<SpecialOrthogonal<3>, float>>(o, {}, 512 * 1.2e-7);
 }

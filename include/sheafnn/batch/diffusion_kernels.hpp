@@ -8,6 +8,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -224,20 +225,21 @@ template <class Executor, class Family, class S>
                   SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments});
   return {graph, range, sheaf, shape, features, segments};
 }
-/// Launches a kernel with a diffusion: a few lanes for each node and quad of channels, and warps for those of the crowded
-/// nodes.
+/// Launches a kernel with a diffusion: a few lanes for each node and quad of channels, and for those of the crowded nodes
+/// warps, or warps that the teams of a bundle share.
 ///
 /// \param others  parts that share the launch
 template <class Executor, class Kernel, class... Others>
 void launch_diffusion(Executor& executor, Index instances, Kernel kernel, const Others&... others) {
   const auto& graph = kernel.diffusion.graph;
   const auto& shape = kernel.diffusion.shape;
-  kernel.lanes = graph.gather_lanes(shape.items() * instances);
+  const int most = max_lanes / teams_of(kernel);
+  kernel.lanes = std::min(graph.gather_lanes(shape.items() * instances), most);
   Kernel crowded = kernel;
   crowded.diffusion.nodes = graph.crowded_node;
-  crowded.lanes = max_lanes;
+  crowded.lanes = most;
   executor.launch_together(Teams{shape.items(), instances, kernel.lanes, kernel},
-                           Teams{graph.crowded * shape.quads, instances, max_lanes, crowded}, others...);
+                           Teams{graph.crowded * shape.quads, instances, most, crowded}, others...);
 }
 
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z).
@@ -253,7 +255,8 @@ struct LayerOutput {
   std::uint32_t next_layer = 0;
   S* dropped = nullptr;  ///< X' after the next layer's dropout; null: none
 
-  /// At a node and some channels. \param z  of the coordinates, at most Max; becomes X'
+  /// At a node and some channels. \param z  of the coordinates, at most Max; becomes what the next layer reads, X' or what
+  /// is left of it after dropout
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at,
                                               Quad<S> (&z)[Max]) const {
@@ -284,8 +287,13 @@ struct DiffuseForward : DiffusionTeam<Family, S> {
   LayerOutput<S> output;
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    if (place.left_out) return;
-    Quad<S> diffused[max_coordinates], value[max_coordinates];
+    Quad<S> value[max_coordinates];
+    if (!place.left_out) store(place, sums, value);
+  }
+  /// \param value  becomes what the next layer reads
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const Place& place, const S* sums,
+                                              Quad<S> (&value)[max_coordinates]) const {
+    Quad<S> diffused[max_coordinates];
     diffusion.finish(place, sums, diffused, value);
     store_stalk(diffusion.shape, place.at, diffused, r);
     output.store(diffusion.shape, place.at, value);

@@ -5,15 +5,16 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
-#include <span>
 #include <utility>
 
 #include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
+#include "sheafnn/batch/diffusion_mixing_kernel.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
 #include "sheafnn/batch/polynomial_layer.hpp"
+#include "sheafnn/batch/right_transposes.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
@@ -25,43 +26,6 @@ template <class S>
 struct LayerProducts {
   Items<CoordinateProducts<S>> left;
   Items<RowProducts<S>> right;
-};
-
-/// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run.
-template <class Executor, class S>
-class RightTransposes {
- public:
-  RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionLayout> layers, const ParameterSet<S>& parameters,
-                  Index channels, Index runs)
-      : runs_(runs) {
-    if (layers.empty() || layers.front().right < 0) return;
-    require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
-    transpose_.channels = channels;
-    transpose_.square = channels * channels;
-    for (const DiffusionLayout& layer : layers) {
-      transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
-    }
-    values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
-  }
-
-  /// Writes them; to be launched before layer() is read.
-  [[nodiscard]] Items<TransposeRight<S>> transpose(const ParameterView<S>& parameters) {
-    transpose_.parameters = parameters.value;
-    transpose_.parameter_stride = parameters.stride;
-    transpose_.out = values_.data();
-    return {values_.size() > 0 ? run_stride() : 0, runs_, transpose_};
-  }
-  /// Bᵀ of a layer for run 0; null without B.
-  [[nodiscard]] const S* layer(Index l) const noexcept {
-    return values_.size() > 0 ? values_.data() + l * transpose_.square : nullptr;
-  }
-  [[nodiscard]] Index run_stride() const noexcept { return transpose_.layers * transpose_.square; }
-
- private:
-  TransposeRight<S> transpose_{};
-  Index runs_ = 0;
-  Array<Executor, S> values_;
 };
 
 /// One layer; what its backward pass needs stays in its own arrays.
@@ -112,25 +76,35 @@ class BatchDiffusionLayer {
   /// \param x     n × d' × f per instance; stays in place until backward()
   /// \param drop  dropped_input() holds dropout(x)
   /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
-  void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
+  /// \param mixed  the layer below has gone on with this one: its mixing is done
+  /// \param above  the next layer, of the sheaves `above_range`, if nothing comes between the two; else null
+  /// \returns has it gone on with the next layer?
+  bool forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
-               const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch) {
-    input_ = x;
-    drop_ = drop;
-    before_ = drop ? dropped_.data() : x;
-    between_ = right_ >= 0 ? product_.data() : before_;
-    y_ = left_ >= 0 ? mixed_.data() : between_;
-    executor.launch(shape_.items(), pass.instances(),
-                    MixForward<Family, S>{graph_, range, sheaf.view(), shape_, pass.copies,
-                                          right.layer(static_cast<Index>(number_)), right.run_stride(),
-                                          left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
-                                          before_, product_.data(), mixed_.data(),
-                                          filter_->active() ? filtered_.scaled() : scaled_.data()});
+               const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch,
+               bool mixed, BatchDiffusionLayer* above, const SheafRange& above_range) {
+    if (!mixed) {
+      executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
+    }
     const LayerOutput<S> output{parameters.value + epsilon_, parameters.stride, activation_, x, output_.data(), runs,
                                 pass, number_ + 1, next};
-    if (filter_->active()) return filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
+    if (filter_->active()) {
+      filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
+      return false;
+    }
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
-    launch_diffusion(executor, pass.instances(), DiffuseForward<Family, S>{{diffusion}, diffused_.data(), output});
+    const DiffuseForward<Family, S> diffuse{{diffusion}, diffused_.data(), output};
+    const int teams = above != nullptr ? above->mixing_teams(executor, pass.instances()) : 0;
+    if (teams == 0) {
+      launch_diffusion(executor, pass.instances(), diffuse);
+      return false;
+    }
+    launch_diffusion(executor, pass.instances(),
+                     DiffuseMixForward<Family, S>{diffuse,
+                                                  above->mixing(pass, parameters, right, sheaf, above_range,
+                                                                output_.data(), drop),
+                                                  teams});
+    return true;
   }
 
   /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
@@ -234,6 +208,39 @@ class BatchDiffusionLayer {
   }
 
  private:
+  /// The layer's first kernel, from its input. \param x, drop  see forward()
+  [[nodiscard]] MixForward<Family, S> mixing(const Pass& pass, const ParameterView<S>& parameters,
+                                             const RightTransposes<Executor, S>& right,
+                                             BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
+                                             const S* x, bool drop) {
+    input_ = x;
+    drop_ = drop;
+    before_ = drop ? dropped_.data() : x;
+    between_ = right_ >= 0 ? product_.data() : before_;
+    y_ = left_ >= 0 ? mixed_.data() : between_;
+    return {graph_,
+            range,
+            sheaf.view(),
+            shape_,
+            pass.copies,
+            right.layer(static_cast<Index>(number_)),
+            right.run_stride(),
+            left_ >= 0 ? parameters.value + left_ : nullptr,
+            parameters.stride,
+            before_,
+            product_.data(),
+            mixed_.data(),
+            filter_->active() ? filtered_.scaled() : scaled_.data()};
+  }
+  /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, where a
+  /// launch takes longer than what it computes, if a warp is enough for the quads of a node with as many lanes as its
+  /// arcs want: eight for those of high degree, four for others.
+  [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
+    const Index quads = right_ >= 0 ? Index{shape_.quads} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
+    const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
+    const bool fits = shape_.channels % 4 == 0 && quads <= most && (quads & (quads - 1)) == 0;
+    return executor.exchanges && small && fits ? static_cast<int>(quads) : 0;
+  }
   /// Of the backward pass without a filter.
   [[nodiscard]] ActivationBackward<Family, S> first_step(BatchSheaf<Executor, Family, S>& sheaf,
                                                          const SheafRange& range, const S* x_bar,

@@ -171,24 +171,21 @@ struct ApplyDropout {
   }
 };
 
-/// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
-template <class S>
-struct TransposeRight {
-  static constexpr int max_layers = 64;
-  Index offset[max_layers];  ///< of B in the parameters
-  Divisor channels, square;  ///< f, f²
-  Index layers;
-  const S* parameters;
-  Index parameter_stride;
-  S* out;
-
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index f = channels, layer = item / square, entry = item % square, k = entry / channels,
-                c = entry % channels;
-    out[run * layers * square + item] = parameters[run * parameter_stride + offset[layer] + c * f + k];
+/// Adds Σ_k value[k] b[k, c] of each coordinate, over four k and at four channels c; b points at the first of both.
+///
+/// \tparam Aligned  rows of b may be read as whole quads
+template <bool Aligned, int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_quad_product(const FeatureShape<S>& shape, const Quad<S> (&value)[Max],
+                                                       const S* b, Quad<S> (&out)[Max]) {
+  const ChannelRange all{4, true};
+  SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) {
+    const S* from = b + static_cast<std::uint32_t>(k) * shape.stride();
+    const Quad<S> factor = Aligned ? all.load_whole(from) : all.load_some(from);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+      if (shape.template has<Max>(i)) out[i] += value[i][k] * factor;
+    }
   }
-};
-
+}
 /// Σ_k row[k] b[k, c] of each coordinate at some channels c; b points at the first of them.
 ///
 /// \tparam Aligned  rows of b may be read as whole quads where those of features are
@@ -199,19 +196,13 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
   const S* row = features + at.index - at.channel;
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
   if (at.range.whole) {
-    const ChannelRange all{4, true};
     for (std::uint32_t first = 0; first < f; first += 4) {
       Quad<S> value[Max];
       SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-        if (shape.template has<Max>(i)) value[i] = all.load_whole(row + static_cast<std::uint32_t>(i) * f + first);
+        if (shape.template has<Max>(i))
+          value[i] = at.range.load_whole(row + static_cast<std::uint32_t>(i) * f + first);
       }
-      SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) {
-        const S* from = b + (first + static_cast<std::uint32_t>(k)) * f;
-        const Quad<S> factor = Aligned ? all.load_whole(from) : all.load_some(from);
-        SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-          if (shape.template has<Max>(i)) out[i] += value[i][k] * factor;
-        }
-      }
+      add_quad_product<Aligned>(shape, value, b + first * f, out);
     }
   } else {
     SHEAFNN_NO_UNROLL for (std::uint32_t k = 0; k < f; ++k) {
@@ -226,6 +217,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
 /// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixForward {
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
@@ -245,19 +237,26 @@ struct MixForward {
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
-    const Index run = at.instance / copies;
-    const int d = static_cast<int>(shape.coordinates);
-    Quad<S> in[max_coordinates], mixed[max_coordinates], scaled[max_coordinates];
+    Quad<S> in[max_coordinates];
     if (right != nullptr) {
-      multiply_row<true>(shape, at, x, right + run * right_stride + at.channel, in);
-      store_stalk(shape, at, in, product);
+      multiply_row<true>(shape, at, x, right_at(at), in);
     } else {
       load_stalk(shape, at, x, in);
     }
+    store(at, in);
+  }
+  /// Bᵀ of the run at some channels.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* right_at(const NodeChannels& at) const {
+    return right + at.instance / copies * right_stride + at.channel;
+  }
+  /// From X Bᵀ at a node and some channels, or from X where there is no B.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Quad<S> (&in)[max_coordinates]) const {
+    const int d = static_cast<int>(shape.coordinates);
+    Quad<S> mixed[max_coordinates], scaled[max_coordinates];
+    if (right != nullptr) store_stalk(shape, at, in, product);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     if (left != nullptr) {
-      const S* a = left + run * left_stride;
+      const S* a = left + at.instance / copies * left_stride;
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         mixed[i] = {};
         SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {

@@ -42,6 +42,8 @@ struct GraphView {
 
   /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments of this many, or by a warp.
   static constexpr int segment = 32;
+  /// Threads of a launch, from which on a device has none to spare for the diffusion's sums.
+  static constexpr Index enough_threads = Index{1} << 16;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
   /// Lanes for the diffusion's sums over the arcs of the other nodes: as many as a node has arcs on average, at most 8,
@@ -49,7 +51,6 @@ struct GraphView {
   ///
   /// \param sums  how many there are side by side
   [[nodiscard]] int gather_lanes(Index sums) const noexcept {
-    constexpr Index enough_threads = Index{1} << 16;
     int lanes = 1;
     while (lanes < 8 && lanes * nodes < 2 * edges && 2 * lanes * sums <= enough_threads) lanes *= 2;
     return lanes;
@@ -59,10 +60,10 @@ struct GraphView {
   ///
   /// \param sums  how many there are side by side
   [[nodiscard]] int arc_lanes(Index sums) const noexcept {
-    constexpr Index enough_threads = Index{1} << 20;
+    constexpr Index enough_for_all = Index{1} << 20;
     const int least = team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
     int lanes = max_lanes;
-    while (lanes > least && lanes * sums > enough_threads) lanes /= 2;
+    while (lanes > least && lanes * sums > enough_for_all) lanes /= 2;
     return lanes;
   }
 };

@@ -218,14 +218,19 @@ class BatchNetwork {
     } else {
       executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
     }
+    bool mixed = false;  // is the layer's mixing done?
     for (std::size_t l = 0; l < parts_.layers.size(); ++l) {
+      const Index layer = static_cast<Index>(l);
       if constexpr (sheaf_per_layer) {
-        if (static_cast<Index>(l) < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);
+        if (layer < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);
       }
-      S* next = drop && l + 1 < parts_.layers.size() ? parts_.layers[l + 1].dropped_input() : nullptr;
-      const bool normed = !parts_.norms.empty();
-      parts_.layers[l].forward(executor_, parts_.runs.data(), pass, parts_.view, parts_.right, parts_.sheaf,
-                               layer_range(static_cast<Index>(l)), x, drop, normed ? nullptr : next, parts_.scratch);
+      const bool last = l + 1 == parts_.layers.size(), normed = !parts_.norms.empty();
+      S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
+      mixed =
+          parts_.layers[l].forward(executor_, parts_.runs.data(), pass, parts_.view, parts_.right, parts_.sheaf,
+                                   layer_range(layer), x, drop, normed ? nullptr : next, parts_.scratch, mixed,
+                                   !last && parts_.adjoins_below(l + 1) ? &parts_.layers[l + 1] : nullptr,
+                                   layer_range(layer + 1));
       x = parts_.layers[l].output();
       if (!normed) continue;
       parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
@@ -273,7 +278,7 @@ class BatchNetwork {
       const Index layer = static_cast<Index>(l);
       const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
-      const bool entered = last ? direct : parts_.goes_on_below(l + 1), goes_on = l > 0 && parts_.goes_on_below(l);
+      const bool entered = last ? direct : parts_.adjoins_below(l + 1), goes_on = l > 0 && parts_.adjoins_below(l);
       const auto run = [&](const auto&... ready) {
         parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf,
                                   layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, entered,

@@ -133,9 +133,9 @@ struct NetworkParts {
   Array<Executor, S> arena;
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
-  /// May the backward pass of layer l > 0 go on with the layer below in its last launch? Not through a norm or a filter,
-  /// nor where a learner adds to the derivative of what is between them.
-  [[nodiscard]] bool goes_on_below(std::size_t l) const {
+  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not with a norm or a
+  /// filter, nor where a learner reads what is between them.
+  [[nodiscard]] bool adjoins_below(std::size_t l) const {
     return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
   }
 
@@ -192,7 +192,7 @@ struct NetworkParts {
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
     bool two_sides = false;
-    for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || goes_on_below(l);
+    for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
     scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), two_sides,
                                         batch.instances() * graph.view().segments * shape.row());
   }
