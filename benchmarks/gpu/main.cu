@@ -12,6 +12,7 @@
 ///     --device N            number of the device (default 0)
 ///     --in-turn             kernels start when the one before them has ended: no programmatic dependent launch
 ///     --evaluate-in-turn    evaluations come before training passes, not beside them, on small graphs too
+///     --mix-apart           each layer's mixing is a launch of its own, on small graphs too
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
 ///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
@@ -80,6 +81,7 @@ CommandLine parse(int argc, char** argv) {
   r.layout = take_flag(argc, argv, "--layout");
   r.settings.in_turn = take_flag(argc, argv, "--in-turn");
   r.settings.evaluate_in_turn = take_flag(argc, argv, "--evaluate-in-turn");
+  r.settings.mix_apart = take_flag(argc, argv, "--mix-apart");
   r.settings.device = static_cast<int>(number("--device", 0, 0, 1023));
   // A graph has at most 2³⁰ edges.
   r.settings.edges = static_cast<Index>(number("--edges", r.settings.quick ? 1e6 : 6e7, 1e5, 1073741824.0));
@@ -109,7 +111,8 @@ bool run_section(const Section& section, Executor* executor, const CommandLine& 
   std::map<std::string, std::string> context = {{"quick", line.settings.quick ? "yes" : "no"},
                                                 {"kernels", line.settings.in_turn ? "in turn" : "early"},
                                                 {"evaluations",
-                                                 line.settings.evaluate_in_turn ? "in turn" : "automatic"}};
+                                                 line.settings.evaluate_in_turn ? "in turn" : "automatic"},
+                                                {"mixing", line.settings.mix_apart ? "apart" : "automatic"}};
   if (executor != nullptr) {
     const DeviceFacts facts = device_facts(line.settings.device);
     context["device"] = facts.name;
@@ -152,6 +155,7 @@ int main(int argc, char** argv) {
         return 77;
       }
       executor = open_device(line.settings.device, line.settings.in_turn);
+      executor->exchanges = !line.settings.mix_apart;
       const DeviceFacts facts = device_facts(line.settings.device);
       std::printf("%s; %s%s\n\n", facts.name.c_str(), facts.versions.c_str(),
                   line.settings.quick ? "; quick: a try, not a measurement" : "");

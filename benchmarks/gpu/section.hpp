@@ -20,6 +20,7 @@ struct Settings {
   int device = 0;
   bool in_turn = false;                      ///< no programmatic dependent launch
   bool evaluate_in_turn = false;             ///< no evaluation beside a training pass
+  bool mix_apart = false;                    ///< no layer's mixing in the launch of the diffusion below
   sheafnn::Index edges = 60'000'000;         ///< of the largest graph of the section "scaling"
   sheafnn::Index kernel_edges = 20'000'000;  ///< of the graph of the section "kernels"
   std::map<std::string, double> cpu;         ///< epochs on the CPU, milliseconds by name (support/cpu_epochs.hpp)

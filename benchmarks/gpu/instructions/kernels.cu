@@ -6,6 +6,9 @@
 #include <sheafnn/batch/block_gradient_kernels.hpp>
 #endif
 #include <sheafnn/batch/diffusion_kernels.hpp>
+#if __has_include(<sheafnn/batch/diffusion_mixing_kernel.hpp>)
+#include <sheafnn/batch/diffusion_mixing_kernel.hpp>
+#endif
 #include <sheafnn/batch/gradient_sums.hpp>
 #include <sheafnn/batch/learner_kernels.hpp>
 #include <sheafnn/batch/optimiser.hpp>
@@ -30,6 +33,11 @@ SHEAFNN_TEAMS(DiffuseForward<Rotations, float>);
 SHEAFNN_TEAMS(DiffuseBackward<Rotations, float>);
 SHEAFNN_TEAMS(DiffuseForward<General, float>);
 SHEAFNN_TEAMS(DiffuseForward<DiagonalMaps, float>);
+#if __has_include(<sheafnn/batch/diffusion_mixing_kernel.hpp>)
+SHEAFNN_TEAMS(DiffuseMixForward<Rotations, float>);
+SHEAFNN_TEAMS(DiffuseMixForward<General, float>);
+SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
+#endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
 SHEAFNN_ITEMS(SegmentNeighbours<Rotations, float>);
