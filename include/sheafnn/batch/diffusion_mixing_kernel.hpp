@@ -26,30 +26,26 @@ struct DiffuseMixForward : DiffuseForward<Family, S> {
     if (place.left_out) return;
     Quad<S> value[max_coordinates];
     this->store(whole(place), sums, value);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) sums[4 * i + c] = value[i][c];
-    }
+    pack(value, sums);
   }
   /// Adds Σ_k X[k] Bᵀ[k, c] over the channels k of a team, at the channels c of this one.
   SHEAFNN_HD void part_of(const Place& place, int team, const S* numbers, S* sums) const {
     if (place.left_out) return;
     Quad<S> value[max_coordinates], product[max_coordinates];
-    load(numbers, value);
-    load(sums, product);
+    unpack(numbers, value);
+    unpack(sums, product);
     if (next.right != nullptr) {
       const std::uint32_t first = 4 * static_cast<std::uint32_t>(team);
       add_quad_product<true>(next.shape, value, next.right_at(place.at) + first * next.shape.stride(), product);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) product[i] += value[i];
     }
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) sums[4 * i + c] = product[i][c];
-    }
+    pack(product, sums);
   }
   SHEAFNN_HD void end(const Place& place, const S* sums) const {
     if (place.left_out) return;
     Quad<S> product[max_coordinates];
-    load(sums, product);
+    unpack(sums, product);
     next.store(whole(place).at, product);
   }
 
@@ -59,9 +55,14 @@ struct DiffuseMixForward : DiffuseForward<Family, S> {
     place.at.range = {4, true};
     return place;
   }
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void load(const S* numbers, Quad<S> (&out)[max_coordinates]) {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void unpack(const S* numbers, Quad<S> (&out)[max_coordinates]) {
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) out[i][c] = numbers[4 * i + c];
+    }
+  }
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void pack(const Quad<S> (&values)[max_coordinates], S* numbers) {
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) numbers[4 * i + c] = values[i][c];
     }
   }
 };
