@@ -261,7 +261,8 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
                                   BackwardSampledEdges<Q, float>{graph, sheaf.view(), sheaf.gradient(),
                                                                  runs.data(), 1, 1, raw_pairs, raw_bar_pairs,
                                                                  sampled, weight.data(), factor.data(),
-                                                                 logit_bar.data(), true, kl.data(), 1});
+                                                                 logit_bar.data(), true, kl.data(), 1,
+                                                                 1 / static_cast<double>(pairs), 1});
           });
   measure(gathering(n + pairs + pairs * q + n * 2 * q, pairs * q, 2 * q), [&] {
     GatherProjections<float> gather{graph, raw_bar_pairs, logit_bar.data(), q, raw_size, projection.data()};

@@ -127,6 +127,8 @@ struct BackwardSampledEdges {
   bool closed_form;
   S* kl;  ///< log q − log p per incident pair, when not closed_form
   int lanes;
+  double pair_share;  ///< 1/(2m), of an incident pair in the mean KL term: divisions cost registers
+  double draw_share;  ///< 1 / (copies · sheaves)
 
   /// Lanes for `count` sheaves: a large graph has enough edges for all threads, and neighbouring threads should
   /// read neighbouring edges.
@@ -141,7 +143,7 @@ struct BackwardSampledEdges {
     const EdgeSide at(item);
     const Index m = graph.edges, pair = at.pair(m), count = copies * sheaves;
     const S* weight = edge_weight != nullptr ? edge_weight + run * m + at.edge : nullptr;
-    const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : kl_share(run) / static_cast<double>(count));
+    const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : kl_share(run) * draw_share);
     SHEAFNN_NO_UNROLL for (Index i = lane; i < count; i += lanes) {
       Map map, map_bar;
       backward_side<Family, S>(graph, sheaf, gradient, run * count + i, at, weight, map, map_bar,
@@ -176,7 +178,7 @@ struct BackwardSampledEdges {
     SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) raw_in[k] = raw.at(run, pair, k);
     maps.posterior.activate_backward(raw_in, in, sums, out);
     SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) raw_bar.at(run, pair, k) = out[k];
-    if (!closed_form) kl[run * 2 * m + pair] = sums[kl_sum] / static_cast<S>(copies * sheaves);
+    if (!closed_form) kl[run * 2 * m + pair] = sums[kl_sum] * static_cast<S>(draw_share);
     if (edge_weight != nullptr) {
       edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, sums[weight_sum]);
     }
@@ -185,7 +187,7 @@ struct BackwardSampledEdges {
  private:
   /// λ per incident pair.
   [[nodiscard]] SHEAFNN_HD double kl_share(Index run) const {
-    return runs[run].kl_weight / static_cast<double>(2 * graph.edges);
+    return runs[run].kl_weight * pair_share;
   }
   SHEAFNN_HD void load_parameters(Index run, Index pair, S* out) const {
     SHEAFNN_UNROLL for (int k = 0; k < Q::parameter_size; ++k) out[k] = maps.parameters.at(run, pair, k);

@@ -51,7 +51,9 @@ int run(int argc, char** argv, const Body& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    detail::fail("out of memory");
+    detail::fail(
+        "out of memory; more ranks on more computers have smaller parts, and of a folder each reads its own rows "
+        "only");
   } catch (const std::exception& error) {
     detail::fail(error.what());
   } catch (...) {

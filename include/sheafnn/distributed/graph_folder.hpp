@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -191,14 +192,8 @@ namespace detail {
           first};
 }
 
-}  // namespace detail
-
-/// This rank's part of a folder; see the file comment. All ranks call it.
-///
-/// \throws std::runtime_error     a file that is missing, too short, damaged or of another length than the others, rows
-///         that are not in order, an edge in one direction only; on the rank that finds it
-/// \throws std::invalid_argument  features or labels out of range, fewer nodes than ranks, too large a graph
-[[nodiscard]] inline FolderPiece read_folder(Communicator& ranks, const std::filesystem::path& folder) {
+/// read_folder(), whose errors it has, and std::bad_alloc.
+[[nodiscard]] inline FolderPiece read_own_rows(Communicator& ranks, const std::filesystem::path& folder) {
   NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), labels(folder / "labels.npy");
   require(labels.rows() == indptr.rows() - 1, labels.name(), labels.rows(),
           detail::concat("labels; there are ", indptr.rows() - 1, " nodes"));
@@ -256,6 +251,25 @@ namespace detail {
   if (std::filesystem::exists(folder / "val_mask.npy")) read_mask("val_mask.npy", r.own.validation);
   if (std::filesystem::exists(folder / "test_mask.npy")) read_mask("test_mask.npy", r.own.test);
   return r;
+}
+
+}  // namespace detail
+
+/// This rank's part of a folder; see the file comment. All ranks call it.
+///
+/// \throws std::runtime_error     a file that is missing, too short, damaged or of another length than the others, rows
+///         that are not in order, an edge in one direction only; on the rank that finds it; out of
+///         memory
+/// \throws std::invalid_argument  features or labels out of range, fewer nodes than ranks, too large a graph
+[[nodiscard]] inline FolderPiece read_folder(Communicator& ranks, const std::filesystem::path& folder) {
+  const Index nodes = NpyFile(folder / "indptr.npy").rows() - 1;
+  try {
+    return detail::read_own_rows(ranks, folder);
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(detail::concat("out of memory for the rows that this rank reads of ", folder.string(),
+                                            ", ", nodes, " nodes on ", ranks.size(),
+                                            " ranks; more ranks on more computers read fewer each"));
+  }
 }
 
 }  // namespace sheafnn::distributed
