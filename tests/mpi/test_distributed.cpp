@@ -143,7 +143,7 @@ std::vector<Setting> settings() {
     s.model.linear = true;
     s.model.learner_layers = 2;
     s.model.learner_width = 5;
-    s.model.edge_features = 2;
+    if (sheafnn::is_learned<typename Model::Family>) s.model.edge_features = 2;
   });
   add("Chebyshev filter", [](Setting& s) {
     s.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
@@ -206,11 +206,17 @@ TEST_CASE("steps of deterministic networks are those of one process") {
   check_steps<Nsd<Diagonal<2>, double>>(settings<Nsd<Diagonal<2>, double>>());
   check_steps<Nsd<SpecialOrthogonal<3>, double>>(settings<Nsd<SpecialOrthogonal<3>, double>>());
   check_steps<Nsd<GeneralLinear<2>, double>>(settings<Nsd<GeneralLinear<2>, double>>());
+  check_steps<Nsd<sheafnn::Identity<2>, double>>(settings<Nsd<sheafnn::Identity<2>, double>>());
+  check_steps<Nsd<sheafnn::Conformal<2>, double>>(settings<Nsd<sheafnn::Conformal<2>, double>>());
 }
 TEST_CASE("steps of Bayesian networks are those of one process") {
   check_steps<Bsnn<Diagonal<2>, double>>(settings<Bsnn<Diagonal<2>, double>>());
   check_steps<Bsnn<SpecialOrthogonal<3>, double>>(settings<Bsnn<SpecialOrthogonal<3>, double>>());
   check_steps<Bsnn<GeneralLinear<2>, double>>(settings<Bsnn<GeneralLinear<2>, double>>());
+  check_steps<Bsnn<sheafnn::Conformal<2>, double>>(settings<Bsnn<sheafnn::Conformal<2>, double>>());
+  using Tangent =
+      sheafnn::SheafModel<SpecialOrthogonal<2>, sheafnn::TangentNormalPosterior<SpecialOrthogonal<2>>, double>;
+  check_steps<Tangent>(settings<Tangent>());
 }
 
 /// Settings of cooperative networks.

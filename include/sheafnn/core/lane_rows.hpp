@@ -223,14 +223,8 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
     static_assert(Packs == 8);
     _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), sum) : sum);
   } else {
-    const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(low), _mm256_extractf128_ps(low, 1));
-    if constexpr (Packs == 4 || Capacity >= 4) {
-      _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
-    } else {
-      alignas(16) float value[4];
-      _mm_store_ps(value, sum);
-      for (int i = 0; i < Packs; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
-    }
+    store_sums<Packs, Capacity>(_mm_add_ps(_mm256_castps256_ps128(low), _mm256_extractf128_ps(low, 1)), out,
+                                accumulate);
   }
 }
 #endif

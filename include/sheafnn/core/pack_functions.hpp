@@ -23,10 +23,10 @@
 
 namespace sheafnn::detail {
 
-/// Bytes of a register of floats that the functions below are for, beside 32; 0: there are none.
-inline constexpr int widest_function_bytes = SHEAFNN_AVX512 != 0 ? 64 : SHEAFNN_AVX2 != 0 ? 32 : 0;
+/// Is there a register of so many bytes that the functions below are for?
 template <int Bytes>
-inline constexpr bool has_float_functions = Bytes >= 32 && Bytes <= widest_function_bytes;
+inline constexpr bool has_float_functions = (Bytes == 32 && SHEAFNN_AVX2 != 0) ||
+                                            (Bytes == 64 && SHEAFNN_AVX512 != 0);
 
 #if SHEAFNN_AVX512
 // The unmasked forms of many intrinsics make gcc 12 warn of the undefined vector that they start from; with a full

@@ -137,6 +137,20 @@ SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, quad_lanes>
 }
 #endif
 
+#if SHEAFNN_OCTETS
+/// out = (out +) the first `Count` of four sums; up to `Capacity` numbers of `out` may be overwritten.
+template <int Count, int Capacity>
+SHEAFNN_INLINE void store_sums(__m128 sum, float* out, bool accumulate) {
+  if constexpr (Capacity >= 4) {
+    _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
+  } else {
+    alignas(16) float value[4];
+    _mm_store_ps(value, sum);
+    for (int i = 0; i < Count; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
+  }
+}
+#endif
+
 #if SHEAFNN_AVX512
 /// out = (out +) the sums over lanes of three or four packs.
 template <int Packs>
@@ -145,18 +159,12 @@ SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumu
   take_quad<Packs>(in, t);
   const __m512 rows = _mm512_add_ps(_mm512_add_ps(t[0], t[1]), _mm512_add_ps(t[2], t[3]));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(rows), _mm512_maskz_extractf32x8_ps(0xFF, rows, 1));
-  const __m128 sum = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-  if constexpr (Packs == 4) {
-    _mm_storeu_ps(out, accumulate ? _mm_add_ps(_mm_loadu_ps(out), sum) : sum);
-  } else {
-    alignas(16) float value[4];
-    _mm_store_ps(value, sum);
-    for (int i = 0; i < Packs; ++i) out[i] = accumulate ? out[i] + value[i] : value[i];
-  }
+  store_sums<Packs, Packs>(_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)), out,
+                           accumulate);
 }
 #endif
 
-#if SHEAFNN_QUADS && (SHEAFNN_AVX512 || SHEAFNN_AVX2)
+#if SHEAFNN_AVX512 || SHEAFNN_AVX2
 #define SHEAFNN_REORDERS_ROWS 1
 /// Where the numbers of K packs lie when their W rows stand one behind the other, or the other way round: output
 /// vector v takes its lane i from lane `from` of input vector `vector`.
@@ -164,8 +172,12 @@ template <int K, bool ToRows>
 struct RowOrder {
   static constexpr int W = quad_lanes;
   std::array<std::array<std::int32_t, W>, K> from{};
-  std::array<std::array<std::uint16_t, K>, K> mask{};                      ///< [output][input]: lanes taken
-  std::array<std::array<std::array<std::int32_t, W>, K>, K> whole_mask{};  ///< the same as −1 and 0 in every lane
+#if SHEAFNN_AVX512
+  using Lanes = std::uint16_t;  ///< a bit per lane
+#else
+  using Lanes = std::array<std::int32_t, W>;  ///< −1 and 0
+#endif
+  std::array<std::array<Lanes, K>, K> mask{};  ///< [output][input]: lanes taken
 
   constexpr RowOrder() {
     for (int v = 0; v < K; ++v) {
@@ -174,8 +186,11 @@ struct RowOrder {
         const auto output = static_cast<std::size_t>(v), lane = static_cast<std::size_t>(i);
         const auto input = static_cast<std::size_t>(ToRows ? place % K : place / W);
         from[output][lane] = ToRows ? place / K : place % W;
-        mask[output][input] = static_cast<std::uint16_t>(mask[output][input] | (1U << i));
-        whole_mask[output][input][lane] = -1;
+#if SHEAFNN_AVX512
+        mask[output][input] = static_cast<Lanes>(mask[output][input] | (1U << i));
+#else
+        mask[output][input][lane] = -1;
+#endif
       }
     }
   }
@@ -199,7 +214,7 @@ SHEAFNN_INLINE void reorder(const QuadRegister* in, QuadRegister* out) {
     out[v] = _mm256_permutevar8x32_ps(in[0], from);
     SHEAFNN_UNROLL for (std::size_t k = 1; k < K; ++k) {
       out[v] = _mm256_blendv_ps(out[v], _mm256_permutevar8x32_ps(in[k], from),
-                                _mm256_castsi256_ps(words(order.whole_mask[v][k])));
+                                _mm256_castsi256_ps(words(order.mask[v][k])));
     }
 #endif
   }
