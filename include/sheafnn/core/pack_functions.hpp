@@ -9,16 +9,16 @@
 
 #include "sheafnn/core/config.hpp"
 
-#if SHEAFNN_VECTOR_TYPES && defined(__AVX512F__) && defined(__AVX512DQ__)
-#define SHEAFNN_AVX512 1
-#else
-#define SHEAFNN_AVX512 0
-#endif
 #if SHEAFNN_VECTOR_TYPES && defined(__AVX2__) && defined(__FMA__)
 #define SHEAFNN_AVX2 1
 #include <immintrin.h>
 #else
 #define SHEAFNN_AVX2 0
+#endif
+#if SHEAFNN_AVX2 && defined(__AVX512F__) && defined(__AVX512DQ__)
+#define SHEAFNN_AVX512 1
+#else
+#define SHEAFNN_AVX512 0
 #endif
 
 namespace sheafnn::detail {
