@@ -322,8 +322,7 @@ TEST_CASE("boundaries: a diffusion layer") {
   refused("shape of y_bar: 6 x 3 x 2", [&] { backward(x, less, x); });
   refused("shape of r_bar: 6 x 3 x 2", [&] { backward(x, x, less); });
 
-  sheafnn::PolynomialOptions filter;
-  filter.degree = 2;
+  const sheafnn::PolynomialOptions filter{sheafnn::PolynomialBasis::chebyshev, 2};
   const std::vector<double> theta(3);
   const sheafnn::Polynomial p(filter, std::span<const double>(theta));
   refused("size of theta_bar: 2", [&] { p.backward(std::span<const double>(theta), std::span(left).first(2)); });

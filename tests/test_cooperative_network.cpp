@@ -538,6 +538,9 @@ TEST_CASE("options of cooperative models that are refused") {
   CHECK_THROWS_AS(network.begin({.noise = {noise}}), std::invalid_argument);
   network.forward({});
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
+  network.forward({.training = true});
+  network.begin({.training = true});  // another pass: what the first one has kept is gone
+  CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   const std::vector<sheafnn::Edge> arcs = {{0, 1}};
   const sheafnn::DirectedArcs of_two(2, arcs);
   CHECK_THROWS_AS(Network<Model>(model, task().graph, of_two, task().features), std::invalid_argument);

@@ -7,13 +7,18 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "model_gradient.hpp"
+#include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/dropout_layer.hpp"
+#include "sheafnn/layers/linear_pair.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
+#include "sheafnn/layers/node_learner.hpp"
 #include "sheafnn/layers/output_layer.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "tiny_task.hpp"
@@ -373,7 +378,7 @@ TEST_CASE("sheaf learner: refused views") {
   SheafLearner<double> learner(c.task.graph, c.blocks, c.options);
   const auto z = c.numbers.view(c.z, c.numbers.data());
   const auto weights = c.weights(c.numbers.data());
-  refused("shape of embeddings: 7 x 2 is not allowed; must be 7 x 3", [&] {
+  refused("shape of z: 7 x 2 is not allowed; must be 7 x 3", [&] {
     learner.forward(1, weights, {z.data(), n, 2, 3});
   });
   const auto with = [&](auto member, const MatrixView<const double>& matrix) {
@@ -409,11 +414,96 @@ TEST_CASE("sheaf learner: refused views") {
   learner.forward(1, weights, z);
   Buffer<double> gradient(c.numbers.set.size());
   auto weights_bar = c.weights(gradient.data());
-  refused("shape of derivative of embeddings: 0 x 0 is not allowed; must be 7 x 3",
+  refused("shape of z_bar: 0 x 0 is not allowed; must be 7 x 3",
           [&] { learner.backward(1, weights, z, weights_bar, {}, false); });
+  Matrix wide(n, 4);
+  refused("stride of z_bar: 4 is not allowed; must be 3: rows without gaps",
+          [&] { learner.backward(1, weights, z, weights_bar, {wide.data(), n, 3, 4}, false); });
   weights_bar.hidden[1] = {};
   refused("shape of hidden weights: 0 x 0 is not allowed; must be 5 x 5",
           [&] { learner.backward(1, weights, z, weights_bar, c.numbers.view(c.z, gradient.data()), false); });
+}
+
+TEST_CASE("sheaf learner: refused options") {
+  const tiny::Task task;
+  const EdgeBlocks<double> blocks(task.graph);
+  const auto refuse = [&](const char* message, const SheafLearnerOptions& options) {
+    refused(message, [&] { SheafLearner<double>(task.graph, blocks, options); });
+  };
+  refuse("learner inputs: -1 is not allowed; must be at least 0", {.inputs = -1});
+  refuse("learner spread: -2 is not allowed; must be at least 0", {.inputs = 4, .spread = -2});
+  refuse("learner hidden_layers: 9 is not allowed; must be between 0 and 8", {.inputs = 4, .hidden_layers = 9});
+  refuse("learner width: 0 is not allowed; must be at least 1", {.inputs = 4, .hidden_layers = 1});
+  refuse("learner channels: 0 is not allowed; must be at least 1", {.inputs = 4, .input = LearnerInput::summed});
+  refuse("learner inputs: 4 is not allowed; must be a multiple of the 3 channels that are summed",
+         {.inputs = 4, .input = LearnerInput::summed, .channels = 3});
+  SheafLearner<double> nothing(task.graph, blocks, {.inputs = 4});  // maps that are not learned
+  refused("shape of z: 7 x 3 is not allowed; must be 7 x 4", [&] {
+    nothing.forward(1, {}, MatrixView<const double>(some_matrix(n, 3, 1)));
+  });
+}
+
+TEST_CASE("linear pair: a bias that is missing is 0, whatever an earlier pass had") {
+  LinearPair<double> pair(2, 1, true);
+  const std::vector<double> weight = {0, 0}, bias = {3}, x = {1, 1};
+  const LinearWeights<const double> with{{weight.data(), 2, 1}, bias}, without{{weight.data(), 2, 1}, {}};
+  double y[2];
+  pair.bind({with, with}, false);
+  pair.forward_rows(1, x.data(), 2, y);
+  CHECK(y[0] == 3);
+  pair.bind({without, with}, false);
+  pair.forward_rows(1, x.data(), 2, y);
+  CHECK(y[0] == 0);
+  CHECK(y[1] == 3);
+}
+
+TEST_CASE("node learners: refused options, and too few weights") {
+  const tiny::Task task;
+  const ArcLists arcs = arc_lists(task.graph);
+  using Pair = NodeLearnerPair<double>;
+  const auto pair = [&](const NodeLearnerOptions& options) {
+    return Pair(arcs, options, {n, 1}, std::make_shared<Pair::Workspace>(n, options));
+  };
+  const auto refuse = [&](const char* message, const NodeLearnerOptions& options) {
+    refused(message, [&] { pair(options); });
+  };
+  refuse("learner inputs: 0 is not allowed; must be at least 1", {.inputs = 0, .width = 4, .outputs = 2});
+  refuse("learner width: 0 is not allowed; must be at least 1", {.inputs = 3, .width = 0, .outputs = 2});
+  refuse("learner layers: 0 is not allowed; must be at least 1",
+         {.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 0});
+  Pair sage = pair({.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 2});
+  const auto begin = [&](const Pair::Weights<const double>& weights) {
+    sage.begin(weights, false, [](int, Index) { return Dropout{}; }, [](DropoutMask&, const Dropout&) {});
+  };
+  Pair::Weights<const double> weights;
+  refused("size of convolutions: 0 is not allowed; must be 2", [&] { begin(weights); });
+  for (NodeLearnerWeights<const double>& one : weights) one.convolutions.resize(2);
+  refused("size of norms: 0 is not allowed; must be 1", [&] { begin(weights); });
+}
+
+TEST_CASE("cooperative layer: refused channels, workspaces, and a backward pass without a forward pass") {
+  const tiny::Task task;
+  const ArcLists arcs = arc_lists(task.graph);
+  detail::CooperativeWorkspace<double> work(n * 2 * 3);
+  using Layer = CooperativeLayer<2, double>;
+  refused("channels: 0 is not allowed; must be between 1 and 1024", [&] { Layer(arcs, 0, {}, work); });
+  refused("workspace: 42 is not allowed; the layer's arrays have 56 numbers", [&] { Layer(arcs, 4, {}, work); });
+  Layer layer(arcs, 3, {}, work);
+  NodeMapsGradient<2, double> gradient(n);
+  CHECK_THROWS_AS(layer.backward(1, gradient, FeatureView<const double>(), FeatureView<double>(), {}),
+                  std::logic_error);
+}
+
+TEST_CASE("ReLU: not a number stays one") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(std::isnan(activate<Activation::relu>(nan)));
+  CHECK(activate<Activation::relu>(-2.0) == 0);
+  CHECK(activate<Activation::relu>(2.0) == 2);
+  double x[] = {nan, -1, 3};
+  detail::keep_positive(3, x);
+  CHECK(std::isnan(x[0]));
+  CHECK(x[1] == 0);
+  CHECK(x[2] == 3);
 }
 
 TEST_CASE("output layer: some rows or all, derivatives in its own matrix or another") {

@@ -589,6 +589,18 @@ TEST_CASE("options that are refused, by name, value and limit") {
                        "features.columns: 3 is not allowed; the model was built for 4", std::invalid_argument);
 }
 
+TEST_CASE("a backward pass belongs to the last draw, and not to one before another begin()") {
+  using Model = Bsnn<Diagonal<2>, double>;
+  const tiny::Task task;
+  const Model model({.features = tiny::Task::features, .classes = tiny::Task::classes});
+  Network<Model> network(model, task.graph, task.sparse);
+  network.forward({.training = true});
+  network.begin({.epoch = 1, .training = true});
+  CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
+  network.draw(0);
+  network.backward(network.output_bar());
+}
+
 TEST_CASE("names of options and the schedule of the KL term") {
   using sheafnn::KlSchedule;
   for (std::size_t i = 0; i < sheafnn::kl_schedule_names.size(); ++i) {

@@ -595,16 +595,12 @@ TEST_CASE_TEMPLATE("dense products for all shapes, strides and tiles", S, float,
 
 TEST_CASE_TEMPLATE("column sums", S, float, double) { check_column_sums<S>(); }
 
-TEST_CASE("transposition and padding") {
+TEST_CASE("transposition") {
   const double m[] = {1, 2, 3, 4, 5, 6};
   double t[] = {0, 0, -1, 0, 0, -1, 0, 0, -1};
   sheafnn::detail::transpose_into<double>(2, 3, m, t, 3);
   const double expected[] = {1, 4, -1, 2, 5, -1, 3, 6, -1};
   CHECK(std::equal(std::begin(t), std::end(t), expected));
-  CHECK(sheafnn::detail::padded<float>(0) == 0);
-  CHECK(sheafnn::detail::padded<float>(1) == 16);
-  CHECK(sheafnn::detail::padded<double>(8) == 8);
-  CHECK(sheafnn::detail::padded<double>(9) == 16);
 }
 
 TEST_CASE_TEMPLATE("sparse input layer without rows, with one, without entries and without columns", S, float,

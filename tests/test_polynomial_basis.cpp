@@ -227,6 +227,9 @@ TEST_CASE("polynomials: refused options") {
   const std::vector<double> theta(3);
   CHECK_THROWS_AS(Polynomial({.basis = PolynomialBasis::legendre}, std::span<const double>(theta)),
                   std::invalid_argument);
+  const std::vector<double> four(4);
+  CHECK_THROWS_WITH_AS(Polynomial({}, std::span<const double>(four)),
+                       "filter.basis: none is not allowed; a polynomial needs one", std::invalid_argument);
 }
 
 }  // namespace test_polynomial_basis

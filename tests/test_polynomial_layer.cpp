@@ -5,6 +5,7 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -272,6 +273,57 @@ TEST_CASE("polynomial layers: refused arguments") {
   CHECK_THROWS_AS(layer.forward(1, setup.weights, {skip, skip}, setup.blocks, x, {}, all), std::invalid_argument);
   CHECK_THROWS_AS(layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x.first(3), {}, all),
                   std::invalid_argument);
+  CHECK_THROWS_AS(Layer(setup.graph, DiffusionShape<double>{}, {}, {PolynomialBasis::legendre, 2}),
+                  std::invalid_argument);
+
+  // backward(): what forward() refuses, and without a forward() right before.
+  SheafBlocksGradient<Family, double> sheaf_bar(setup.graph, setup.edges);
+  Matrix x_bar = setup.x;
+  DiffusionParameters<double> weights_bar = setup.weights;
+  Numbers theta_bar(3), skip_bar(1);
+  const auto backward = [&](const DiffusionWeights<const double>& weights, const FilterWeights<const double>& filter) {
+    layer.backward(1, weights, filter, setup.blocks, sheaf_bar, false,
+                   FeatureView<const double>(setup.output_bar, setup.d), FeatureView<double>(x_bar, setup.d),
+                   weights_bar, {theta_bar, skip_bar});
+  };
+  CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
+  layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x, {}, all);
+  CHECK_THROWS_AS(backward({}, {theta, skip}), std::invalid_argument);
+  CHECK_THROWS_AS(backward(setup.weights, {theta, {}}), std::invalid_argument);
+  backward(setup.weights, {theta, skip});
+  CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
+  layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x, {}, all);
+  layer.evaluate(1, setup.weights, {theta, skip}, setup.blocks, x, all, MixedFeatures::compute);
+  CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
+}
+
+TEST_CASE("polynomial layers: no nodes, and workspaces of one graph") {
+  using Family = Diagonal<2>;
+  using Layer = PolynomialDiffusionLayer<Family, double>;
+  const PolynomialOptions filter{PolynomialBasis::chebyshev, 2};
+  const Graph none(0, {});
+  const EdgeBlocks<double> edges(none);
+  const DiffusionShape<double> shape(none, 2, false, false, 5);
+  SheafBlocks<Family, double> blocks(none, edges, Normalisation::augmented);
+  blocks.build(1, nullptr, true, [](Index, auto&) {});
+  const Setup<Family> setup;
+  const Numbers theta(3), skip(1);
+  Layer layer(none, shape, {}, filter);
+  const FeatureView<const double> x(setup.x.data(), 0, 2, 5);
+  layer.forward(1, setup.weights, {theta, skip}, blocks, x, {}, NodeSelection(0));
+  layer.evaluate(1, setup.weights, {theta, skip}, blocks, x, NodeSelection(0), MixedFeatures::compute);
+  CHECK(layer.output().nodes() == 0);
+
+  const auto workspace = std::make_shared<detail::FilterWorkspace<Family, double>>();
+  const Layer first(setup.graph, setup.shape, {}, filter, FilterTerms::keep, workspace);
+  const std::vector<Edge> one = {{0, 1}};
+  const Graph other(setup.n, one);
+  const DiffusionShape<double> other_shape(other, 2, false, false, 5);
+  CHECK_THROWS_WITH_AS(Layer(other, other_shape, {}, filter, FilterTerms::keep, workspace),
+                       "workspace: of layers on another graph is not allowed; must be of layers on the same",
+                       std::invalid_argument);
+  const DiffusionShape<double> wide(setup.graph, 2, false, false, 9);
+  CHECK_THROWS_AS(Layer(setup.graph, wide, {}, filter, FilterTerms::keep, workspace), std::invalid_argument);
 }
 
 }  // namespace test_polynomial_layer

@@ -360,15 +360,65 @@ TEST_CASE("continuous-time diffusion: what is not allowed, and flows that need t
 
   Model model(tiny_options(), 1);
   Network<Model> network(model, task.graph, task.sparse);
-  network.set_steps({0.5, -0.5});
-  CHECK_THROWS_WITH_AS(network.forward(), "replay: -0.5 is not allowed; a step must be positive and finite",
+  CHECK_THROWS_WITH_AS(network.set_steps({0.5, -0.5}), "sizes: -0.5 is not allowed; a step must be positive and finite",
                        std::invalid_argument);
-  network.set_steps({});
+  network.begin({});
+  CHECK_THROWS_AS(static_cast<void>(network.features_after(1)), std::logic_error);
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   network.forward();
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   model.parameters().values()[0] = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH_AS(network.forward(), "the flow starts from features that are not finite", std::runtime_error);
+  CHECK_THROWS_WITH_AS(network.forward(), "x: the flow starts from features that are not finite", std::runtime_error);
+}
+
+TEST_CASE("continuous-time diffusion: a layer by itself, no absolute tolerance, what its backward pass refuses") {
+  using Family = Diagonal<2>;
+  using Features = FeatureView<const double>;
+  const std::vector<Edge> path = {{0, 1}, {1, 2}};
+  const Graph graph(4, path);  // no edge at node 3
+  const EdgeBlocks<double> edges(graph);
+  const DiffusionShape<double> shape(graph, 2, false, false, 3);
+  SheafBlocks<Family, double> blocks(graph, edges, Normalisation::augmented);
+  blocks.build(1, nullptr, true, [](Index, auto& map) {
+    for (int side = 0; side < 2; ++side) {
+      for (Index k = 0; k < map[side].size(); ++k) map[side].data()[k] = 1 + 0.5 * side;
+    }
+  });
+  FlowLayer<Family, double> layer(graph, shape, {.absolute_tolerance = 0, .relative_tolerance = 1e-4},
+                                  {.left = false, .right = false});
+  CHECK(layer.output().nodes() == 0);
+  std::vector<double> x(4 * 2 * 3, 0.0);  // numbers that are 0 and stay 0
+  for (std::size_t i = 0; i < 12; ++i) x[i] = tiny::number(5, static_cast<Index>(i));
+  layer.forward(1, {}, blocks, Features(x.data(), 4, 2, 3), true);
+  for (Index i = 18; i < 24; ++i) CHECK(layer.output().data()[i] == 0);
+  double end = 0;
+  for (Index i = 0; i < 12; ++i) end += std::abs(layer.output().data()[i] - x[static_cast<std::size_t>(i)]);
+  CHECK(end > 0.1);
+
+  SheafBlocksGradient<Family, double> sheaf_bar(graph, edges);
+  std::vector<double> bar(x.size(), 1.0), work(x.size()), more(x.size());
+  const auto view = [](std::vector<double>& of) { return FeatureView<double>(of.data(), 4, 2, 3); };
+  const auto message = [&](std::vector<double>& first, std::vector<double>& second) -> std::string {
+    try {
+      layer.backward(1, {}, blocks, sheaf_bar, false, view(bar), view(first), view(second), {});
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message(bar, more) == "work: bar is not allowed; must be a buffer of its own");
+  CHECK(message(work, bar) == "more_work: bar is not allowed; must be a buffer of its own");
+  CHECK(message(work, work) == "more_work: work is not allowed; must be a buffer of its own");
+  CHECK(message(work, more).empty());
+
+  FlowLayer<Family, double> mixing(graph, shape, {});
+  const std::vector<double> left = {1, 0, 0, 1}, right = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const DiffusionWeights<const double> weights{{left.data(), 2, 2}, {right.data(), 3, 3}, {}};
+  mixing.forward(1, weights, blocks, Features(x.data(), 4, 2, 3), true);
+  std::vector<double> left_bar(4), right_bar(9);
+  const DiffusionWeights<double> weights_bar{{left_bar.data(), 2, 2}, {right_bar.data(), 3, 3}, {}};
+  CHECK_THROWS_AS(mixing.backward(1, {}, blocks, sheaf_bar, false, view(bar), view(work), view(more), weights_bar),
+                  std::invalid_argument);
 }
 
 TEST_CASE("continuous-time diffusion: the sheaf, the features and the outputs of all nodes or of some") {

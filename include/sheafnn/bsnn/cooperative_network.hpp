@@ -12,8 +12,7 @@
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
 
-#include <cassert>
-#include <optional>
+#include <utility>
 
 #include "sheafnn/bsnn/cooperative_steps.hpp"
 #include "sheafnn/bsnn/network.hpp"
@@ -52,8 +51,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   Network(const Model&, const Graph&&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
   Network(const Model&, const Graph&, const DirectedArcs&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
-  /// nodes() only, what the readout reads. Between layers those of training passes are what the next one reads, X̃.
+  /// Features after this many layers l, of the last draw and valid until the next pass: H for l = 0; X_{l+1} in
+  /// evaluations, and what the next layer reads of it, X̃_{l+1}, in training; after all layers X_{L+1}, at nodes() only.
   ///
   /// \param layer_count  0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
@@ -94,6 +93,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   MatrixView<S> draw(Index sample) {
     this->check_draw(sample);
     steps_.sample = sample;
+    steps_.kept = false;
     steps_.diffuse();
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                           features_after(steps_.layer_count()).rows());

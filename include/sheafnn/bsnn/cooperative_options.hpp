@@ -9,7 +9,7 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/layers/node_learner.hpp"
+#include "sheafnn/layers/node_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {

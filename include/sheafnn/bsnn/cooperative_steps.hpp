@@ -50,6 +50,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     } else {
       require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
     }
+    this->kept = false;  // what an earlier draw has kept is of another pass
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
     this->bind(pass.training);

@@ -11,9 +11,10 @@
 
 namespace sheafnn {
 
-/// What checkpoints and programs call these networks: the Bayesian ones, and
+/// What checkpoints and programs call the Bayesian networks in continuous time.
 inline constexpr std::string_view bayesian_flow_kind = "bflow";
-inline constexpr std::string_view flow_kind = "flow";  ///< the deterministic ones
+/// And the deterministic ones.
+inline constexpr std::string_view flow_kind = "flow";
 
 /// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
 struct FlowOptions {

@@ -8,8 +8,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
+#include <cmath>
 #include <concepts>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,12 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// X(0) = H after no layer, X(T) at all nodes after the only one; of the last draw and valid until the next pass.
   ///
   /// \throws std::invalid_argument  layer_count neither 0 nor 1
-  /// \throws std::logic_error       begin() did not come before
+  /// \throws std::logic_error       begin() did not come before; for X(T), no draw() ever did
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, 1);
+    if (layer_count == 1 && flow_.output().data() == nullptr) {
+      throw std::logic_error("features_after: 1: draw() has to come before it");
+    }
     return layer_count == 0 ? steps_.start_features() : flow_.output();
   }
   /// The sheaf of the last draw and, of Bayesian models, the posterior it is drawn from.
@@ -57,8 +61,11 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// Takes these steps in the passes to come, whatever the tolerances say; none: chooses them anew. With the steps of a
   /// pass, its gradient is the exact derivative of the passes to come.
   ///
-  /// \throws std::invalid_argument  when a pass comes to a step that is not positive
-  void set_steps(std::vector<S> sizes) { replay_ = std::move(sizes); }
+  /// \throws std::invalid_argument  a step that is not positive and finite
+  void set_steps(std::vector<S> sizes) {
+    for (const S h : sizes) require(h > 0 && std::isfinite(h), "sizes", h, "a step must be positive and finite");
+    replay_ = std::move(sizes);
+  }
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///

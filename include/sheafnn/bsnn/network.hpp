@@ -71,6 +71,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   MatrixView<S> draw(Index sample) {
     this->check_draw(sample);
     steps_.sample = sample;
+    steps_.kept = false;
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
     for (Index l = 0; l < steps_.layer_count(); ++l) {
       if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l

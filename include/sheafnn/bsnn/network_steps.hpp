@@ -17,6 +17,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       : Parts(model, graph, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
+    this->kept = false;  // what an earlier draw has kept is of another pass
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }

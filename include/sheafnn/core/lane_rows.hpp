@@ -20,6 +20,12 @@ namespace sheafnn {
 
 namespace detail {
 
+/// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
+template <int D, class T, class Scalar>
+SHEAFNN_INLINE void load_coordinates(const Scalar* x, Index channels, T* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
+}
+
 /// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
 [[nodiscard]] constexpr int to_quads(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
 

@@ -20,7 +20,7 @@ namespace sheafnn::detail {
 /// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the room in arrays.
 template <class S>
 struct ChannelTiles {
-  static constexpr int width = row_lanes<S> / 2;  ///< w: two threads share 16 floats
+  static constexpr int width = row_lanes<S> / 2;  ///< w: 8 floats, so that 16 channels are work for two threads
   using Tile = Pack<S, width>;
 
   Index nodes = 0, coordinates = 0, channels = 0;  ///< n, d', f
@@ -36,7 +36,7 @@ struct ChannelTiles {
   [[nodiscard]] Index groups() const noexcept { return std::min<Index>(count(), 4); }
   [[nodiscard]] Index first_tile(Index group) const noexcept { return count() * group / groups(); }
 
-  /// Rows of n × d' × f to tiles, for `nodes_here` nodes from `first` on; asks for the lines of as many behind them.
+  /// Rows of n × d' × f to tiles, for `nodes_here` nodes from `first` on; prefetches where as many more will go.
   void put(Index first, Index nodes_here, const S* rows, S* tiles) const {
     const Index begin = (first + nodes_here) * row(), end = std::min(begin + nodes_here * row(), tile_size());
     for (Index tile = 0; tile < count(); ++tile) {

@@ -60,10 +60,6 @@ SHEAFNN_INLINE void scale_node(S factor, T* x) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i] *= T(factor);
 }
 template <int D, class T, class S>
-SHEAFNN_INLINE void load_node(const S* x, Index channels, T* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
-}
-template <int D, class T, class S>
 SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(x + i * channels, in[i]);
 }
@@ -93,7 +89,7 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
     const S factor = maps.factor(op, u);
     for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
       T in[D], out[D];
-      load_node<D>(x + c, channels, in);
+      load_coordinates<D>(x + c, channels, in);
       scale_node<D>(factor, in);
       map_times<D, false>(map, in, out);
       store_node<D>(out, channels, sent + u * row + c);
@@ -126,7 +122,7 @@ SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourL
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T sum[D], own[D], y[D];
     sum_neighbours<D>(lists, nodes, u, sent + c, channels, sum);
-    load_node<D>(x + u * D * channels + c, channels, own);
+    load_coordinates<D>(x + u * D * channels + c, channels, own);
     receiver(own, sum, y);
     use.template operator()<T>(c, sum, y);
   });
@@ -174,7 +170,7 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
   for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
     T y_bar[D], sum[D], back[D];
     bar.template operator()<T>(c, y_bar);
-    load_node<D>(sums + at + c, channels, sum);
+    load_coordinates<D>(sums + at + c, channels, sum);
     scale_node<D>(factor, y_bar);
     map_times<D, false>(map, y_bar, back);
     store_node<D>(back, channels, returned + at + c);
@@ -199,7 +195,7 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
     T t[D], own[D], bar[D], w[D];
     sum_neighbours<D>(entering, nodes, u, returned + c, channels, t);
     own_of.template operator()<T>(c, own);
-    load_node<D>(y_bar + at + c, channels, bar);
+    load_coordinates<D>(y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);
     map_times<D, true>(map, t, w);
     total.add(w, own);

@@ -14,10 +14,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/cooperative_diffusion.hpp"
+#include "sheafnn/layers/diffused_row.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -48,42 +50,6 @@ struct CooperativeWorkspace {
   }
 };
 
-/// X' at one node, from z = (Δ_inᵀ Δ_out Y)_u.
-template <class S>
-struct DiffusedRow {
-  Activation activation;
-  Index stalk, channels;     ///< D, f
-  const S* gain;             ///< 1 + tanh ε, or 0 without the residual: D
-  const std::uint8_t* mask;  ///< of the dropout of z; null: none
-  S dropout_factor;
-
-  /// \param x       the node's row of X
-  /// \param at      position of that row in n × D × f
-  /// \param slopes  null, or n × D × f: the derivative of act(dropout(z)) in z goes there
-  /// \param z       the row of z, which X' replaces
-  SHEAFNN_NOINLINE void update(const S* x, Index at, S* slopes, S* z) const {
-    with_activation(activation, [&]<Activation A>() {
-      for (Index i = 0; i < stalk; ++i, x += channels, z += channels, at += channels)
-        update_with<A>(gain[i], x, at, slopes, z);
-    });
-  }
-
- private:
-  template <Activation A>
-  SHEAFNN_INLINE void update_with(S own_gain, const S* x, Index at, S* slopes, S* z) const {
-    for_tiles<S>(0, channels, [&]<class T>(Index c) {
-      T slope;
-      T value = load<T>(z + c);
-      if (mask != nullptr) value = dropped(value, mask, at + c, dropout_factor);
-      value = activate_with_slope<A>(value, slope);
-      if (slopes != nullptr) {
-        store(slopes + at + c, mask == nullptr ? slope : dropped(slope, mask, at + c, dropout_factor));
-      }
-      store(z + c, T(own_gain) * load<T>(x + c) - value);
-    });
-  }
-};
-
 }  // namespace detail
 
 /// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
@@ -94,16 +60,19 @@ class CooperativeLayer {
   using Workspace = detail::CooperativeWorkspace<S>;
 
   /// \param arcs       what it views must outlive the layer
-  /// \param channels   f
-  /// \param workspace  must outlive the layer; of arcs.rows() rows
+  /// \param channels   f, 1 … max_channels
+  /// \param workspace  must outlive the layer; of arcs.rows() · D · f numbers
+  /// \throws std::invalid_argument  channels out of range, a workspace of another size
   CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options,
                    Workspace& workspace)
       : arcs_(arcs),
-        channels_(channels),
+        channels_((require_between("channels", channels, 1, max_channels), channels)),
         options_(options),
         work_(&workspace),
         mixing_(arcs.nodes, D, channels, options.left, options.right),
         mask_(arcs.nodes * row()) {
+    require(workspace.sent.size() == arcs.rows() * row(), "workspace", workspace.sent.size(),
+            detail::concat("the layer's arrays have ", arcs.rows() * row(), " numbers"));
     for (Buffer<S>* one : {&first_sum_, &slope_, &second_sum_}) one->resize(arcs.nodes * row());
   }
 
@@ -112,13 +81,17 @@ class CooperativeLayer {
     return {output_.data(), nodes_.count(), D, channels_};
   }
 
-  /// Computes output() at some nodes from x (n × D × f), which must not change until backward().
+  /// Computes output() at some nodes from x (n × D × f), which must not change until backward(). Of a whole graph: on a
+  /// part the caller takes the steps below, and fetches the halo's rows between them.
   ///
   /// \param dropout  of what is diffused
-  /// \throws std::invalid_argument  features or weights of another shape
+  /// \throws std::invalid_argument  features or weights of another shape, maps of another number of nodes, a part
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const NodeMaps<D, S>& maps,
                const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes) {
     require_shape(x, arcs_.nodes, D, channels_, "x");
+    require(maps.node_count() == arcs_.nodes, "nodes of maps", maps.node_count(),
+            detail::concat("the layer's graph has ", arcs_.nodes));
+    require_whole();
     if (dropout.active()) mask_.draw(execution, dropout);
     begin(weights, maps, x.data(), dropout, nodes, true);
     if (output_.empty()) output_.resize(arcs_.nodes * row());
@@ -133,11 +106,14 @@ class CooperativeLayer {
   ///
   /// \param output_bar  of the shape of output()
   /// \param x_bar       n × D × f, overwritten
-  /// \throws std::invalid_argument  features or weights of another shape
+  /// \throws std::invalid_argument  features or weights of another shape, a part
+  /// \throws std::logic_error       no pass that keeps what it reads came before
   void backward(Execution execution, NodeMapsGradient<D, S>& maps_gradient, const FeatureView<const S>& output_bar,
                 const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar) {
+    if (maps_ == nullptr || !keep_) throw std::logic_error("backward: forward() has to come before it");
     require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
     require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
+    require_whole();
     const NodeChunks chunks = detail::chunks_of_groups(arcs_.nodes);
     const Index size = leave_partial_size() + enter_partial_size();
     Buffer<S> partial(chunks.count * size);
@@ -227,6 +203,10 @@ class CooperativeLayer {
 
  private:
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
+  void require_whole() const {
+    require(arcs_.part == nullptr, "arcs", "those of a part of a graph",
+            "the halo's rows have to be fetched between the steps");
+  }
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {
     if (options_.left) require_array(weights.left, D, D, "left weights");
@@ -363,8 +343,8 @@ void CooperativeLayer<D, S>::cross_backward_rows(Index first, Index count, NodeM
     const detail::Receiver<D, S> receiver(maps, 0, u);
     const auto first_of = [&]<class T>(Index c, T* y) SHEAFNN_INLINE_LAMBDA {
       T own[D], sum[D];
-      detail::load_node<D>(y_rows + at + c, f, own);
-      detail::load_node<D>(sums + at + c, f, sum);
+      detail::load_coordinates<D>(y_rows + at + c, f, own);
+      detail::load_coordinates<D>(sums + at + c, f, sum);
       receiver(own, sum, y);
     };
     detail::send_backward<D>(maps, 1, lists, u, f, first_of, bar, returned, gradient,
@@ -372,7 +352,7 @@ void CooperativeLayer<D, S>::cross_backward_rows(Index first, Index count, NodeM
                                  SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(first_bar, f, bar + at + c); });
     detail::receive_backward<D>(maps, 0, u, f, sums, returned_on, gradient,
                                 [&]<class T>(Index c, T* y_bar)
-                                    SHEAFNN_INLINE_LAMBDA { detail::load_node<D>(bar + at + c, f, y_bar); });
+                                    SHEAFNN_INLINE_LAMBDA { detail::load_coordinates<D>(bar + at + c, f, y_bar); });
   }
 }
 
@@ -387,7 +367,7 @@ void CooperativeLayer<D, S>::enter_backward_rows(Index first, Index count, S* x_
   S* bar = work_->first.data();
   for (Index u = first; u < first + count; ++u) {
     const auto mixed_of = [&]<class T>(Index c, T* y)
-                              SHEAFNN_INLINE_LAMBDA { detail::load_node<D>(y_rows + u * size + c, f, y); };
+                              SHEAFNN_INLINE_LAMBDA { detail::load_coordinates<D>(y_rows + u * size + c, f, y); };
     detail::send_backward<D>(maps, 0, lists, u, f, mixed_of, bar, returned_on, gradient,
                              [&]<class T>(Index c, const T* y_bar)
                                  SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(y_bar, f, bar + u * size + c); });

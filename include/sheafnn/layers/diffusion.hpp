@@ -269,12 +269,6 @@ SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumu
   lane_sums<Size>(product, out, accumulate);
 }
 
-/// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
-template <int D, class T, class S>
-SHEAFNN_INLINE void load_coordinates(const S* x, Index channels, T* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
-}
-
 /// Adds the derivative of ⟨R̄, L W⟩ with respect to L_uv, R̄_u W_vᵀ + W_u R̄_vᵀ, to gradient.off_diagonal_bar.
 ///
 /// \param w, r_bar  n × d' × f

@@ -222,16 +222,14 @@ class DiffusionLayer {
 template <RestrictionMapFamily Family, class S>
 DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
                                           const DiffusionOptions& options)
-    : graph_(&graph),
+    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
       diffusion_(&diffusion),
       options_(options),
       mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
       output_(scaled_.size()),
-      partial_(mixing_.chunks().count * max_coordinates) {
-  detail::require_fits(diffusion, graph, Family::stalk_dimension);
-}
+      partial_(mixing_.chunks().count * max_coordinates) {}
 
 template <RestrictionMapFamily Family, class S>
 void DiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,

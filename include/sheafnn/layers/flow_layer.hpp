@@ -13,6 +13,7 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,11 +43,11 @@ class FlowLayer {
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
-  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0.
+  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0. Of 0 nodes before the first pass.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
-    return {end_, graph_->node_count(), shape_->coordinates, shape_->channels};
+    return {end_, end_ == nullptr ? 0 : graph_->node_count(), shape_->coordinates, shape_->channels};
   }
-  /// Sizes of the steps of the last pass, in order; their sum is T.
+  /// Sizes of the steps of the last pass, in order; their sum is T, except of steps to replay.
   [[nodiscard]] const std::vector<S>& steps() const noexcept { return steps_; }
   /// Steps of the last pass that were tried and not accepted.
   [[nodiscard]] Index rejected_steps() const noexcept { return rejected_; }
@@ -56,7 +57,8 @@ class FlowLayer {
   /// \param weights  A and B; ε is ignored
   /// \param keep     keep what backward() reads
   /// \param replay   sizes of the steps to take instead of those that the options ask for; empty: none
-  /// \throws std::invalid_argument  features or weights of another shape, a step to replay that is not positive
+  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph, a step to replay
+  ///                                that is not positive
   /// \throws std::runtime_error     the tolerances ask for more than max_steps steps, or x is not finite
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                const FeatureView<const S>& x, bool keep, std::span<const S> replay = {});
@@ -66,8 +68,9 @@ class FlowLayer {
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param bar         n × d' × f, replaced
-  /// \param work, more_work  two buffers of the same shape, overwritten
-  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph
+  /// \param work, more_work  two buffers of the same shape, overwritten; the three must not overlap
+  /// \throws std::invalid_argument  views or weights of another shape, views that begin alike, a sheaf over another
+  ///                                graph
   /// \throws std::logic_error       no forward pass with `keep` came before
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, const FeatureView<S>& bar,
@@ -185,8 +188,10 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
       shape_(&shape),
       integration_((validate(integration), integration)),
       field_(field),
-      stepper_(detail::FlowErrorChecker<S>(static_cast<S>(integration.absolute_tolerance),
-                                           static_cast<S>(integration.relative_tolerance))),
+      // Not 0: the error of a number that is and stays 0 would be 0/0.
+      stepper_(detail::FlowErrorChecker<S>(
+          std::max(static_cast<S>(integration.absolute_tolerance), std::numeric_limits<S>::min()),
+          static_cast<S>(integration.relative_tolerance))),
       slope_(size()),
       next_slope_(size()) {
   detail::require_fits(shape, graph, Family::stalk_dimension);
@@ -214,7 +219,7 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
   algebra.count = own_size();
   algebra.part = graph_->part();
   if (!(algebra.norm_inf(start) <= std::numeric_limits<S>::max())) {
-    throw std::runtime_error("the flow starts from features that are not finite");
+    throw std::runtime_error("x: the flow starts from features that are not finite");
   }
   if (integration_.method != FlowMethod::dormand_prince) {
     integrate_by_tableau(execution, weights, sheaf, replay);
@@ -283,6 +288,11 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
   check(bar, "bar");
   check(work, "work");
   check(more_work, "more_work");
+  constexpr std::string_view apart = "must be a buffer of its own";
+  require(size() == 0 || work.data() != bar.data(), "work", "bar", apart);
+  require(size() == 0 || more_work.data() != bar.data(), "more_work", "bar", apart);
+  require(size() == 0 || more_work.data() != work.data(), "more_work", "work", apart);
+  check(weights);
   check(weights_bar);
   detail::require_over(*graph_, sheaf);
   const int stages = detail::tableau(integration_.method).stages;

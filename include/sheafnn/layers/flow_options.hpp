@@ -39,8 +39,8 @@ inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-p
 struct FlowIntegration {
   FlowMethod method = FlowMethod::dormand_prince;
   double time = 1;                   ///< T > 0
-  double absolute_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0, not both 0
-  double relative_tolerance = 1e-3;
+  double absolute_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0
+  double relative_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0; not both 0
   double first_step = 0.25;  ///< Dormand–Prince: size of the first step to be tried, > 0; T if that is smaller
   Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not, ≥ 1
   Index fixed_steps = 8;     ///< of the other methods, ≥ 1

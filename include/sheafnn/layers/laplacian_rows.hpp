@@ -104,6 +104,9 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 
+  /// Has it been made for a graph?
+  [[nodiscard]] bool is_built() const noexcept { return graph_ != nullptr; }
+
   /// From the sheaf's L and S to the blocks of Δ. \throws std::invalid_argument  a sheaf over another graph
   void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
 
@@ -167,7 +170,7 @@ void LaplacianRows<Family, S>::build(Execution execution, const SheafBlocks<Fami
   for_blocks(execution, graph_->edge_count(), [&](Index e, int count) {
     for (int side = 0; side < 2; ++side) {  // which other threads have read
       for (int lane = 0; lane < count; ++lane) {
-        SHEAFNN_PREFETCH_TO_WRITE(blocks.arc.data() + arc_[side][e + lane] * arc_stride);
+        SHEAFNN_PREFETCH_TO_WRITE(blocks.arc.data() + static_cast<Index>(arc_[side][e + lane]) * arc_stride);
       }
     }
     P q[size], s[gram], part[size], block[size];

@@ -141,8 +141,8 @@ class LayerNorm {
     require_array(x, std::min(x.rows(), max_rows_), width_, "x");
     rows_ = x.rows();
     if (output_.empty()) {
-      output_.resize(max_rows_ * width_);
       moments_.resize(max_rows_);
+      output_.resize(max_rows_ * width_);
     }
   }
 

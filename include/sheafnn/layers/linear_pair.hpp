@@ -46,6 +46,7 @@ class LinearPair {
       check(one);
       S* weight = weight_.data() + (shared_ ? side * o : side * inputs_ * o);
       for (Index i = 0; i < inputs_; ++i) std::copy_n(one.weight.row(i).data(), o, weight + i * columns());
+      std::fill_n(bias_.data() + side * o, o, S(0));
       if (!one.bias.empty()) std::copy_n(one.bias.data(), o, bias_.data() + side * o);
       if (!training) continue;
       detail::transpose_into(inputs_, o, one.weight.data(), transposed_.data() + side * o * inputs_, inputs_);

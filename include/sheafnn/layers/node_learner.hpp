@@ -17,34 +17,19 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <string_view>
+#include <span>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/layers/global_norm.hpp"
 #include "sheafnn/layers/linear_pair.hpp"
+#include "sheafnn/layers/node_learner_options.hpp"
 #include "sheafnn/layers/sage_pair.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn {
-
-/// Which learner: see the top of this file.
-enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
-/// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "sage", "sage-projected"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(NodeLearnerKind kind) {
-  return node_learner_names[static_cast<std::size_t>(kind)];
-}
-
-/// What a node learner is made of.
-struct NodeLearnerOptions {
-  NodeLearnerKind kind = NodeLearnerKind::mlp;
-  Index inputs = 0, width = 0, outputs = 0;  ///< h, g, o
-  Index layers = 1;                          ///< convolutions; not of mlp
-};
 
 /// Weights of a learner: the two layers of mlp, or the convolutions with the norms that follow all but the last.
 template <class T>
@@ -56,14 +41,16 @@ struct NodeLearnerWeights {
 
 namespace detail {
 
-/// Buffers that the pairs of a network share, since one of them works at a time. Unchecked: the sizes.
+/// Buffers that the pairs of a network share, since one of them works at a time. Unchecked: the number of nodes.
 template <class S>
 struct NodeLearnerWorkspace {
   Buffer<S> product[2];         ///< of every other convolution: n × 2 · (g or o)
   Buffer<S> z_bar[2], raw_bar;  ///< derivatives of every other convolution's Z, and of the last one's
   Buffer<S> z, activated;       ///< of passes that keep nothing
 
-  NodeLearnerWorkspace(Index nodes, const NodeLearnerOptions& options) : raw_bar(nodes * 2 * options.outputs) {
+  /// \throws std::invalid_argument  options out of range
+  NodeLearnerWorkspace(Index nodes, const NodeLearnerOptions& options)
+      : raw_bar((validate(options), nodes * 2 * options.outputs)) {
     if (options.kind == NodeLearnerKind::mlp) return;
     const Index width = options.layers > 1 ? options.width : 0;
     for (Buffer<S>& one : product) one.resize(nodes * 2 * std::max(width, options.outputs));
@@ -85,9 +72,13 @@ class NodeLearnerPair {
   /// \param arcs       what it views must outlive the pair
   /// \param chunks     of backward passes, over arcs.nodes nodes
   /// \param workspace  of the same options and arcs.rows() nodes
+  /// \throws std::invalid_argument  options out of range
   NodeLearnerPair(const ArcLists& arcs, const NodeLearnerOptions& options, const NodeChunks& chunks,
                   std::shared_ptr<Workspace> workspace)
-      : options_(options), chunks_(chunks), work_(std::move(workspace)), raw_(arcs.nodes * 2 * options.outputs) {
+      : options_((validate(options), options)),
+        chunks_(chunks),
+        work_(std::move(workspace)),
+        raw_(arcs.nodes * 2 * options.outputs) {
     const Index n = arcs.nodes, g = options.width;
     if (options.kind == NodeLearnerKind::mlp) {
       hidden_ = LinearPair<S>(options.inputs, g, true);
@@ -128,9 +119,10 @@ class NodeLearnerPair {
   /// \param training    keep what backward passes read
   /// \param dropout_of  dropout_of(side, k): that of the features between convolutions k and k + 1
   /// \param draw        draw(mask, dropout) for those that are active
-  /// \throws std::invalid_argument  weights of another shape
+  /// \throws std::invalid_argument  weights of another shape or number
   template <class DropoutOf, class Draw>
   void begin(const Weights<const S>& weights, bool training, const DropoutOf& dropout_of, const Draw& draw) {
+    check_count(weights);
     keep_ = training;
     const auto& [out, in] = weights;
     if (convolutions_.empty()) {
@@ -262,8 +254,9 @@ class NodeLearnerPair {
     for_norms(static_cast<Index>(convolutions_.size()) - 2 - r / 2,
               [&](GlobalNorm<S>& norm, Index) { norm.finish_gates(chunks_.count); });
   }
-  /// Adds sums of backward_rows() to derivatives. \throws std::invalid_argument  weights of another shape
+  /// Adds sums of backward_rows() to derivatives. \throws std::invalid_argument  weights of another shape or number
   void add_partial(const S* partial, const Weights<S>& weights_bar) const {
+    check_count(weights_bar);
     const auto& [out, in] = weights_bar;
     if (convolutions_.empty()) {
       hidden_.add_partial(partial, {out.hidden, in.hidden});
@@ -285,6 +278,15 @@ class NodeLearnerPair {
 
  private:
   [[nodiscard]] bool projected() const noexcept { return options_.kind == NodeLearnerKind::sage_projected; }
+  template <class T>
+  void check_count(const Weights<T>& weights) const {
+    for (const NodeLearnerWeights<T>& one : weights) {
+      require_size(std::span(one.convolutions), static_cast<Index>(convolutions_.size()), "convolutions");
+      if (!projected() && !convolutions_.empty()) {
+        require_size(std::span(one.norms), static_cast<Index>(convolutions_.size()) - 1, "norms");
+      }
+    }
+  }
   /// Numbers of a row between two layers.
   [[nodiscard]] Index row() const noexcept { return 2 * options_.width; }
   [[nodiscard]] bool is_last(Index k) const noexcept { return k + 1 == static_cast<Index>(convolutions_.size()); }

@@ -29,7 +29,9 @@ struct FilterWeights {
   std::span<T> skip;   ///< α, one number; empty without the high-pass term
 };
 
-/// Sums of one layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked: their sizes.
+/// The elementwise end of a polynomial layer, X' = (1 + tanh ε) ∘ X − ELU(Z + α X), with its backward pass, and the
+/// sums over nodes of the whole layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked:
+/// their sizes.
 template <class S>
 class FilterActivation {
  public:

@@ -77,12 +77,13 @@ struct PolynomialOptions {
   PolynomialCoefficients coefficients = PolynomialCoefficients::convex;
   HighPassSkip skip = HighPassSkip::input;
   /// What the published code computes where that is something else: the recurrence of `jacobi`, the coefficients of
-  /// `chebyshev_interpolation`. For comparisons with its results only.
+  /// `chebyshev_interpolation`. For comparisons with its results only; refused with other bases.
   bool published = false;
   double jacobi_alpha = 0, jacobi_beta = 0;  ///< α, β > −1
   double gegenbauer_lambda = 1;              ///< λ > 0
-  /// A bound of the eigenvalues of Δ, a constant. 2 holds for the augmented and the block normalisation, whatever the maps
-  /// are.
+  /// A bound of the eigenvalues of Δ, positive and finite, a constant. 2 holds for the augmented and the block
+  /// normalisation, whatever the maps are. Without normalisation, or by degrees with maps that stretch, it has to be set:
+  /// beyond [−1, 1] polynomials of high degree grow without bounds.
   double largest_eigenvalue = 2;
 
   [[nodiscard]] bool active() const noexcept { return basis != PolynomialBasis::none; }
@@ -139,7 +140,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Unchecked: that validate(options) does not throw. \param k  0, 1, …
+/// Unchecked: that validate(options) does not throw and that there is a basis. \param k  0, 1, …
 [[nodiscard]] inline RecurrenceStep recurrence_step(const PolynomialOptions& options, Index k) {
   const double n = static_cast<double>(k), lambda = options.gegenbauer_lambda;
   const double before = k > 0 ? 1 : 0;
@@ -185,10 +186,11 @@ namespace detail {
 class Polynomial {
  public:
   /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
-  /// \throws std::invalid_argument  another number of them, or options out of range
+  /// \throws std::invalid_argument  another number of them, options out of range, or no basis
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
     validate(options);
+    require(options.active(), "filter.basis", to_string(options.basis), "a polynomial needs one");
     if (static_cast<Index>(theta.size()) != degree() + 1) {
       throw_invalid_argument("theta", theta.size(), detail::concat("there must be ", degree() + 1, " numbers"));
     }

@@ -19,6 +19,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "sheafnn/core/buffer.hpp"
@@ -30,31 +31,8 @@
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/polynomial_steps.hpp"
-#include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn {
-
-/// What becomes of the terms V_1 … V_K between the passes.
-enum class FilterTerms {
-  keep,      ///< K arrays of the size of the features
-  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
-};
-
-namespace detail {
-
-/// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
-/// spectrum of L̂ is within [−1, 1] whatever the maps are, so that running down is as stable as running up.
-///
-/// \param term_bytes  of one term; takes any
-[[nodiscard]] inline FilterTerms choose_terms(const PolynomialOptions& options, Normalisation normalisation,
-                                              std::size_t term_bytes) {
-  constexpr std::size_t most = std::size_t{64} << 20;
-  const bool bounded = normalisation == Normalisation::augmented && options.largest_eigenvalue >= 2;
-  const bool large = static_cast<std::size_t>(options.degree) * term_bytes > most;
-  return bounded && large && options.degree > 2 && !options.published ? FilterTerms::recompute : FilterTerms::keep;
-}
-
-}  // namespace detail
 
 /// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
@@ -62,8 +40,12 @@ class PolynomialDiffusionLayer {
  public:
   PolynomialDiffusionLayer() = default;
   /// \param graph, diffusion  must outlive the layer
-  /// \param workspace         shared by layers that run in turn; null: the layer's own
-  /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family
+  /// \param terms             `recompute` needs the spectrum of L̂ in [−1, 1]: elsewhere the recurrence run downwards
+  ///                          is not stable
+  /// \param workspace         shared by layers on the same graph, of the same shape, that run in turn; null: the layer's
+  ///                          own. Copies of a layer share it
+  /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family; a workspace of
+  ///                                layers on another graph
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace = nullptr);
@@ -88,11 +70,13 @@ class PolynomialDiffusionLayer {
                 const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed);
 
   /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
-  /// sheaf's blocks; once after each forward().
+  /// sheaf's blocks; once after each forward(), before any other pass.
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param output_bar  of the same shape as output(); where that has all nodes, may be x_bar
-  /// \param x_bar       n × d' × f, overwritten \throws std::invalid_argument  views of another shape
+  /// \param x_bar       n × d' × f, overwritten
+  /// \throws std::invalid_argument  views or weights of another shape, a sheaf over another graph
+  /// \throws std::logic_error       the last pass was no forward()
   void backward(Execution execution, const DiffusionWeights<const S>& weights,
                 const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
@@ -118,9 +102,11 @@ class PolynomialDiffusionLayer {
   /// X where α multiplies it, else null: all else that α multiplies is part of the recurrence.
   [[nodiscard]] const S* skip_base() const { return filter_.skip == HighPassSkip::input ? input_ : nullptr; }
   void start(const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-             const FeatureView<const S>& x, const NodeSelection& nodes) {
+             const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const NodeSelection& nodes) {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x");
     check_weights(weights, filter);
+    detail::require_over(*graph_, sheaf);
+    keeps_pass_ = false;
     input_ = x.data();
     nodes_ = nodes;
   }
@@ -170,7 +156,8 @@ class PolynomialDiffusionLayer {
   Buffer<S> output_;
   FilterActivation<S> activation_;
   const S* input_ = nullptr;
-  NodeSelection nodes_;  ///< at which forward() computed output()
+  NodeSelection nodes_;      ///< at which the last pass computed output()
+  bool keeps_pass_ = false;  ///< is there what a backward() reads?
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -178,7 +165,7 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
     const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
     const PolynomialOptions& filter, FilterTerms terms,
     std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace)
-    : graph_(&graph),
+    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
       diffusion_(&diffusion),
       options_(options),
       filter_(filter),
@@ -191,7 +178,6 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
       activation_(mixing_.chunks(), tiles_, options.activation) {
   require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
   validate(filter);
-  detail::require_fits(diffusion, graph, Family::stalk_dimension);
   workspace_->reserve(graph, diffusion, tiles_.size());
 }
 
@@ -201,11 +187,11 @@ void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const Dif
                                                   const SheafBlocks<Family, S>& sheaf,
                                                   const FeatureView<const S>& x, const Dropout& dropout,
                                                   const NodeSelection& nodes) {
-  start(weights, filter, x, nodes);
+  start(weights, filter, sheaf, x, nodes);
   if (terms_.empty()) {  // not before: networks that only evaluate do without
-    terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());
     z_.resize(output_.size());
     workspace_->reserve_backward(tiles_.groups());
+    terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());
   }
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
@@ -214,6 +200,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const Dif
   add_terms(execution, Recurrence(p, skip));
   activation_.forward(execution, own_nodes(), weights.epsilon, input_, skip_base(), static_cast<S>(skip),
                       workspace_->b[0].data(), z_.data(), output_.data());
+  keeps_pass_ = true;
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -222,7 +209,7 @@ void PolynomialDiffusionLayer<Family, S>::evaluate(Execution execution, const Di
                                                    const SheafBlocks<Family, S>& sheaf,
                                                    const FeatureView<const S>& x, const NodeSelection& nodes,
                                                    MixedFeatures mixed) {
-  start(weights, filter, x, nodes);
+  start(weights, filter, sheaf, x, nodes);
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
   workspace_->rows.build(execution, sheaf, workspace_->blocks);
@@ -245,9 +232,13 @@ void PolynomialDiffusionLayer<Family, S>::backward(
     const SheafBlocks<Family, S>& sheaf, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
     const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar,
     const FilterWeights<S>& filter_bar) {
+  if (!keeps_pass_) throw std::logic_error("backward: forward() has to be the pass before it");
   require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
   require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
+  check_weights(weights, filter);
   check_weights(weights_bar, filter_bar);
+  detail::require_over(*graph_, sheaf);
+  keeps_pass_ = false;
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
   const Recurrence recurrence(p, skip);

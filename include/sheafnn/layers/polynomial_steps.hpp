@@ -1,10 +1,12 @@
 /// \file
 /// The steps that a polynomial filter's recurrences are made of, forwards and backwards: in each, one application of Δ to
 /// a tile of channels and everything that is done with it per node, in one walk over the nodes
-/// (math: "Polynomial filters"). And the arrays that the layers of a network take them in.
+/// (math: "Polynomial filters"). And which arrays they work in: those that the layers of a network share, and whether the
+/// terms are kept.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
@@ -14,11 +16,32 @@
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn::detail {
+namespace sheafnn {
 
-/// What the layers of one network, which run in turn, share: the places of Δ's blocks, and arrays that a pass writes and
-/// no other one reads. Features are in tiles of channels.
+/// What becomes of the terms V_1 … V_K between the passes.
+enum class FilterTerms {
+  keep,      ///< K arrays of the size of the features
+  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
+};
+
+namespace detail {
+
+/// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
+/// spectrum of L̂ is within [−1, 1] whatever the maps are, so that running down is as stable as running up.
+///
+/// \param term_bytes  of one term; takes any
+[[nodiscard]] inline FilterTerms choose_terms(const PolynomialOptions& options, Normalisation normalisation,
+                                              std::size_t term_bytes) {
+  constexpr std::size_t most = std::size_t{64} << 20;
+  const bool bounded = normalisation == Normalisation::augmented && options.largest_eigenvalue >= 2;
+  const bool large = static_cast<std::size_t>(options.degree) * term_bytes > most;
+  return bounded && large && options.degree > 2 && !options.published ? FilterTerms::recompute : FilterTerms::keep;
+}
+
+/// What the layers of one network, which run in turn, share: the places of Δ's blocks, and arrays whose contents do not
+/// outlive a pass. Features are in tiles of channels.
 template <RestrictionMapFamily Family, class S>
 struct FilterWorkspace {
   LaplacianRows<Family, S> rows;
@@ -27,12 +50,20 @@ struct FilterWorkspace {
   Buffer<S> y;                    ///< Y of evaluations, G
   Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
 
-  /// Takes the memory of evaluations, and of backward passes; once for all layers.
+  /// Takes the memory of evaluations, once for all layers.
+  ///
+  /// \param size  of a term, numbers of all tiles
+  /// \throws std::invalid_argument  it already serves layers on another graph, or of another size
   void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
-    if (y.size() == size) return;
-    rows = LaplacianRows<Family, S>(graph, shape);
+    if (rows.is_built()) {
+      require(&rows.graph() == &graph, "workspace", "of layers on another graph", "must be of layers on the same");
+      require(y.size() == size, "workspace", y.size(), concat("this layer's terms have ", size, " numbers"));
+      return;
+    }
     for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
+    rows = LaplacianRows<Family, S>(graph, shape);
   }
+  /// And that of backward passes.
   void reserve_backward(Index groups) {
     if (b[2].size() != y.size()) b[2].resize(y.size());
     if (!is_learned<Family> || !blocks_bar.node.empty()) return;
@@ -252,4 +283,6 @@ template <class S>
   return reduce_add(sum);
 }
 
-}  // namespace sheafnn::detail
+}  // namespace detail
+
+}  // namespace sheafnn

@@ -42,7 +42,7 @@ class ReadoutHead {
   /// \throws std::invalid_argument  x or weights of another shape
   void forward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
                const MatrixView<const S>& x) {
-    require_size(hidden, static_cast<Index>(hidden_.size()), "readout layers");
+    require_size(hidden, static_cast<Index>(hidden_.size()), "hidden");
     MatrixView<const S> in = x;
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
       hidden_[i].forward(execution, hidden[i], in);
@@ -59,8 +59,8 @@ class ReadoutHead {
   void backward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
                 const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
                 std::span<const LinearWeights<S>> hidden_bar, const LinearWeights<S>& last_bar) {
-    require_size(hidden, static_cast<Index>(hidden_.size()), "readout layers");
-    require_size(hidden_bar, static_cast<Index>(hidden_.size()), "readout layers' derivatives");
+    require_size(hidden, static_cast<Index>(hidden_.size()), "hidden");
+    require_size(hidden_bar, static_cast<Index>(hidden_.size()), "hidden_bar");
     // The derivatives go to and fro between x_bar and a buffer of their own, and end in x_bar.
     const MatrixView<S> own(bar_.data(), x.rows(), x.columns());
     const auto target = [&](std::size_t i) { return i % 2 == 0 ? x_bar : own; };

@@ -27,9 +27,10 @@ struct RungeKuttaTableau {
   std::array<double, max_stages> b{};
 };
 
-/// Dormand–Prince: the method of order 5. (Its seventh stage, f(X⁺), serves the error estimate alone.)
-/// Source: Dormand, Prince (1980), "A family of embedded Runge–Kutta formulae".
+/// The coefficients of a method.
 [[nodiscard]] inline const RungeKuttaTableau& tableau(FlowMethod method) {
+  // The method of order 5; its seventh stage, f(X⁺), serves the error estimate alone. Source: Dormand, Prince (1980), "A
+  // family of embedded Runge–Kutta formulae".
   static const RungeKuttaTableau dormand_prince{
       6,
       {{{},

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -54,10 +53,13 @@ void keep_where_positive(Index count, const S* x, S* y) {
   for_tiles<S>(0, count,
                [&]<class T>(Index i) { store(y + i, select(load<T>(x + i) > T(S(0)), load<T>(y + i), T(S(0)))); });
 }
-/// x = max(x, 0); not a number becomes 0.
+/// x = max(x, 0); not a number stays one.
 template <class S>
 void keep_positive(Index count, S* x) {
-  keep_where_positive(count, x, x);
+  for_tiles<S>(0, count, [&]<class T>(Index i) {
+    const T value = load<T>(x + i);
+    store(x + i, select(value < T(S(0)), T(S(0)), value));
+  });
 }
 
 }  // namespace detail

@@ -36,6 +36,8 @@ class SheafLearner {
 
   SheafLearner() = default;
   /// `graph` and `blocks` must outlive the learner.
+  ///
+  /// \throws std::invalid_argument  options out of range, a graph whose arcs have another number of features
   SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape);
   SheafLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
@@ -64,7 +66,7 @@ class SheafLearner {
   /// Backward pass from raw_bar() and edge_weights_bar(); lanes that are no edges are ignored.
   ///
   /// \param weights_bar  added to
-  /// \param z_bar     n × h; overwritten, or added to when `accumulate`
+  /// \param z_bar     n × h without gaps; overwritten, or added to when `accumulate`
   /// \throws std::invalid_argument  embeddings, weights or derivatives of another shape
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate);
@@ -159,7 +161,7 @@ class SheafLearner {
     const Index begin = blocks_->block_count() * chunk / chunks_;
     const Index end = blocks_->block_count() * (chunk + 1) / chunks_;
     const Index room = std::max({shape_.width, shape_.outputs(), Index{1}}) * W;
-    S* scratch = scratch_.data() + chunk * 4 * room;
+    S* scratch = scratch_.data() + chunk * 2 * room;
     S* partial = partial_.data() + chunk * (shape_.hidden_layers == 0 ? 0 : deep_weights());
     if (shape_.hidden_layers > 0) std::fill_n(partial, deep_weights(), S(0));
     input_.begin_backward(chunk);
@@ -289,7 +291,7 @@ template <class S>
 SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape)
     : graph_(&graph),
       blocks_(&blocks),
-      shape_(shape),
+      shape_((validate(shape), shape)),
       chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
       input_(graph, blocks, shape, chunks_),
       columns_(input_.columns()),
@@ -304,13 +306,13 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       edge_weight_bar_(edge_weight_.size()),
       arc_bar_(graph.arc_count() * half_),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
-      scratch_(chunks_ * 4 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
 
 template <class S>
 void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<const S>& weights,
                               const MatrixView<const S>& z) {
+  require_shape(z, graph_->node_count(), shape_.inputs, "z");
   if (columns_ == 0) return;
-  require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
   require_deep(weights);
   input_.assemble(weights);
   const Index own = graph_->own_node_count();
@@ -332,8 +334,8 @@ template <class S>
 void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<const S>& weights,
                                const MatrixView<const S>& z, const SheafLearnerWeights<S>& weights_bar,
                                const MatrixView<S>& z_bar, bool accumulate) {
-  require_shape(z, graph_->node_count(), shape_.inputs, "embeddings");
-  require_shape(z_bar, graph_->node_count(), shape_.inputs, "derivative of embeddings");
+  require_shape(z, graph_->node_count(), shape_.inputs, "z");
+  require_array(z_bar, graph_->node_count(), shape_.inputs, "z_bar");
   if (columns_ == 0) {
     if (!accumulate) std::fill_n(z_bar.data(), graph_->node_count() * shape_.inputs, S(0));
     return;

@@ -29,9 +29,9 @@ class SheafLearnerInput {
 
   SheafLearnerInput() = default;
   /// \param chunks  in which a backward pass is cut
-  /// \throws std::invalid_argument  a graph whose arcs have another number of features
+  /// \throws std::invalid_argument  options out of range, a graph whose arcs have another number of features
   SheafLearnerInput(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape, Index chunks)
-      : shape_(shape),
+      : shape_((validate(shape), shape)),
         columns_(shape.first_outputs()),
         half_(shape.projection_width() / 2),
         weight_(shape.inputs * stride()),
@@ -61,7 +61,7 @@ class SheafLearnerInput {
   [[nodiscard]] Buffer<S>& weight() noexcept { return weight_; }
   [[nodiscard]] const Buffer<S>& weight_back() const noexcept { return weight_back_; }
 
-  /// Fills weight() and weight_back().
+  /// Fills weight(), in which the columns of targets begin at half(), and weight_back().
   ///
   /// \throws std::invalid_argument  weights of another shape
   void assemble(const SheafLearnerWeights<const S>& weights) {
@@ -79,7 +79,8 @@ class SheafLearnerInput {
       }
     });
   }
-  /// Adds what weight() then holds, its derivative, and those of the edge features' weights, to weights_bar.
+  /// The caller has put the derivative of the product's weights into weight(), with the columns of targets right behind
+  /// those of sources, at columns(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
   void distribute(const SheafLearnerWeights<S>& weights_bar) const {
     const Index h = shape_.inputs;
     for_weights(weights_bar, [&](const MatrixView<S>& matrix, Index column, bool whole_pair) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 
 namespace sheafnn {
 
@@ -25,16 +26,19 @@ inline constexpr std::array<std::string_view, 3> learner_input_names = {"concate
   return learner_input_names[static_cast<std::size_t>(input)];
 }
 
-/// Sizes of a sheaf learner.
+/// Most hidden layers of a sheaf learner.
+inline constexpr Index max_learner_layers = 8;
+
+/// Sizes of a sheaf learner, each at least 0.
 struct SheafLearnerOptions {
   Index inputs = 0;         ///< h, width of node embeddings
   Index mean = 0;           ///< raw outputs for the mean
   Index spread = 0;         ///< raw outputs for the spread (0: deterministic)
   Index hidden_layers = 0;  ///< with ELU, 0 … 8
-  Index width = 0;          ///< of hidden layers
+  Index width = 0;          ///< of hidden layers, at least 1 where there are any
   bool edge_weights = false;
   LearnerInput input = LearnerInput::concatenation;
-  Index channels = 0;       ///< f, of which h is a multiple; for sums
+  Index channels = 0;       ///< f ≥ 1, of which h is a multiple; for sums
   Index edge_features = 0;  ///< numbers of the graph's arcs that are read as well
 
   [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
@@ -51,5 +55,22 @@ struct SheafLearnerOptions {
   /// Numbers of a node's projections by the first layer, as source and as target: each half is filled up to groups of four.
   [[nodiscard]] Index projection_width() const noexcept { return 2 * ((first_outputs() + 3) / 4 * 4); }
 };
+
+/// \throws std::invalid_argument  naming the option, its value and its limit
+inline void validate(const SheafLearnerOptions& options) {
+  const auto at_least = [](std::string_view name, Index value, Index least) {
+    require(value >= least, name, value, detail::concat("must be at least ", least));
+  };
+  at_least("learner inputs", options.inputs, 0);
+  at_least("learner mean", options.mean, 0);
+  at_least("learner spread", options.spread, 0);
+  require_between("learner hidden_layers", options.hidden_layers, 0, max_learner_layers);
+  at_least("learner width", options.width, options.hidden_layers > 0 ? 1 : 0);
+  at_least("learner edge_features", options.edge_features, 0);
+  if (options.input == LearnerInput::concatenation) return;
+  at_least("learner channels", options.channels, 1);
+  require(options.inputs % options.channels == 0, "learner inputs", options.inputs,
+          detail::concat("must be a multiple of the ", options.channels, " channels that are summed"));
+}
 
 }  // namespace sheafnn

@@ -2,7 +2,7 @@
 /// Elementwise functions of the models, over T = float, double or Pack: ELU and sigmoid, with derivatives in terms of
 /// the function's value where backward passes need not keep the argument; GELU; and Activation, a choice of them.
 ///
-/// Each takes any number; NaN gives NaN.
+/// Values of NaN are NaN. Each takes any number; GELU and its derivative at ±∞, 0 · ∞, are not numbers.
 #pragma once
 
 #include <array>
@@ -81,7 +81,7 @@ template <Activation A, class T>
   } else if constexpr (A == Activation::elu) {
     return elu(x);
   } else if constexpr (A == Activation::relu) {
-    return select(x > T(0), x, T(0));
+    return select(x < T(0), T(0), x);
   } else if constexpr (A == Activation::tanh) {
     return tanh(x);
   } else if constexpr (A == Activation::sigmoid) {

@@ -178,12 +178,6 @@ void add_array(Execution execution, Index count, const S* in, S* out) {
   });
 }
 
-/// Rounds up to whole packs, so that rows of small matrices can be treated without a remainder.
-template <class S>
-[[nodiscard]] constexpr Index padded(Index count) {
-  return (count + row_lanes<S> - 1) / row_lanes<S> * row_lanes<S>;
-}
-
 /// out (columns × out_stride) = inᵀ for a rows × columns row-major matrix.
 template <class S>
 void transpose_into(Index rows, Index columns, const S* in, S* out, Index out_stride) {

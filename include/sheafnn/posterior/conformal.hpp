@@ -1,6 +1,7 @@
 /// \file
 /// ConformalPosterior: F = c R with R ~ C(M, κ) and log c ~ N(μ, σ²), independent. Prior: uniform × N(0, 1).
-/// |log c| is limited to Family::largest_log_scale, which means of unbounded activations may exceed.
+/// |log c| is limited to Family::largest_log_scale; μ of an unbounded activation may lie beyond it. Where it does, the
+/// Monte Carlo estimate of the KL term, which sees the limited map alone, is of no use: the closed form is.
 ///
 ///     raw outputs: D(D − 1)/2 numbers for M, μ_raw  |  κ_raw, σ_raw
 ///     μ = tanh(μ_raw) (or another SheafActivation),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
