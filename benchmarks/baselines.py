@@ -14,8 +14,8 @@ the mean negative log-likelihood of the training nodes, Adam with an L2 term, an
 chooses the best epoch by the validation nodes. Seconds per epoch are processor time of a step and its evaluation on
 one thread, without the time in which other programs have the processor.
 
-Of networks that are often compared, Geom-GCN, GGCN and WRGAT are neither shipped nor a few shipped layers, and not
-here.
+Of networks that are often compared, Geom-GCN, GGCN and WRGAT are not in PyTorch Geometric and cannot be built from a few of its layers, and are not
+included.
 
 Needs torch, torch_geometric, optuna and scipy from PyPI.
 """

@@ -13,7 +13,7 @@ probabilities. It begins with the best member and takes in, one after another, t
 likelihood of the validation nodes; a member may be taken in again, which gives it a greater weight (Caruana et al.,
 Ensemble selection from libraries of models, ICML 2004). Of the ensembles on the way the most likely is kept.
 
-"The most likely" are as many members as there are rounds, with equal weights: no choice of combinations.
+"The most likely" are as many members as there are rounds, with equal weights: a baseline without the greedy choice.
 
 Two ways of choosing:
   per split   members of a split's ensemble are chosen by the validation nodes of that split alone
@@ -192,7 +192,8 @@ def main():
         networks = arguments.networks.split(",") if arguments.networks else searched
         unknown = [network for network in networks if network not in searched]
         if unknown or not networks:
-            sys.exit(f"ensembles.py: {dataset}: {', '.join(unknown) or 'nothing'} was not searched")
+            sys.exit(f"ensembles.py: {dataset}: " + (f"{', '.join(unknown)} was not searched" if unknown else
+                                                     f"{kept} has predictions of no network"))
         graph = Graph(os.path.join(arguments.data, dataset + ".npz"))
         library = Library(arguments.folder, dataset, networks)
         splits = list(range(len(graph.test)))

@@ -3,7 +3,7 @@
 
 usage: seed_ensembles.py FILE.npz...
 
-FILE  of train --splits 0-9 --seeds 0-4 --predictions FILE: one setting, several splits and seeds
+FILE  the predictions file of `train --splits 0-9 --seeds 0-4 --predictions FILE.npz`: one setting, several splits and seeds
 
 An ensemble predicts with the mean of its members' class probabilities. Mean ± standard deviation over the splits, in percent;
 of single trainings the mean over the seeds is taken first. The last row has the members of all files. Needs numpy.

@@ -14,11 +14,17 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 --spaces FILE     default: search_spaces.json beside this program
 --seed N          of Optuna's sampler
 
-export writes what the table needs, and every trial, to OUTPUT; `tune.py table OUTPUT` then prints the same table without the
-studies.
+export writes what the table needs to OUTPUT/NAME.json, and every trial to OUTPUT/NAME-trials.csv; `tune.py table OUTPUT` then
+prints the same table without the studies, and `tune.py final OUTPUT` trains the settings in NAME.json again and replaces their
+figures there.
 
-"ms per epoch" is processor time of a step and an evaluation, on one thread. The table holds the networks of
-baselines.py too, where FOLDER has their results. "p": Wilcoxon's signed-rank test of the splits' test figures, means
+Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
+network; --jobs as many as there are processors.
+
+"validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the least validation
+loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE" has 15 bins. "ms per epoch" is
+processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their
+results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose. "p": Wilcoxon's signed-rank test of the splits' test figures, means
 over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
 trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
 chosen by the validation nodes; it says how much of a figure is the luck of the search.
@@ -26,8 +32,8 @@ chosen by the validation nodes; it says how much of a figure is the luck of the 
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by
 that), among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below
 the median of the others at that split is given up (Optuna's MedianPruner), as is one that diverges. Test figures do not
-enter; they are read after `final` alone, which trains the chosen setting on all splits with every seed. Every network
-has the same number of trials.
+enter; they are read after `final`, which trains the chosen setting on all splits with every seed, and for "std of choosing". The
+validation nodes of one split are test nodes of others, so that a setting chosen by all splits has seen most of them.
 
 Needs optuna and scipy from PyPI.
 """
@@ -263,18 +269,34 @@ def stopping_rules(fixed):
 
 
 def final(arguments, spaces, dataset, network):
-    study = open_study(arguments, dataset, network, create=False)
-    best = best_trial(study) if study else None
-    if best is None:
+    exported = read_export(arguments, dataset)
+    if exported is not None:
+        command = exported.get(network, {}).get("command")
+    else:
+        study = open_study(arguments, dataset, network, create=False)
+        best = best_trial(study) if study else None
+        command = best.user_attrs["command"] if best else None
+    if command is None:
         print(f"{dataset:12} {network:24} not searched", flush=True)
         return
-    fixed = spaces.fixed(dataset, network)
-    words = best.user_attrs["command"].split(" ")
+    with tempfile.TemporaryDirectory() as folder:
+        reports = train_chosen(arguments, spaces, dataset, network, command.split(" "),
+                               arguments.folder if exported is None else folder)
+    if exported is not None:
+        of = exported[network]["final"]
+        for rule, report in reports.items():
+            of[rule] = final_figures(rule, report, of.get(rule, {}).get("std_of_choosing", math.nan))
+        write_export(arguments.folder, dataset, exported)
+
+
+def train_chosen(arguments, spaces, dataset, network, words, folder):
+    """Trains a setting with every seed, and writes a report for each stopping rule; the reports by rule."""
+    reports = {}
     words = words[:words.index("--threads")]
     words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
-    for rule in stopping_rules(fixed):
+    for rule in stopping_rules(spaces.fixed(dataset, network)):
         words[words.index("--stop-on") + 1] = rule
-        path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
+        path = os.path.join(folder, f"{dataset}-{network}-{rule}.json")
         # Processor time, as in baselines.py: other programs on the machine hardly change it.
         report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
                                                         "--threads", str(arguments.jobs)], path)
@@ -283,6 +305,8 @@ def final(arguments, spaces, dataset, network):
             json.dump(report, file, indent=1)
             file.write("\n")
         print_final(dataset, network, rule, report)
+        reports[rule] = report
+    return reports
 
 
 def print_final(dataset, network, rule, report):
@@ -321,12 +345,36 @@ def spread_of_choosing(arguments, dataset, network, trials, rule):
     return 100 * math.sqrt(weights @ (figures - mean) ** 2)
 
 
+def final_figures(rule, report, std_of_choosing):
+    """What the table has of a report."""
+    seconds = report["seconds_per_epoch"]
+    return {"test": [[one["split"], one["seed"], one[figure_key(rule)]] for one in report["splits"]],
+            "nll": report["nll"], "ece": report["ece"], "parameters": report["parameters"],
+            "ms_per_epoch": round(1000 * seconds.get("processor", seconds["all"]), 4), "std_of_choosing": std_of_choosing}
+
+
+def read_export(arguments, dataset):
+    """What `export` wrote to FOLDER; None where FOLDER has the studies."""
+    path = os.path.join(arguments.folder, f"{dataset}.json")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write_export(folder, dataset, networks):
+    path = os.path.join(folder, f"{dataset}.json")
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(networks, file)
+        file.write("\n")
+    os.replace(path + ".new", path)
+
+
 def summary_of(arguments, spaces, dataset):
     """The networks of the table: what was searched, and the figures of the chosen settings."""
-    exported = os.path.join(arguments.folder, f"{dataset}.json")
-    if os.path.exists(exported):
-        with open(exported, encoding="utf-8") as file:
-            return json.load(file)
+    exported = read_export(arguments, dataset)
+    if exported is not None:
+        return exported
     networks = {}
     for network in [*spaces.content["networks"], *spaces.content.get("baselines", {})]:
         study = open_study(arguments, dataset, network, create=False)
@@ -344,11 +392,7 @@ def summary_of(arguments, spaces, dataset):
             if len({one["split"] for one in report.get("splits", [])}) < SPLITS:
                 print(f"{PROGRAM}: {path} was interrupted, and is left out", file=sys.stderr)
                 continue
-            seconds = report["seconds_per_epoch"]
-            final_of[rule] = {"test": [[one["split"], one["seed"], one[figure_key(rule)]] for one in report["splits"]],
-                              "nll": report["nll"], "ece": report["ece"], "parameters": report["parameters"],
-                              "ms_per_epoch": round(1000 * seconds.get("processor", seconds["all"]), 4),
-                              "std_of_choosing": spread_of_choosing(arguments, dataset, network, trials, rule)}
+            final_of[rule] = final_figures(rule, report, spread_of_choosing(arguments, dataset, network, trials, rule))
         networks[network] = {"trials": sum(t.state.is_finished() for t in trials),
                              "hours": round(sum(t.duration.total_seconds() for t in trials if t.duration) / 3600, 3),
                              "validation": best.value, "validation_loss": best.user_attrs["validation_loss"],
@@ -380,6 +424,10 @@ def table(arguments, spaces, datasets):
             print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
                   f"{'' if math.isnan(choosing) else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
                   f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
+        chosen = max(rows, key=lambda row: (round(row[2]["validation"], 9), -row[2]["validation_loss"]))
+        tests = ", ".join(f"{statistics.fmean(values):.2f} ({rule})" for network, rule, _, _, values in rows
+                          if network == chosen[0])
+        print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
 
 
 def export(arguments, spaces, datasets):
@@ -389,9 +437,7 @@ def export(arguments, spaces, datasets):
         networks = summary_of(arguments, spaces, dataset)
         if not networks:
             continue
-        with open(os.path.join(arguments.output, f"{dataset}.json"), "w", encoding="utf-8") as file:
-            json.dump(networks, file)
-            file.write("\n")
+        write_export(arguments.output, dataset, networks)
         with open(os.path.join(arguments.output, f"{dataset}-trials.csv"), "w", newline="", encoding="utf-8") as file:
             out = csv.writer(file)
             out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
@@ -456,7 +502,7 @@ def main():
         export(arguments, spaces, datasets)
         return
     if not os.access(arguments.train, os.X_OK):
-        sys.exit(f"tune.py: --train: {arguments.train} is no program")
+        sys.exit(f"tune.py: --train: {arguments.train} is not an executable file")
     os.makedirs(arguments.folder, exist_ok=True)
     for dataset in datasets:
         for network in networks:

@@ -254,7 +254,15 @@ def compare(arguments, dataset):
     if left_out is None:
         left_out = median_class(os.path.join(arguments.data, dataset + ".npz"))
     for maps in arguments.maps.split(","):
-        if maps not in content:
+        if maps in content:
+            wanted = {"seeds": arguments.seeds, "left_out": left_out, "samples": arguments.samples}
+            stored = {"seeds": content[maps]["seeds"], "left_out": content[maps]["left_out"],
+                      "samples": content[maps]["options"]["samples"]}
+            for key, value in wanted.items():
+                if str(stored[key]) != str(value):
+                    sys.exit(f"uncertainty_study.py: {path}: {maps} was trained with {key} {stored[key]}, not {value}: "
+                             "choose another folder")
+        else:
             content[maps] = compare_family(arguments, dataset, maps, left_out)
             write(path, json.dumps(content, indent=1).replace("\n    ", " ") + "\n")
             print(f"{dataset} {maps}: {content[maps]['cpu_seconds']} s", file=sys.stderr, flush=True)
@@ -412,7 +420,7 @@ def main():
         if arguments.data is None:
             sys.exit("uncertainty_study.py: --data is missing: the folder of the .npz files")
         if not os.access(arguments.train, os.X_OK):
-            sys.exit(f"uncertainty_study.py: --train: {arguments.train} is no program")
+            sys.exit(f"uncertainty_study.py: --train: {arguments.train} is not an executable file")
         for dataset in datasets:
             path = os.path.join(arguments.data, dataset + ".npz")
             if not os.path.exists(path):
