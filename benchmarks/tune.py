@@ -24,8 +24,8 @@ network; --jobs as many as there are processors.
 "validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the least validation
 loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE" has 15 bins. "ms per epoch" is
 processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their
-results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose. "p": Wilcoxon's signed-rank test of the splits' test figures, means
-over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
+results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose.
+"p": Wilcoxon's signed-rank test of the splits' test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
 trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
 chosen by the validation nodes; it says how much of a figure is the luck of the search.
 

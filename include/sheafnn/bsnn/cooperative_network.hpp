@@ -91,9 +91,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
-    this->check_draw(sample);
-    steps_.sample = sample;
-    steps_.kept = false;
+    this->begin_draw(sample);
     steps_.diffuse();
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                           features_after(steps_.layer_count()).rows());

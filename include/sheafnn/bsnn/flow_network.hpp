@@ -84,9 +84,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// \throws std::logic_error       begin() did not come before
   /// \throws std::runtime_error     as FlowLayer::forward()
   MatrixView<S> draw(Index sample) {
-    this->check_draw(sample);
-    steps_.sample = sample;
-    steps_.kept = false;
+    this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
     flow_.forward(steps_.execution, weights<const S>(steps_.model.parameters().values()), steps_.sheaf_of(0),

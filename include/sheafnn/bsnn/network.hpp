@@ -69,9 +69,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
-    this->check_draw(sample);
-    steps_.sample = sample;
-    steps_.kept = false;
+    this->begin_draw(sample);
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
     for (Index l = 0; l < steps_.layer_count(); ++l) {
       if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l

@@ -125,9 +125,12 @@ class NetworkPasses {
   void check_begun(std::string_view step) const {
     if (steps_.nodes.count() == 0) throw std::logic_error(concat(step, "() needs begin() before it"));
   }
-  void check_draw(Index sample) const {
+  /// Until the draw has ended, the layers hold nothing that a backward pass could read.
+  void begin_draw(Index sample) {
     check_begun("draw");
     check_sample(steps_.pass, sample, steps_.sheaf_count());
+    steps_.sample = sample;
+    steps_.kept = false;
   }
   void check_layer_count(Index layer_count, Index layers) const {
     check_begun("features_after");

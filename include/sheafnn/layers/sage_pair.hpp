@@ -56,10 +56,7 @@ void keep_where_positive(Index count, const S* x, S* y) {
 /// x = max(x, 0); not a number stays one.
 template <class S>
 void keep_positive(Index count, S* x) {
-  for_tiles<S>(0, count, [&]<class T>(Index i) {
-    const T value = load<T>(x + i);
-    store(x + i, select(value < T(S(0)), T(S(0)), value));
-  });
+  for_tiles<S>(0, count, [&]<class T>(Index i) { store(x + i, activate<Activation::relu>(load<T>(x + i))); });
 }
 
 }  // namespace detail

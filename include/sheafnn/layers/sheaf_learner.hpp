@@ -291,7 +291,7 @@ template <class S>
 SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape)
     : graph_(&graph),
       blocks_(&blocks),
-      shape_((validate(shape), shape)),
+      shape_(shape),
       chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
       input_(graph, blocks, shape, chunks_),
       columns_(input_.columns()),
