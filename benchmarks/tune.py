@@ -3,6 +3,7 @@
 
 usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--trials N] [--jobs N]
        tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
+       tune.py judge FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--candidates 5] [--seeds 0-2] [--jobs N]
        tune.py table FOLDER [--data DATA] [--datasets NAME,...]
        tune.py export FOLDER --data DATA --output OUTPUT [--datasets NAME,...]
 
@@ -14,9 +15,14 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 --spaces FILE     default: search_spaces.json beside this program
 --seed N          of Optuna's sampler
 
-export writes what the table needs to OUTPUT/NAME.json, and every trial to OUTPUT/NAME-trials.csv; `tune.py table OUTPUT` then
-prints the same table without the studies, and `tune.py final OUTPUT` trains the settings in NAME.json again and replaces their
-figures there.
+export writes what the table needs to OUTPUT/NAME.json, and every trial to OUTPUT/NAME-trials.csv, where networks that FOLDER has
+no study of stay as they are; `tune.py table OUTPUT` then prints the same table without the studies, and `tune.py final OUTPUT`
+trains the settings in NAME.json again and replaces their figures there.
+
+judge chooses with more than one seed: of every network the settings with the best validation figures of a search (FOLDER: of studies,
+or an OUTPUT of export), as many as --candidates says, are trained with every seed, and the one with the best mean over splits and
+seeds is chosen. FOLDER/NAME-judged.json has them all, and `table` prints a second table from it. Networks that it has already are
+left as they are.
 
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
@@ -24,7 +30,8 @@ network; --jobs as many as there are processors.
 "validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the least validation
 loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE" has 15 bins. "ms per epoch" is
 processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their
-results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose.
+results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose. In the table of `judge`, "validation" is the mean over the seeds
+as well, and "trials, hours" counts the candidates and their trainings.
 "p": Wilcoxon's signed-rank test of the splits' test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
 trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
 chosen by the validation nodes; it says how much of a figure is the luck of the search.
@@ -289,24 +296,86 @@ def final(arguments, spaces, dataset, network):
         write_export(arguments.folder, dataset, exported)
 
 
+def train_with_seeds(arguments, words, dataset, rule, path):
+    """Trains the setting of a command line on all splits with every seed, the best epoch chosen by `rule`: the report, which is
+    written to `path` too."""
+    words = words[:words.index("--threads")]
+    words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
+    words[words.index("--stop-on") + 1] = rule
+    # Processor time, as in baselines.py: other programs on the machine hardly change it.
+    report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
+                                                    "--threads", str(arguments.jobs)], path)
+    report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+    return report
+
+
 def train_chosen(arguments, spaces, dataset, network, words, folder):
     """Trains a setting with every seed, and writes a report for each stopping rule; the reports by rule."""
     reports = {}
-    words = words[:words.index("--threads")]
-    words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
     for rule in stopping_rules(spaces.fixed(dataset, network)):
-        words[words.index("--stop-on") + 1] = rule
         path = os.path.join(folder, f"{dataset}-{network}-{rule}.json")
-        # Processor time, as in baselines.py: other programs on the machine hardly change it.
-        report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
-                                                        "--threads", str(arguments.jobs)], path)
-        report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-            file.write("\n")
-        print_final(dataset, network, rule, report)
-        reports[rule] = report
+        reports[rule] = train_with_seeds(arguments, words, dataset, rule, path)
+        print_final(dataset, network, rule, reports[rule])
     return reports
+
+
+def settings_of(arguments, spaces, dataset, network):
+    """The completed trials of a search, each setting once, best first: validation figure, validation loss, command line."""
+    settings = []
+    path = os.path.join(arguments.folder, f"{dataset}-trials.csv")
+    if read_export(arguments, dataset) is not None:
+        fixed = " ".join(command_line({"--dataset": dataset + ".npz", **spaces.fixed(dataset, network)}))
+        with open(path, newline="", encoding="utf-8") as file:
+            settings = [(float(row["validation"]), float(row["validation_loss"]), f"{fixed} {row['options']} --threads 1")
+                        for row in csv.DictReader(file) if row["network"] == network and row["state"] == "complete"]
+    else:
+        study = open_study(arguments, dataset, network, create=False)
+        settings = [(t.value, t.user_attrs["validation_loss"], shortened(t.user_attrs["command"]))
+                    for t in (study.get_trials(deepcopy=False) if study else []) if t.state.name == "COMPLETE"]
+    settings.sort(key=lambda one: (-round(one[0], 5), one[1]))
+    first = {}
+    for one in settings:
+        first.setdefault(one[2], one)
+    return list(first.values())
+
+
+def judge(arguments, spaces, dataset, network):
+    """Chooses among the best settings of a search by the mean over splits and seeds."""
+    judged = read_export(arguments, dataset + "-judged") or {}
+    candidates = settings_of(arguments, spaces, dataset, network)[:arguments.candidates]
+    if network in judged or not candidates:
+        print(f"{dataset:12} {network:24} {'judged before' if network in judged else 'not searched'}", flush=True)
+        return
+    fixed = spaces.fixed(dataset, network)
+    rule, metric = fixed["--stop-on"], metric_of(fixed)
+    start, best, tried = time.monotonic(), None, []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        for validation, _, command in candidates:
+            try:
+                report = train_with_seeds(arguments, command.split(" "), dataset, rule, path)
+            except Diverged:
+                continue
+            mean = sum(one[metric] for one in report["splits"]) / len(report["splits"])
+            loss = sum(one["validation_loss"] for one in report["splits"]) / len(report["splits"])
+            tried.append({"searched": validation, "validation": mean, "validation_loss": loss, "command": command})
+            if math.isfinite(loss) and (best is None or (round(mean, 9), -loss) > best[0]):
+                best = (round(mean, 9), -loss), tried[-1], {rule: report}
+        if best is None:
+            print(f"{dataset:12} {network:24} all candidates diverge", flush=True)
+            return
+        _, chosen, reports = best
+        hours = (time.monotonic() - start) / 3600
+        for other in stopping_rules(fixed):
+            if other not in reports:
+                reports[other] = train_with_seeds(arguments, chosen["command"].split(" "), dataset, other, path)
+            print_final(dataset, network, other, reports[other])
+    judged[network] = {"trials": len(tried), "hours": round(hours, 3), **chosen, "seeds": arguments.seeds, "candidates": tried,
+                       "final": {of: final_figures(of, report, math.nan) for of, report in reports.items()}}
+    write_export(arguments.folder, dataset + "-judged", judged)
 
 
 def print_final(dataset, network, rule, report):
@@ -354,7 +423,7 @@ def final_figures(rule, report, std_of_choosing):
 
 
 def read_export(arguments, dataset):
-    """What `export` wrote to FOLDER; None where FOLDER has the studies."""
+    """What `export` wrote to FOLDER, or `judge` as NAME-judged; None where there is no such file."""
     path = os.path.join(arguments.folder, f"{dataset}.json")
     if not os.path.exists(path):
         return None
@@ -401,33 +470,40 @@ def summary_of(arguments, spaces, dataset):
 
 
 def table(arguments, spaces, datasets):
+    for dataset in datasets:
+        print_table(dataset, summary_of(arguments, spaces, dataset))
+        judged = read_export(arguments, dataset + "-judged")
+        if judged:
+            print_table(f"{dataset}, judged with seeds {', '.join(sorted({of['seeds'] for of in judged.values()}))}", judged)
+
+
+def print_table(title, networks):
     import scipy.stats
     import statistics
-    for dataset in datasets:
-        rows = []
-        for network, of in summary_of(arguments, spaces, dataset).items():
-            for rule, final_of in of["final"].items():
-                by_split = {}
-                for split, _, value in final_of["test"]:
-                    by_split.setdefault(split, []).append(100 * value)
-                rows.append((network, rule, of, final_of, [statistics.fmean(v) for _, v in sorted(by_split.items())]))
-        if not rows:
-            continue
-        rows.sort(key=lambda row: -sum(row[4]))
-        first = rows[0][4]
-        print(f"\n## {dataset}\n\n| network | best epoch by | validation | test | std over splits and seeds "
-              "| p against the first | std of choosing | NLL | ECE | ms per epoch | trials, hours |\n" + "| --- " * 11 + "|")
-        for network, rule, of, final_of, values in rows:
-            p = "" if values == first else f"{scipy.stats.wilcoxon(values, first).pvalue:.3f}"
-            std = 100 * statistics.stdev(value for _, _, value in final_of["test"])
-            choosing = final_of["std_of_choosing"]
-            print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
-                  f"{'' if math.isnan(choosing) else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
-                  f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
-        chosen = max(rows, key=lambda row: (round(row[2]["validation"], 9), -row[2]["validation_loss"]))
-        tests = ", ".join(f"{statistics.fmean(values):.2f} ({rule})" for network, rule, _, _, values in rows
-                          if network == chosen[0])
-        print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
+    rows = []
+    for network, of in networks.items():
+        for rule, final_of in of["final"].items():
+            by_split = {}
+            for split, _, value in final_of["test"]:
+                by_split.setdefault(split, []).append(100 * value)
+            rows.append((network, rule, of, final_of, [statistics.fmean(v) for _, v in sorted(by_split.items())]))
+    if not rows:
+        return
+    rows.sort(key=lambda row: -sum(row[4]))
+    first = rows[0][4]
+    print(f"\n## {title}\n\n| network | best epoch by | validation | test | std over splits and seeds "
+          "| p against the first | std of choosing | NLL | ECE | ms per epoch | trials, hours |\n" + "| --- " * 11 + "|")
+    for network, rule, of, final_of, values in rows:
+        p = "" if values == first else f"{scipy.stats.wilcoxon(values, first).pvalue:.3f}"
+        std = 100 * statistics.stdev(value for _, _, value in final_of["test"])
+        choosing = final_of["std_of_choosing"]
+        print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
+              f"{'' if math.isnan(choosing) else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
+              f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
+    chosen = max(rows, key=lambda row: (round(row[2]["validation"], 9), -row[2]["validation_loss"]))
+    tests = ", ".join(f"{statistics.fmean(values):.2f} ({rule})" for network, rule, _, _, values in rows
+                      if network == chosen[0])
+    print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
 
 
 def export(arguments, spaces, datasets):
@@ -437,10 +513,19 @@ def export(arguments, spaces, datasets):
         networks = summary_of(arguments, spaces, dataset)
         if not networks:
             continue
-        write_export(arguments.output, dataset, networks)
-        with open(os.path.join(arguments.output, f"{dataset}-trials.csv"), "w", newline="", encoding="utf-8") as file:
+        trials_path = os.path.join(arguments.output, f"{dataset}-trials.csv")
+        others = {}
+        if os.path.exists(trials_path):
+            with open(os.path.join(arguments.output, f"{dataset}.json"), encoding="utf-8") as file:
+                others = {name: of for name, of in json.load(file).items() if name not in networks}
+            with open(trials_path, newline="", encoding="utf-8") as file:
+                rows = [row for row in csv.reader(file) if row[0] in others]
+        write_export(arguments.output, dataset, {**others, **networks})
+        with open(trials_path, "w", newline="", encoding="utf-8") as file:
             out = csv.writer(file)
             out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
+            if others:
+                out.writerows(rows)
             for network in networks:
                 trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
                 for t in trials:
@@ -475,8 +560,8 @@ def datasets_and_networks(arguments, spaces):
     networks = arguments.networks.split(",") if arguments.networks else spaces.names()
     for network in networks:
         spaces.network(network)
-    for option in ("trials", "jobs"):
-        if getattr(arguments, option) < 1:
+    for option in ("trials", "jobs", "candidates"):
+        if getattr(arguments, option, 1) < 1:
             sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
     if arguments.data is None and arguments.what != "table":
         sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
@@ -487,8 +572,9 @@ def datasets_and_networks(arguments, spaces):
 
 
 def main():
-    parser = parser_of(__doc__, ["search", "final", "table", "export"])
+    parser = parser_of(__doc__, ["search", "final", "judge", "table", "export"])
     parser.add_argument("--output")
+    parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
     arguments = parser.parse_args()
     spaces = Spaces(arguments.spaces)
@@ -506,7 +592,10 @@ def main():
     os.makedirs(arguments.folder, exist_ok=True)
     for dataset in datasets:
         for network in networks:
-            (search if arguments.what == "search" else final)(arguments, spaces, dataset, network)
+            try:
+                {"search": search, "final": final, "judge": judge}[arguments.what](arguments, spaces, dataset, network)
+            except Failed as error:
+                sys.exit(f"{PROGRAM}: {error}")
 
 
 if __name__ == "__main__":
