@@ -27,14 +27,15 @@ left as they are.
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
 
-"validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the least validation
-loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE" has 15 bins. "ms per epoch" is
-processor time of a step and an evaluation, on one thread. The table holds the networks of baselines.py too, where FOLDER has their
-results; the rows are in the order of their test figures, and below the table stands the network that the validation nodes choose. In the table of `judge`, "validation" is the mean over the seeds
-as well, and "trials, hours" counts the candidates and their trainings.
-"p": Wilcoxon's signed-rank test of the splits' test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard deviation of the chosen
-trial's test figure (one seed) when the completed trials are drawn anew with replacement and the best of the draw is
-chosen by the validation nodes; it says how much of a figure is the luck of the search.
+"validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the
+least validation loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE"
+has 15 bins. "ms per epoch" is processor time of a step and an evaluation, on one thread. The table holds the networks
+of baselines.py too, where FOLDER has their results; the rows are in the order of their test figures, and below the
+table stands the network that the validation nodes choose. In the table of `judge`, "validation" is the mean over the
+seeds as well, and "trials, hours" counts the candidates and their trainings. "p": Wilcoxon's signed-rank test of the
+splits' test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard
+deviation of the chosen trial's test figure (one seed) when the completed trials are drawn anew with replacement and
+the best of the draw is chosen by the validation nodes; it says how much of a figure is the luck of the search.
 
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by
 that), among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below
