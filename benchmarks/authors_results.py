@@ -205,6 +205,7 @@ def main():
             results[cell] = {"theirs": their_cell(options, cell), "ours": train_ours(options, cell)}
             with open(options.output, "w", encoding="utf-8") as file:
                 json.dump(results, file, indent=1)
+                file.write("\n")
     print("| setting of | the authors' code | this library | seconds, theirs (one seed) | ours |\n| --- | --- | --- | --- | --- |")
     for cell, result in results.items():
         seeds = len({seed for _, seed, _ in result["ours"]["test"]})
