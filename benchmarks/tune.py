@@ -293,7 +293,8 @@ def final(arguments, spaces, dataset, network):
     if exported is not None:
         of = exported[network]["final"]
         for rule, report in reports.items():
-            of[rule] = final_figures(rule, report, of.get(rule, {}).get("std_of_choosing", math.nan))
+            before = of.get(rule, {}).get("std_of_choosing")
+            of[rule] = final_figures(rule, report, math.nan if before is None else before)
         write_export(arguments.folder, dataset, exported)
 
 
@@ -420,7 +421,8 @@ def final_figures(rule, report, std_of_choosing):
     seconds = report["seconds_per_epoch"]
     return {"test": [[one["split"], one["seed"], one[figure_key(rule)]] for one in report["splits"]],
             "nll": report["nll"], "ece": report["ece"], "parameters": report["parameters"],
-            "ms_per_epoch": round(1000 * seconds.get("processor", seconds["all"]), 4), "std_of_choosing": std_of_choosing}
+            "ms_per_epoch": round(1000 * seconds.get("processor", seconds["all"]), 4),
+            "std_of_choosing": None if math.isnan(std_of_choosing) else std_of_choosing}
 
 
 def read_export(arguments, dataset):
@@ -499,7 +501,7 @@ def print_table(title, networks):
         std = 100 * statistics.stdev(value for _, _, value in final_of["test"])
         choosing = final_of["std_of_choosing"]
         print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
-              f"{'' if math.isnan(choosing) else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
+              f"{'' if choosing is None else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
               f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
     chosen = max(rows, key=lambda row: (round(row[2]["validation"], 9), -row[2]["validation_loss"]))
     tests = ", ".join(f"{statistics.fmean(values):.2f} ({rule})" for network, rule, _, _, values in rows
