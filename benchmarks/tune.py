@@ -141,7 +141,7 @@ class Diverged(RuntimeError):
 def train(program, arguments, report):
     run = subprocess.run([program, *arguments, "--report", report], capture_output=True, text=True, check=False)
     if "training diverged" in run.stderr:
-        raise Diverged
+        raise Diverged(f"{' '.join([program, *arguments])}: training diverged")
     if run.returncode != 0:
         raise Failed(f"{' '.join([program, *arguments])}: {run.stderr.strip() or run.returncode}")
     with open(report, encoding="utf-8") as file:
@@ -175,9 +175,14 @@ def open_study(arguments, dataset, network, create):
                                pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
 
 
+def rank(validation, loss):
+    """What is chosen has the largest of these: the best validation figure, and among equals the smallest validation loss."""
+    return round(validation, 9), -loss
+
+
 def preference(trial):
-    """What a completed trial is chosen by: the largest objective, and among equals the smallest validation loss."""
-    return round(trial.value, 9), -trial.user_attrs["validation_loss"]
+    """rank() of a completed trial."""
+    return rank(trial.value, trial.user_attrs["validation_loss"])
 
 
 def best_trial(study):
@@ -277,7 +282,7 @@ def stopping_rules(fixed):
 
 
 def final(arguments, spaces, dataset, network):
-    exported = read_export(arguments, dataset)
+    exported = read_export(arguments.folder, dataset)
     if exported is not None:
         command = exported.get(network, {}).get("command")
     else:
@@ -328,7 +333,7 @@ def settings_of(arguments, spaces, dataset, network):
     """The completed trials of a search, each setting once, best first: validation figure, validation loss, command line."""
     settings = []
     path = os.path.join(arguments.folder, f"{dataset}-trials.csv")
-    if read_export(arguments, dataset) is not None:
+    if read_export(arguments.folder, dataset) is not None:
         fixed = " ".join(command_line({"--dataset": dataset + ".npz", **spaces.fixed(dataset, network)}))
         with open(path, newline="", encoding="utf-8") as file:
             settings = [(float(row["validation"]), float(row["validation_loss"]), f"{fixed} {row['options']} --threads 1")
@@ -337,7 +342,7 @@ def settings_of(arguments, spaces, dataset, network):
         study = open_study(arguments, dataset, network, create=False)
         settings = [(t.value, t.user_attrs["validation_loss"], shortened(t.user_attrs["command"]))
                     for t in (study.get_trials(deepcopy=False) if study else []) if t.state.name == "COMPLETE"]
-    settings.sort(key=lambda one: (-round(one[0], 5), one[1]))
+    settings.sort(key=lambda one: rank(one[0], one[1]), reverse=True)
     first = {}
     for one in settings:
         first.setdefault(one[2], one)
@@ -346,10 +351,15 @@ def settings_of(arguments, spaces, dataset, network):
 
 def judge(arguments, spaces, dataset, network):
     """Chooses among the best settings of a search by the mean over splits and seeds."""
-    judged = read_export(arguments, dataset + "-judged") or {}
+    judged = read_export(arguments.folder, dataset + "-judged") or {}
+    if network in judged:
+        before = judged[network]
+        print(f"{dataset:12} {network:24} judged before, {len(before['candidates'])} candidates with seeds {before['seeds']}",
+              flush=True)
+        return
     candidates = settings_of(arguments, spaces, dataset, network)[:arguments.candidates]
-    if network in judged or not candidates:
-        print(f"{dataset:12} {network:24} {'judged before' if network in judged else 'not searched'}", flush=True)
+    if not candidates:
+        print(f"{dataset:12} {network:24} not searched", flush=True)
         return
     fixed = spaces.fixed(dataset, network)
     rule, metric = fixed["--stop-on"], metric_of(fixed)
@@ -364,8 +374,8 @@ def judge(arguments, spaces, dataset, network):
             mean = sum(one[metric] for one in report["splits"]) / len(report["splits"])
             loss = sum(one["validation_loss"] for one in report["splits"]) / len(report["splits"])
             tried.append({"searched": validation, "validation": mean, "validation_loss": loss, "command": command})
-            if math.isfinite(loss) and (best is None or (round(mean, 9), -loss) > best[0]):
-                best = (round(mean, 9), -loss), tried[-1], {rule: report}
+            if math.isfinite(loss) and (best is None or rank(mean, loss) > best[0]):
+                best = rank(mean, loss), tried[-1], {rule: report}
         if best is None:
             print(f"{dataset:12} {network:24} all candidates diverge", flush=True)
             return
@@ -425,9 +435,9 @@ def final_figures(rule, report, std_of_choosing):
             "std_of_choosing": None if math.isnan(std_of_choosing) else std_of_choosing}
 
 
-def read_export(arguments, dataset):
-    """What `export` wrote to FOLDER, or `judge` as NAME-judged; None where there is no such file."""
-    path = os.path.join(arguments.folder, f"{dataset}.json")
+def read_export(folder, name):
+    """NAME.json of `export`, or NAME-judged.json of `judge`; None where there is no such file."""
+    path = os.path.join(folder, f"{name}.json")
     if not os.path.exists(path):
         return None
     with open(path, encoding="utf-8") as file:
@@ -444,7 +454,7 @@ def write_export(folder, dataset, networks):
 
 def summary_of(arguments, spaces, dataset):
     """The networks of the table: what was searched, and the figures of the chosen settings."""
-    exported = read_export(arguments, dataset)
+    exported = read_export(arguments.folder, dataset)
     if exported is not None:
         return exported
     networks = {}
@@ -475,7 +485,7 @@ def summary_of(arguments, spaces, dataset):
 def table(arguments, spaces, datasets):
     for dataset in datasets:
         print_table(dataset, summary_of(arguments, spaces, dataset))
-        judged = read_export(arguments, dataset + "-judged")
+        judged = read_export(arguments.folder, dataset + "-judged")
         if judged:
             print_table(f"{dataset}, judged with seeds {', '.join(sorted({of['seeds'] for of in judged.values()}))}", judged)
 
@@ -503,7 +513,7 @@ def print_table(title, networks):
         print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
               f"{'' if choosing is None else f'{choosing:.2f}'} | {final_of['nll']:.3f} | {final_of['ece']:.3f} | "
               f"{final_of['ms_per_epoch']:.3g} | {of['trials']}, {of['hours']:.2f} |")
-    chosen = max(rows, key=lambda row: (round(row[2]["validation"], 9), -row[2]["validation_loss"]))
+    chosen = max(rows, key=lambda row: rank(row[2]["validation"], row[2]["validation_loss"]))
     tests = ", ".join(f"{statistics.fmean(values):.2f} ({rule})" for network, rule, _, _, values in rows
                       if network == chosen[0])
     print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
@@ -516,19 +526,16 @@ def export(arguments, spaces, datasets):
         networks = summary_of(arguments, spaces, dataset)
         if not networks:
             continue
-        trials_path = os.path.join(arguments.output, f"{dataset}-trials.csv")
-        others = {}
-        if os.path.exists(trials_path):
-            with open(os.path.join(arguments.output, f"{dataset}.json"), encoding="utf-8") as file:
-                others = {name: of for name, of in json.load(file).items() if name not in networks}
-            with open(trials_path, newline="", encoding="utf-8") as file:
+        before = read_export(arguments.output, dataset) or {}
+        others = {name: of for name, of in before.items() if name not in networks}
+        path, rows = os.path.join(arguments.output, f"{dataset}-trials.csv"), []
+        if others:
+            with open(path, newline="", encoding="utf-8") as file:
                 rows = [row for row in csv.reader(file) if row[0] in others]
-        write_export(arguments.output, dataset, {**others, **networks})
-        with open(trials_path, "w", newline="", encoding="utf-8") as file:
+        with open(path + ".new", "w", newline="", encoding="utf-8") as file:
             out = csv.writer(file)
             out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
-            if others:
-                out.writerows(rows)
+            out.writerows(rows)
             for network in networks:
                 trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
                 for t in trials:
@@ -539,6 +546,8 @@ def export(arguments, spaces, datasets):
                     out.writerow([network, t.number, t.state.name.lower(), f"{seconds:.2f}", len(t.intermediate_values),
                                   "" if t.value is None else f"{t.value:.5f}", "" if loss is None else f"{loss:.5f}",
                                   " ".join(command_line(t.params))])
+        os.replace(path + ".new", path)
+        write_export(arguments.output, dataset, {**others, **networks})
 
 
 def parser_of(usage, commands):
@@ -597,7 +606,7 @@ def main():
         for network in networks:
             try:
                 {"search": search, "final": final, "judge": judge}[arguments.what](arguments, spaces, dataset, network)
-            except Failed as error:
+            except (Failed, Diverged) as error:
                 sys.exit(f"{PROGRAM}: {error}")
 
 
