@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "sheafnn/core/fastest_variant.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/processor.hpp"
+#include "sheafnn/core/subnormals.hpp"
 
 #if defined(__unix__)
 #include <sys/wait.h>
@@ -32,7 +34,8 @@ using sheafnn::Index;
 using sheafnn::detail::FastestVariant;
 
 /// How often every way is chosen in so many rounds, when time(way, round) is what they take.
-std::map<int, int> chosen(FastestVariant& fastest, int first, int last, const std::function<double(int, int)>& time) {
+std::map<int, int> chosen(FastestVariant& fastest, int first, int last,
+                          const std::function<double(int, int)>& time) {
   std::map<int, int> r;
   for (int round = first; round < last; ++round) {
     const int way = fastest.variant();
@@ -182,6 +185,48 @@ TEST_CASE("parallel_for: in the child of a process that has used threads, which 
 }
 #endif
 
+#if defined(__SSE__)
+TEST_CASE("parallel_for: loops know no subnormal numbers, the caller has its own mode before and after") {
+  // Read at run time, so that the compiler computes nothing of it.
+  volatile float smallest_float = std::numeric_limits<float>::min(), half_float = 0.5f;
+  volatile double smallest = std::numeric_limits<double>::min(), half = 0.5;
+  const volatile float subnormal = std::numeric_limits<float>::denorm_min();
+  const volatile float million = 1e6f;
+  const auto sum_of_what_vanishes = [&] {
+    return static_cast<double>(smallest_float * half_float) + smallest * half +
+           static_cast<double>(subnormal * million);
+  };
+  const double kept = sum_of_what_vanishes();
+  REQUIRE(kept > 0);
+  for (const int threads : {1, 2, 3, 4}) {
+    allow(threads);
+    std::vector<double> sums(64, 1.0), inner(64, 1.0);
+    sheafnn::parallel_for(threads, 64, 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        sheafnn::parallel_for(threads, 1, 1,
+                              [&](Index, Index) { inner[static_cast<std::size_t>(i)] = sum_of_what_vanishes(); });
+        sums[static_cast<std::size_t>(i)] = sum_of_what_vanishes();  // after a loop inside the loop
+      }
+    });
+    CHECK(sums == std::vector<double>(64, 0.0));
+    CHECK(inner == std::vector<double>(64, 0.0));
+    CHECK(sum_of_what_vanishes() == kept);
+    double beside = 0;
+    sheafnn::detail::run_beside(
+        threads,
+        [&] { sheafnn::parallel_for(1, 1, 1, [&](Index, Index) { beside = 1 + sum_of_what_vanishes(); }); },
+        [] {});
+    CHECK(beside == 1);
+  }
+  {
+    const sheafnn::detail::FlushSubnormals flush;
+    sheafnn::parallel_for(2, 4, 1, [](Index, Index) {});
+    CHECK(sum_of_what_vanishes() == 0);
+  }
+  CHECK(sum_of_what_vanishes() == kept);
+}
+#endif
+
 TEST_CASE("run_beside: task and body are done once, with their loops, also within a loop") {
   for (const int threads : {1, 2, 5}) {
     CAPTURE(threads);
@@ -193,14 +238,17 @@ TEST_CASE("run_beside: task and body are done once, with their loops, also withi
           for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(who * 100 + i)];
         });
       };
-      sheafnn::detail::run_beside(threads, [&] { visit(0); }, [&] { visit(1); });
+      sheafnn::detail::run_beside(
+          threads, [&] { visit(0); }, [&] { visit(1); });
       for (const std::atomic<int>& one : visits) wrong += one != 1;
     }
     CHECK(wrong == 0);
   }
   std::atomic<int> done = 0;
   sheafnn::parallel_for(3, 3, 1, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) sheafnn::detail::run_beside(3, [&] { ++done; }, [&] { done += 10; });
+    for (Index i = begin; i < end; ++i)
+      sheafnn::detail::run_beside(
+          3, [&] { ++done; }, [&] { done += 10; });
   });
   CHECK(done == 33);
 }

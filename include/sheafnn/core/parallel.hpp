@@ -3,7 +3,8 @@
 /// defined.
 ///
 /// The partition only decides who does the work, never what is computed: callers give every index an
-/// independent result, so that results do not depend on the number of threads.
+/// independent result, so that results do not depend on the number of threads. Arithmetic in loops knows no subnormal
+/// numbers (subnormals.hpp), whichever thread runs them.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/execution.hpp"
+#include "sheafnn/core/subnormals.hpp"
 
 #if defined(SHEAFNN_USE_OPENMP) && defined(_OPENMP)
 #include <omp.h>
@@ -40,7 +42,10 @@ class RangeLoop {
         body_(&body) {}
 
   /// Calls the body with [begin, end).
-  void operator()(Index begin, Index end) const { run_(body_, begin, end); }
+  void operator()(Index begin, Index end) const {
+    const FlushSubnormals flush;
+    run_(body_, begin, end);
+  }
 
  private:
   void (*run_)(const void*, Index, Index);
@@ -48,7 +53,8 @@ class RangeLoop {
 };
 
 /// parallel_for() with an erased body.
-SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain, const RangeLoop& loop) {
+SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain,
+                                             const RangeLoop& loop) {
   if (count <= 0) return;
   const Index pieces = (count + grain - 1) / grain;
   const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));
