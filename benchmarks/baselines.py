@@ -161,7 +161,10 @@ def final(arguments, spaces, dataset, network, run, seeds):
         options = {"--dataset": os.path.join(arguments.data, dataset + ".npz"), **fixed, **best.params,
                    "--stop-on": rule}
         started, start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
-        rows = [row for row, _ in run([(options, split, seed) for split in range(tune.SPLITS) for seed in seeds])]
+        try:
+            rows = [row for row, _ in run([(options, split, seed) for split in range(tune.SPLITS) for seed in seeds])]
+        except Diverged:
+            sys.exit(f"{tune.PROGRAM}: {dataset} {network}: the chosen setting diverges with one of the seeds")
         report = report_of(dataset, options, rows, time.monotonic() - start, started)
         with open(os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json"), "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)

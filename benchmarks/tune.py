@@ -4,6 +4,7 @@
 usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--trials N] [--jobs N]
        tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py judge FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--candidates 5] [--seeds 0-2] [--jobs N]
+       tune.py budget FOLDER --data DATA --output OUTPUT --trials N [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py table FOLDER [--data DATA] [--datasets NAME,...]
        tune.py export FOLDER --data DATA --output OUTPUT [--datasets NAME,...]
 
@@ -23,6 +24,11 @@ judge chooses with more than one seed: of every network the settings with the be
 or an OUTPUT of export), as many as --candidates says, are trained with every seed, and the one with the best mean over splits and
 seeds is chosen. FOLDER/NAME-judged.json has them all, and `table` prints a second table from it. Networks that it has already are
 left as they are.
+
+budget makes networks comparable whose searches had different numbers of settings. FOLDER, an OUTPUT of export, has searches of N
+settings or more; what the first N of them alone would have chosen is trained with every seed, and written to another OUTPUT as
+export does. Settings are drawn and given up by those before them, so that the first N are what a search of N settings is.
+Networks with N settings or fewer are copied, those of baselines.py as well.
 
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
@@ -332,12 +338,9 @@ def train_chosen(arguments, spaces, dataset, network, words, folder):
 def settings_of(arguments, spaces, dataset, network):
     """The completed trials of a search, each setting once, best first: validation figure, validation loss, command line."""
     settings = []
-    path = os.path.join(arguments.folder, f"{dataset}-trials.csv")
     if read_export(arguments.folder, dataset) is not None:
-        fixed = " ".join(command_line({"--dataset": dataset + ".npz", **spaces.fixed(dataset, network)}))
-        with open(path, newline="", encoding="utf-8") as file:
-            settings = [(float(row["validation"]), float(row["validation_loss"]), f"{fixed} {row['options']} --threads 1")
-                        for row in csv.DictReader(file) if row["network"] == network and row["state"] == "complete"]
+        settings = [(float(row["validation"]), float(row["validation_loss"]), exported_command(spaces, dataset, network, row))
+                    for row in exported_trials(arguments.folder, dataset, [network]) if row["state"] == "complete"]
     else:
         study = open_study(arguments, dataset, network, create=False)
         settings = [(t.value, t.user_attrs["validation_loss"], shortened(t.user_attrs["command"]))
@@ -347,6 +350,34 @@ def settings_of(arguments, spaces, dataset, network):
     for one in settings:
         first.setdefault(one[2], one)
     return list(first.values())
+
+
+def budget(arguments, spaces, dataset, network):
+    """What a search of the first --trials settings would have chosen."""
+    exported, there = (read_export(folder, dataset) or {} for folder in (arguments.folder, arguments.output))
+    if network in there or network not in exported:
+        print(f"{dataset:12} {network:24} {'there already' if network in there else 'not searched'}", flush=True)
+        return
+    rows = exported_trials(arguments.folder, dataset, [network])[:arguments.trials]
+    of = exported[network]
+    if of["trials"] > arguments.trials:
+        if network not in spaces.names():
+            print(f"{dataset:12} {network:24} has {of['trials']} trials; baselines.py searches it with fewer", flush=True)
+            return
+        chosen = max((row for row in rows if row["state"] == "complete"), default=None,
+                     key=lambda row: rank(float(row["validation"]), float(row["validation_loss"])))
+        if chosen is None:
+            print(f"{dataset:12} {network:24} no trial was completed", flush=True)
+            return
+        command = exported_command(spaces, dataset, network, chosen)
+        with tempfile.TemporaryDirectory() as folder:
+            reports = train_chosen(arguments, spaces, dataset, network, command.split(" "), folder)
+        of = {"trials": len(rows), "hours": round(sum(float(row["seconds"]) for row in rows) / 3600, 3),
+              "validation": float(chosen["validation"]), "validation_loss": float(chosen["validation_loss"]),
+              "command": command,
+              "final": {rule: final_figures(rule, report, math.nan) for rule, report in reports.items()}}
+    write_trials_export(arguments.output, dataset, {network: [list(row.values())[1:] for row in rows]})
+    write_export(arguments.output, dataset, {**there, network: of})
 
 
 def judge(arguments, spaces, dataset, network):
@@ -519,34 +550,57 @@ def print_table(title, networks):
     print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
 
 
+def exported_trials(folder, dataset, networks):
+    """The rows of NAME-trials.csv of `export` that belong to these networks."""
+    path = os.path.join(folder, f"{dataset}-trials.csv")
+    if not os.path.exists(path):
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["network"] in networks]
+
+
+def exported_command(spaces, dataset, network, row):
+    """The command line of a row."""
+    fixed = " ".join(command_line({"--dataset": dataset + ".npz", **spaces.fixed(dataset, network)}))
+    return f"{fixed} {row['options']} --threads 1"
+
+
+def write_trials_export(folder, dataset, rows):
+    """Adds rows, lists by network, to NAME-trials.csv, in place of those that it has of these networks."""
+    path = os.path.join(folder, f"{dataset}-trials.csv")
+    others = []
+    if os.path.exists(path):
+        with open(path, newline="", encoding="utf-8") as file:
+            others = [row for row in csv.reader(file) if row[0] not in rows][1:]
+    with open(path + ".new", "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
+        out.writerows(others)
+        out.writerows([network, *row] for network, of in rows.items() for row in of)
+    os.replace(path + ".new", path)
+
+
 def export(arguments, spaces, datasets):
     """Writes what a reader needs of FOLDER: the figures as NAME.json, and every trial of the searches as NAME-trials.csv."""
-    os.makedirs(arguments.output, exist_ok=True)
     for dataset in datasets:
         networks = summary_of(arguments, spaces, dataset)
         if not networks:
             continue
         before = read_export(arguments.output, dataset) or {}
         others = {name: of for name, of in before.items() if name not in networks}
-        path, rows = os.path.join(arguments.output, f"{dataset}-trials.csv"), []
-        if others:
-            with open(path, newline="", encoding="utf-8") as file:
-                rows = [row for row in csv.reader(file) if row[0] in others]
-        with open(path + ".new", "w", newline="", encoding="utf-8") as file:
-            out = csv.writer(file)
-            out.writerow(["network", "trial", "state", "seconds", "splits", "validation", "validation_loss", "options"])
-            out.writerows(rows)
-            for network in networks:
-                trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
-                for t in trials:
-                    if not t.state.is_finished():
-                        continue
-                    seconds = t.duration.total_seconds() if t.duration else 0
-                    loss = t.user_attrs.get("validation_loss")
-                    out.writerow([network, t.number, t.state.name.lower(), f"{seconds:.2f}", len(t.intermediate_values),
-                                  "" if t.value is None else f"{t.value:.5f}", "" if loss is None else f"{loss:.5f}",
-                                  " ".join(command_line(t.params))])
-        os.replace(path + ".new", path)
+        rows = {}
+        for network in networks:
+            trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
+            rows[network] = []
+            for t in trials:
+                if not t.state.is_finished():
+                    continue
+                seconds = t.duration.total_seconds() if t.duration else 0
+                loss = t.user_attrs.get("validation_loss")
+                rows[network].append([t.number, t.state.name.lower(), f"{seconds:.2f}", len(t.intermediate_values),
+                                      "" if t.value is None else f"{t.value:.5f}", "" if loss is None else f"{loss:.5f}",
+                                      " ".join(command_line(t.params))])
+        write_trials_export(arguments.output, dataset, rows)
         write_export(arguments.output, dataset, {**others, **networks})
 
 
@@ -584,7 +638,7 @@ def datasets_and_networks(arguments, spaces):
 
 
 def main():
-    parser = parser_of(__doc__, ["search", "final", "judge", "table", "export"])
+    parser = parser_of(__doc__, ["search", "final", "judge", "budget", "table", "export"])
     parser.add_argument("--output")
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
@@ -594,18 +648,23 @@ def main():
     if arguments.what == "table":
         table(arguments, spaces, datasets)
         return
-    if arguments.what == "export":
+    if arguments.what in ("export", "budget"):
         if arguments.output is None:
             sys.exit(f"{PROGRAM}: --output is missing: the folder to write to")
+        os.makedirs(arguments.output, exist_ok=True)
+    if arguments.what == "export":
         export(arguments, spaces, datasets)
         return
     if not os.access(arguments.train, os.X_OK):
         sys.exit(f"tune.py: --train: {arguments.train} is not an executable file")
     os.makedirs(arguments.folder, exist_ok=True)
+    run = {"search": search, "final": final, "judge": judge, "budget": budget}[arguments.what]
+    if run is budget and arguments.networks is None:
+        networks += spaces.content.get("baselines", {})
     for dataset in datasets:
         for network in networks:
             try:
-                {"search": search, "final": final, "judge": judge}[arguments.what](arguments, spaces, dataset, network)
+                run(arguments, spaces, dataset, network)
             except (Failed, Diverged) as error:
                 sys.exit(f"{PROGRAM}: {error}")
 
