@@ -25,10 +25,10 @@ or an OUTPUT of export), as many as --candidates says, are trained with every se
 seeds is chosen. FOLDER/NAME-judged.json has them all, and `table` prints a second table from it. Networks that it has already are
 left as they are.
 
-budget makes networks comparable whose searches had different numbers of settings. FOLDER, an OUTPUT of export, has searches of N
-settings or more; what the first N of them alone would have chosen is trained with every seed, and written to another OUTPUT as
-export does. Settings are drawn and given up by those before them, so that the first N are what a search of N settings is.
-Networks with N settings or fewer are copied, those of baselines.py as well.
+budget makes networks comparable whose searches had different numbers of settings. FOLDER is an OUTPUT of export; what the first N
+settings of its searches alone would have chosen is trained with every seed, and written to another OUTPUT as export does.
+Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Searches of N
+settings are copied, those of baselines.py as well, and shorter ones left out.
 
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
@@ -355,15 +355,14 @@ def settings_of(arguments, spaces, dataset, network):
 def budget(arguments, spaces, dataset, network):
     """What a search of the first --trials settings would have chosen."""
     exported, there = (read_export(folder, dataset) or {} for folder in (arguments.folder, arguments.output))
-    if network in there or network not in exported:
-        print(f"{dataset:12} {network:24} {'there already' if network in there else 'not searched'}", flush=True)
+    searched = exported.get(network, {}).get("trials", 0)
+    if network in there or searched < arguments.trials or (searched > arguments.trials and network not in spaces.names()):
+        print(f"{dataset:12} {network:24} left out: " +
+              ("there already" if network in there else f"has {searched} trials"), flush=True)
         return
     rows = exported_trials(arguments.folder, dataset, [network])[:arguments.trials]
     of = exported[network]
-    if of["trials"] > arguments.trials:
-        if network not in spaces.names():
-            print(f"{dataset:12} {network:24} has {of['trials']} trials; baselines.py searches it with fewer", flush=True)
-            return
+    if searched > arguments.trials:
         chosen = max((row for row in rows if row["state"] == "complete"), default=None,
                      key=lambda row: rank(float(row["validation"]), float(row["validation_loss"])))
         if chosen is None:
