@@ -335,12 +335,13 @@ def train_chosen(arguments, spaces, dataset, network, words, folder):
     return reports
 
 
-def settings_of(arguments, spaces, dataset, network):
-    """The completed trials of a search, each setting once, best first: validation figure, validation loss, command line."""
+def settings_of(arguments, spaces, dataset, network, first_trials=None):
+    """The completed trials of a search, or of the first trials of an exported one, each setting once, best first: validation figure,
+    validation loss, command line."""
     settings = []
     if read_export(arguments.folder, dataset) is not None:
         settings = [(float(row["validation"]), float(row["validation_loss"]), exported_command(spaces, dataset, network, row))
-                    for row in exported_trials(arguments.folder, dataset, [network]) if row["state"] == "complete"]
+                    for row in exported_trials(arguments.folder, dataset, network)[:first_trials] if row["state"] == "complete"]
     else:
         study = open_study(arguments, dataset, network, create=False)
         settings = [(t.value, t.user_attrs["validation_loss"], shortened(t.user_attrs["command"]))
@@ -360,20 +361,18 @@ def budget(arguments, spaces, dataset, network):
         print(f"{dataset:12} {network:24} left out: " +
               ("there already" if network in there else f"has {searched} trials"), flush=True)
         return
-    rows = exported_trials(arguments.folder, dataset, [network])[:arguments.trials]
+    rows = exported_trials(arguments.folder, dataset, network)[:arguments.trials]
     of = exported[network]
     if searched > arguments.trials:
-        chosen = max((row for row in rows if row["state"] == "complete"), default=None,
-                     key=lambda row: rank(float(row["validation"]), float(row["validation_loss"])))
-        if chosen is None:
+        settings = settings_of(arguments, spaces, dataset, network, arguments.trials)
+        if not settings:
             print(f"{dataset:12} {network:24} no trial was completed", flush=True)
             return
-        command = exported_command(spaces, dataset, network, chosen)
+        validation, loss, command = settings[0]
         with tempfile.TemporaryDirectory() as folder:
             reports = train_chosen(arguments, spaces, dataset, network, command.split(" "), folder)
         of = {"trials": len(rows), "hours": round(sum(float(row["seconds"]) for row in rows) / 3600, 3),
-              "validation": float(chosen["validation"]), "validation_loss": float(chosen["validation_loss"]),
-              "command": command,
+              "validation": validation, "validation_loss": loss, "command": command,
               "final": {rule: final_figures(rule, report, math.nan) for rule, report in reports.items()}}
     write_trials_export(arguments.output, dataset, {network: [list(row.values())[1:] for row in rows]})
     write_export(arguments.output, dataset, {**there, network: of})
@@ -549,13 +548,13 @@ def print_table(title, networks):
     print(f"\nThe validation nodes choose {chosen[0]}: {100 * chosen[2]['validation']:.2f} there, test {tests}.")
 
 
-def exported_trials(folder, dataset, networks):
-    """The rows of NAME-trials.csv of `export` that belong to these networks."""
+def exported_trials(folder, dataset, network):
+    """The rows of NAME-trials.csv of `export` that belong to a network, in the order of the trials."""
     path = os.path.join(folder, f"{dataset}-trials.csv")
     if not os.path.exists(path):
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["network"] in networks]
+        return [row for row in csv.DictReader(file) if row["network"] == network]
 
 
 def exported_command(spaces, dataset, network, row):

@@ -34,8 +34,7 @@ using sheafnn::Index;
 using sheafnn::detail::FastestVariant;
 
 /// How often every way is chosen in so many rounds, when time(way, round) is what they take.
-std::map<int, int> chosen(FastestVariant& fastest, int first, int last,
-                          const std::function<double(int, int)>& time) {
+std::map<int, int> chosen(FastestVariant& fastest, int first, int last, const std::function<double(int, int)>& time) {
   std::map<int, int> r;
   for (int round = first; round < last; ++round) {
     const int way = fastest.variant();
@@ -238,17 +237,14 @@ TEST_CASE("run_beside: task and body are done once, with their loops, also withi
           for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(who * 100 + i)];
         });
       };
-      sheafnn::detail::run_beside(
-          threads, [&] { visit(0); }, [&] { visit(1); });
+      sheafnn::detail::run_beside(threads, [&] { visit(0); }, [&] { visit(1); });
       for (const std::atomic<int>& one : visits) wrong += one != 1;
     }
     CHECK(wrong == 0);
   }
   std::atomic<int> done = 0;
   sheafnn::parallel_for(3, 3, 1, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i)
-      sheafnn::detail::run_beside(
-          3, [&] { ++done; }, [&] { done += 10; });
+    for (Index i = begin; i < end; ++i) sheafnn::detail::run_beside(3, [&] { ++done; }, [&] { done += 10; });
   });
   CHECK(done == 33);
 }

@@ -53,8 +53,7 @@ class RangeLoop {
 };
 
 /// parallel_for() with an erased body.
-SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain,
-                                             const RangeLoop& loop) {
+SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain, const RangeLoop& loop) {
   if (count <= 0) return;
   const Index pieces = (count + grain - 1) / grain;
   const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));

@@ -4,7 +4,7 @@
 /// network has learned: softmax probabilities such as e^-90, squares of small gradients, moments that decay.
 #pragma once
 
-#if defined(__SSE__) || defined(_M_X64)
+#if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
 
@@ -14,7 +14,7 @@ namespace sheafnn::detail {
 /// be one; then the mode of before comes back. x86 only: elsewhere it does nothing.
 class FlushSubnormals {
  public:
-#if defined(__SSE__) || defined(_M_X64)
+#if defined(__SSE__)
   FlushSubnormals() noexcept : before_(_mm_getcsr()) {
     if ((before_ & flush) != flush) _mm_setcsr(before_ | flush);
   }
@@ -28,7 +28,7 @@ class FlushSubnormals {
   FlushSubnormals& operator=(const FlushSubnormals&) = delete;
 
  private:
-#if defined(__SSE__) || defined(_M_X64)
+#if defined(__SSE__)
   static constexpr unsigned flush = 0x8040;  // "flush to zero" and "denormals are zeros" of MXCSR
   unsigned before_;
 #endif
