@@ -6,6 +6,7 @@ usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,
        tune.py judge FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--candidates 5] [--seeds 0-2] [--jobs N]
        tune.py budget FOLDER --data DATA --output OUTPUT --trials N [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py table FOLDER [--data DATA] [--datasets NAME,...]
+       tune.py compare FOLDER --networks NAME,NAME,... [--datasets NAME,...]
        tune.py export FOLDER --data DATA --output OUTPUT [--datasets NAME,...]
 
 DATA    folder of NAME.npz files with ten splits
@@ -30,6 +31,9 @@ settings of its searches alone would have chosen is trained with every seed, and
 Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Searches of N
 settings are copied, those of baselines.py as well, and shorter ones left out.
 
+compare prints, for every two of --networks, those of baselines.py too, the difference of their test figures and p as in the
+table, for both rules that say which epoch is the best; of judged networks as well.
+
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
 
@@ -53,10 +57,12 @@ Needs optuna and scipy from PyPI.
 """
 import argparse
 import csv
+import itertools
 import json
 import math
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -101,12 +107,14 @@ class Spaces:
             ranges.update(self.content[group])
         ranges.update(of.get("more", {}))
         instead = self.content["ranges of a dataset"].get(dataset, {}) if self.kind == "networks" else {}
-        return {option: instead.get(option, space) for option, space in ranges.items()}
+        return {option: instead.get(option, space) for option, space in ranges.items()} | of.get("own", {})
 
     def starts(self, dataset, network):
-        """Settings to try first."""
+        """Settings to try first, without values that the ranges of the network do not have."""
         groups = self.network(network)["search"]
-        return [start["setting"] for start in self.content["starts"]
+        own = self.network(network).get("own", {})
+        return [{option: value for option, value in start["setting"].items() if value in own.get(option, [value])}
+                for start in self.content["starts"]
                 if dataset in start["datasets"] and all(group in groups for group in start["networks that search"])]
 
     def suggest(self, trial, dataset, network):
@@ -516,19 +524,54 @@ def table(arguments, spaces, datasets):
         print_table(dataset, summary_of(arguments, spaces, dataset))
         judged = read_export(arguments.folder, dataset + "-judged")
         if judged:
-            print_table(f"{dataset}, judged with seeds {', '.join(sorted({of['seeds'] for of in judged.values()}))}", judged)
+            print_table(title_of_judged(dataset, judged), judged)
+
+
+def means_of_splits(final_of):
+    """Test figures in per cent, of every split (they are 0 to SPLITS - 1) the mean over its seeds."""
+    by_split = {split: [] for split in range(SPLITS)}
+    for split, _, value in final_of["test"]:
+        by_split[split].append(100 * value)
+    return [statistics.fmean(by_split[split]) for split in range(SPLITS)]
+
+
+def p_value(a, b):
+    """Of Wilcoxon's signed-rank test."""
+    import scipy.stats
+    return 1.0 if a == b else scipy.stats.wilcoxon(a, b).pvalue
+
+
+def compare(arguments, spaces, datasets):
+    names = arguments.networks.split(",") if arguments.networks else []
+    if len(names) < 2:
+        sys.exit(f"{PROGRAM}: --networks: {arguments.networks}; must name two or more")
+    for dataset in datasets:
+        networks = summary_of(arguments, spaces, dataset)
+        missing = [name for name in names if name not in networks]
+        if missing:
+            sys.exit(f"{PROGRAM}: --networks: {missing[0]} has no results for {dataset} in {arguments.folder}")
+        print_comparisons(dataset, networks, names)
+        judged = read_export(arguments.folder, dataset + "-judged") or {}
+        if all(name in judged for name in names):
+            print_comparisons(title_of_judged(dataset, judged), judged, names)
+
+
+def print_comparisons(title, networks, names):
+    print(f"\n## {title}\n\n| network | against | best epoch by | test | against | difference | p |\n" + "| --- " * 7 + "|")
+    for first, second in itertools.combinations(names, 2):
+        for rule in [rule for rule in networks[first]["final"] if rule in networks[second]["final"]]:
+            a, b = (means_of_splits(networks[name]["final"][rule]) for name in (first, second))
+            print(f"| {first} | {second} | {rule} | {statistics.fmean(a):.2f} | {statistics.fmean(b):.2f} | "
+                  f"{statistics.fmean(a) - statistics.fmean(b):+.2f} | {p_value(a, b):.3f} |")
+
+
+def title_of_judged(dataset, judged):
+    return f"{dataset}, judged with seeds {', '.join(sorted({of['seeds'] for of in judged.values()}))}"
 
 
 def print_table(title, networks):
-    import scipy.stats
-    import statistics
-    rows = []
-    for network, of in networks.items():
-        for rule, final_of in of["final"].items():
-            by_split = {}
-            for split, _, value in final_of["test"]:
-                by_split.setdefault(split, []).append(100 * value)
-            rows.append((network, rule, of, final_of, [statistics.fmean(v) for _, v in sorted(by_split.items())]))
+    rows = [(network, rule, of, final_of, means_of_splits(final_of))
+            for network, of in networks.items() for rule, final_of in of["final"].items()]
     if not rows:
         return
     rows.sort(key=lambda row: -sum(row[4]))
@@ -536,7 +579,7 @@ def print_table(title, networks):
     print(f"\n## {title}\n\n| network | best epoch by | validation | test | std over splits and seeds "
           "| p against the first | std of choosing | NLL | ECE | ms per epoch | trials, hours |\n" + "| --- " * 11 + "|")
     for network, rule, of, final_of, values in rows:
-        p = "" if values == first else f"{scipy.stats.wilcoxon(values, first).pvalue:.3f}"
+        p = "" if values == first else f"{p_value(values, first):.3f}"
         std = 100 * statistics.stdev(value for _, _, value in final_of["test"])
         choosing = final_of["std_of_choosing"]
         print(f"| {network} | {rule} | {100 * of['validation']:.2f} | {statistics.fmean(values):.2f} | {std:.2f} | {p} | "
@@ -622,12 +665,12 @@ def datasets_and_networks(arguments, spaces):
     """The lists that the command line asks for; ends the program where one has a wrong name, or no data."""
     datasets = arguments.datasets.split(",")
     networks = arguments.networks.split(",") if arguments.networks else spaces.names()
-    for network in networks:
+    for network in networks if arguments.what != "compare" else []:
         spaces.network(network)
     for option in ("trials", "jobs", "candidates"):
         if getattr(arguments, option, 1) < 1:
             sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
-    if arguments.data is None and arguments.what != "table":
+    if arguments.data is None and arguments.what not in ("table", "compare"):
         sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
     for dataset in datasets if arguments.data is not None else []:
         if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
@@ -636,15 +679,15 @@ def datasets_and_networks(arguments, spaces):
 
 
 def main():
-    parser = parser_of(__doc__, ["search", "final", "judge", "budget", "table", "export"])
+    parser = parser_of(__doc__, ["search", "final", "judge", "budget", "table", "compare", "export"])
     parser.add_argument("--output")
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
     arguments = parser.parse_args()
     spaces = Spaces(arguments.spaces)
     datasets, networks = datasets_and_networks(arguments, spaces)
-    if arguments.what == "table":
-        table(arguments, spaces, datasets)
+    if arguments.what in ("table", "compare"):
+        (table if arguments.what == "table" else compare)(arguments, spaces, datasets)
         return
     if arguments.what in ("export", "budget"):
         if arguments.output is None:

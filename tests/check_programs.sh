@@ -155,6 +155,10 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --save nsd.safetensors > /dev/null
 "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --filter jacobi --degree 4 \
   --jacobi-alpha 0.5 --skip mixed --coefficients free --report filter.json --save filter.safetensors > /dev/null
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 8 --epochs 5 --splits 0 --residual initial \
+  --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
+grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
+"$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
@@ -406,6 +410,9 @@ refuse 'device: cuda:' "${quick[@]}" --device cuda:
 refuse '--edge-weights: true ' "${quick[@]}" --maps diagonal --stalk-dim 2 --edge-weights on
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
+refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
+refuse 'residual.theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
+refuse 'residual.form: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
 refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3
 refuse '--splits: 0,0,1 .*; 0 is there twice' "${quick[@]}" --splits 0,0,1
@@ -415,6 +422,7 @@ refuse '--synthetic-class-cycle: 2 is not allowed' "${quick[@]}" --dataset synth
 refuse '--history requires --report' "$bin/train" --epochs 1 --history
 refuse '--degree: 5 .*; belongs to --filter' "${quick[@]}" --degree 5
 refuse '--jacobi-alpha: 1 .*; belongs to --filter jacobi' "${quick[@]}" --filter chebyshev --jacobi-alpha 1
+refuse '--residual-alpha: 0.5 .*; belongs to --residual initial' "${quick[@]}" --residual-alpha 0.5
 refuse '--fixed-steps: 3 .*; belongs to --flow-method' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --fixed-steps 3
 refuse '--parametrisation: euler .*; belongs to --maps' "${quick[@]}" --maps diagonal --stalk-dim 2 --parametrisation euler
 refuse '--synthetic-nodes: 50 .*; belongs to --dataset synthetic' "${quick[@]}" --synthetic-nodes 50

@@ -91,6 +91,9 @@ void check_model() {
     everything.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
     everything.filter = {};
+    everything.residual.form = sheafnn::ResidualForm::initial;
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    everything.residual = {};
   }
 }
 

@@ -476,6 +476,11 @@ TEST_CASE("a network that only evaluates reads the parameters of the other one, 
   CHECK(probabilities(evaluating, 6, 0) != expected);
   CHECK_THROWS_WITH_AS(evaluating.train_pass(false, false, KlEstimator::automatic),
                        doctest::Contains("this network only evaluates"), std::invalid_argument);
+  ModelOptions deep = small_options();
+  deep.residual.form = ResidualForm::initial;
+  CHECK_THROWS_WITH_AS(Network(executor, Model(deep, 1), problem.graph, problem.features, targets, {1, 1, 1}),
+                       doctest::Contains("residual.form: initial is not allowed; the batch engine"),
+                       std::invalid_argument);
 }
 
 }  // namespace test_batch_network

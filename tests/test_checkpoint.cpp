@@ -172,6 +172,7 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   options.layer_norm = true;
   options.readout_layers = 2;
   options.sheaf_activation = sheafnn::SheafActivation::elu;
+  options.residual = {.form = sheafnn::ResidualForm::initial, .alpha = 1.0 / 3, .theta = 0.7};
   check_round_trip<Bsnn<SpecialOrthogonal<3>>>(options);
 }
 
@@ -254,7 +255,8 @@ TEST_CASE("checkpoints: another kind of model, family, dimension or option is re
   sheafnn::io::TensorFile earlier = sheafnn::io::read_safetensors(path);
   CHECK(earlier.metadata.erase("posterior") == 1);
   // They do not know the options of the sheaf learner either, which are at their defaults.
-  for (const char* later : {"learner", "sheaf_activation", "edge_features", "layer_norm", "readout_layers"}) {
+  for (const char* later : {"learner", "sheaf_activation", "edge_features", "layer_norm", "readout_layers",
+                            "residual_form", "residual_alpha", "residual_theta"}) {
     CHECK(earlier.metadata.erase(later) == 1);
   }
   CHECK(same_parameters(model, sheafnn::io::from_tensors<Model>(path, earlier)));
@@ -338,6 +340,9 @@ TEST_CASE("checkpoints: tensors and metadata that contradict each other are refu
   CHECK(metadata("filter", "fourier").starts_with("metadata: filter: fourier is not allowed; choose none, chebyshev,"));
   CHECK(metadata("filter", "legendre") == "tensor 'poly.logits' is missing; the model needs it");
   CHECK(metadata("filter_jacobi_alpha", "1x") == "metadata: filter_jacobi_alpha: 1x is not allowed; must be a number");
+  CHECK(metadata("residual_form", "none") == "metadata: residual_form: none is not allowed; choose gated, initial");
+  CHECK(metadata("residual_form", "initial") == "tensor 'eps.0' is in the file, but not in the model");
+  CHECK(metadata("residual_alpha", "2") == "residual.alpha: 2 is not allowed; must be between 0 and 1");
   CHECK(metadata("stalk_dimension", "9") ==
         "metadata: stalk_dimension: 9 is not allowed; must be between 1 and 8");
   CHECK(metadata("edge_weights", "true") ==

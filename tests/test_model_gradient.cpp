@@ -41,6 +41,18 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
   choice(
       "3 readout layers", [](Setting& s) { s.model.readout_layers = 3; },
       [](Setting& s) { s.model.readout_layers = 1; });
+  choice(
+      "no gate but an initial residual",
+      [](Setting& s) { s.model.residual = {.form = sheafnn::ResidualForm::initial, .alpha = 0.3, .theta = 0.9}; },
+      [](Setting& s) { s.model.residual = {}; });
+  choice(
+      "no weights and activation but an initial residual, one sheaf",
+      [](Setting& s) {
+        s.model.residual.form = sheafnn::ResidualForm::initial;
+        s.model.linear = true;
+        s.model.left_weights = s.model.right_weights = s.model.activation = false;
+      },
+      [](Setting&) {});
   if (rotations) {
     choice(
         "edge_weights", [](Setting& s) { s.model.edge_weights = true; },

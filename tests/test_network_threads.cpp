@@ -95,14 +95,13 @@ void check_threads(ModelOptions options, sheafnn::KlEstimator estimator) {
 
 /// Loss and gradient of a training pass of sixteen channels.
 template <class Model>
-std::pair<double, Doubles> pass_of(const sheafnn::PolynomialOptions& filter, bool only_nodes, int threads) {
+std::pair<double, Doubles> pass_of(const ModelOptions& of, bool only_nodes, int threads) {
   const sheafnn::Dataset& data = larger_task();
-  ModelOptions options;
+  ModelOptions options = of;
   options.features = data.feature_count();
   options.classes = 3;
   options.channels = 16;
   options.layers = 2;
-  options.filter = filter;
   const Model model(options, 3);
   Network<Model> network(model, data.graph, data.features, threads);
   test::TrainingPass<typename Model::Scalar> pass;
@@ -118,9 +117,9 @@ std::pair<double, Doubles> pass_of(const sheafnn::PolynomialOptions& filter, boo
 
 /// The kernels of packs of sixteen floats against those of double precision, and for training nodes alone.
 template <class Family>
-void check_sixteen_channels(const sheafnn::PolynomialOptions& filter = {}) {
+void check_sixteen_channels(const ModelOptions& of = {}) {
   CAPTURE(Family::name);
-  const auto exact = pass_of<Bsnn<Family, double>>(filter, false, 1);
+  const auto exact = pass_of<Bsnn<Family, double>>(of, false, 1);
   double largest = 0;
   for (const double g : exact.second) largest = std::max(largest, std::abs(g));
   const auto check = [&](const std::pair<double, Doubles>& result, double bound) {
@@ -135,8 +134,8 @@ void check_sixteen_channels(const sheafnn::PolynomialOptions& filter = {}) {
     CAPTURE(threads);
     for (const bool only_nodes : {false, true}) {
       CAPTURE(only_nodes);
-      check(pass_of<Bsnn<Family, double>>(filter, only_nodes, threads), 1e-13);  // sums in another order
-      check(pass_of<Bsnn<Family, float>>(filter, only_nodes, threads), 1e-5);    // a hundred roundings of 1e-7
+      check(pass_of<Bsnn<Family, double>>(of, only_nodes, threads), 1e-13);  // sums in another order
+      check(pass_of<Bsnn<Family, float>>(of, only_nodes, threads), 1e-5);    // a hundred roundings of 1e-7
     }
   }
 }
@@ -149,10 +148,18 @@ TEST_CASE("sixteen channels: single against double precision, all nodes against 
   check_sixteen_channels<GeneralLinear<2>>();
 }
 TEST_CASE("sixteen channels with polynomial filters: single against double precision, all nodes against some") {
-  const sheafnn::PolynomialOptions filter{.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
-  check_sixteen_channels<Diagonal<3>>(filter);
-  check_sixteen_channels<SpecialOrthogonal<3>>(filter);
-  check_sixteen_channels<GeneralLinear<2>>(filter);
+  ModelOptions of;
+  of.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4};
+  check_sixteen_channels<Diagonal<3>>(of);
+  check_sixteen_channels<SpecialOrthogonal<3>>(of);
+  check_sixteen_channels<GeneralLinear<2>>(of);
+}
+TEST_CASE("sixteen channels with an initial residual: single against double precision, all nodes against some") {
+  ModelOptions of;
+  of.residual.form = sheafnn::ResidualForm::initial;
+  check_sixteen_channels<Diagonal<3>>(of);
+  check_sixteen_channels<SpecialOrthogonal<3>>(of);
+  check_sixteen_channels<GeneralLinear<2>>(of);
 }
 
 TEST_CASE("results are the same bits for any number of threads: Bayesian") {
@@ -169,6 +176,8 @@ TEST_CASE("results are the same bits for any number of threads: Bayesian") {
   options.learner_width = 6;
   options.filter = {};
   check_threads<Bsnn<SpecialOrthogonal<3>>>(options, sheafnn::KlEstimator::monte_carlo);
+  options.residual.form = sheafnn::ResidualForm::initial;
+  check_threads<Bsnn<SpecialOrthogonal<3>>>(options, sheafnn::KlEstimator::monte_carlo);
 }
 
 TEST_CASE("results are the same bits for any number of threads: deterministic") {
@@ -182,6 +191,9 @@ TEST_CASE("results are the same bits for any number of threads: deterministic") 
   check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
   options.filter = {};
   options.add_hp = false;
+  options.residual.form = sheafnn::ResidualForm::initial;
+  check_threads<Nsd<Diagonal<2>>>(options, sheafnn::KlEstimator::closed_form);
+  options.residual = {};
   options.layer_norm = true;
   options.readout_layers = 3;
   options.learner = sheafnn::LearnerInput::summed;

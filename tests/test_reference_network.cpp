@@ -78,14 +78,15 @@ class Forward {
     const Real share = Real(1) / static_cast<Real>(p_.samples);
     const bool closed_form = p_.kl_estimator == sheafnn::KlEstimator::closed_form;
     for (Index k = 0; k < p_.samples; ++k) {
-      Matrix x = embedding_;
+      const Matrix first = embedding_;
+      Matrix x = first;
       Matrix delta;
       for (Index l = 0; l < o_.layers; ++l) {
         if (l < sheaves) {
           delta = sheaf(x, l, k);
           if (!closed_form) kl += share * monte_carlo_kl_ / static_cast<Real>(sheaves);
         }
-        x = layer(x, delta, l, k);
+        x = layer(x, first, delta, l, k);
       }
       for (Index i = 0; i + 1 < o_.readout_layers; ++i) {
         x = linear(x, "head." + std::to_string(i)).unaryExpr([](Real v) {
@@ -353,18 +354,23 @@ class Forward {
     return laplacian(graph, d, p_.kind, o_.normalisation, maps);
   }
 
-  Matrix layer(const Matrix& x, const Matrix& delta, Index l, Index k) const {
-    Matrix source = x;
-    drop(source, p_.dropout, sheafnn::Purpose::layer_dropout, l, k);
-    // Row u·d' + i of the tall form holds coordinate i of node u.
-    Matrix y = source.reshaped<Eigen::RowMajor>(n_ * d_, f_);
-    const std::string number = std::to_string(l);
-    if (o_.right_weights) y = times(y, parameter("right." + number).transpose());
+  /// (I ⊗ A) X Bᵀ in the tall form, in which row u·d' + i holds coordinate i of node u; with A and B replaced by
+  /// (1 − β) I + β A and (1 − β) I + β B.
+  Matrix mixed(Matrix y, const std::string& number, Real beta) const {
+    const auto weight = [&](const std::string& name) {
+      const Matrix& m = parameter(name + number);
+      return Matrix((1 - beta) * identity(m.rows()) + beta * m);
+    };
+    if (o_.right_weights) y = times(y, weight("right.").transpose());
     if (o_.left_weights) {
-      for (Index u = 0; u < n_; ++u) {
-        y.middleRows(u * d_, d_) = times(parameter("left." + number), y.middleRows(u * d_, d_));
-      }
+      const Matrix left = weight("left.");
+      for (Index u = 0; u < n_; ++u) y.middleRows(u * d_, d_) = times(left, y.middleRows(u * d_, d_));
     }
+    return y;
+  }
+
+  /// Δ Y in the tall form, with the fixed filters.
+  Matrix diffused(const Matrix& y, const Matrix& delta) const {
     const Index d = p_.stalk_dimension;
     Matrix learned(n_ * d, f_);
     for (Index u = 0; u < n_; ++u) learned.middleRows(u * d, d) = y.middleRows(u * d_, d);
@@ -376,15 +382,30 @@ class Forward {
       if (!(sign > 0 ? o_.add_lp : o_.add_hp)) continue;
       Matrix scalar(n_, f_);
       for (Index u = 0; u < n_; ++u) scalar.row(u) = y.row(u * d_ + next);
-      scalar = times(fixed_filter(*p_.graph, sign), scalar);
+      const bool initial = o_.residual.form == sheafnn::ResidualForm::initial;
+      scalar = times(fixed_filter(*p_.graph, initial ? -sign : sign), scalar);
       for (Index u = 0; u < n_; ++u) z.row(u * d_ + next) = scalar.row(u);
       ++next;
     }
-    z = activated(z);
-    const Matrix& epsilon = parameter("eps." + number);
-    Matrix r = x.reshaped<Eigen::RowMajor>(n_ * d_, f_);
-    for (Index row = 0; row < n_ * d_; ++row) {
-      r.row(row) = (1 + std::tanh(epsilon(row % d_, 0))) * r.row(row) - z.row(row);
+    return z;
+  }
+
+  Matrix layer(const Matrix& x, const Matrix& first, const Matrix& delta, Index l, Index k) const {
+    Matrix source = x;
+    drop(source, p_.dropout, sheafnn::Purpose::layer_dropout, l, k);
+    const auto tall = [&](const Matrix& m) { return Matrix(m.reshaped<Eigen::RowMajor>(n_ * d_, f_)); };
+    const std::string number = std::to_string(l);
+    Matrix r = tall(x);
+    if (o_.residual.form == sheafnn::ResidualForm::initial) {
+      const Real alpha = o_.residual.alpha, beta = std::log(1 + Real(o_.residual.theta) / static_cast<Real>(l + 1));
+      const Matrix y = tall(source);
+      r = activated(mixed((1 - alpha) * (y - diffused(y, delta)) + alpha * tall(first), number, beta));
+    } else {
+      const Matrix z = activated(diffused(mixed(tall(source), number, 1), delta));
+      const Matrix& epsilon = parameter("eps." + number);
+      for (Index row = 0; row < n_ * d_; ++row) {
+        r.row(row) = (1 + std::tanh(epsilon(row % d_, 0))) * r.row(row) - z.row(row);
+      }
     }
     Matrix rows = r.reshaped<Eigen::RowMajor>(n_, h_);
     if (!o_.layer_norm) return rows;

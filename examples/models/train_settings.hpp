@@ -42,7 +42,7 @@ struct TrainSettings {
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string normalisation = "augmented", parametrisation = "householder";
-  std::string filter = "none", coefficients = "convex", skip = "input";
+  std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
   std::string learner = "concatenation", sheaf_activation = "tanh";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
   std::string splits, seeds, parallel = "none", device = "cpu";
@@ -158,6 +158,18 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model
       ->add_option("--largest-eigenvalue", filter.largest_eigenvalue,
                    "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented and block")
+      ->capture_default_str();
+
+  auto& residual = s.options.residual;
+  model
+      ->add_option("--residual", s.residual,
+                   "what layers add to what they diffuse: their input (gated) or that of the first layer, for deep "
+                   "networks (initial)")
+      ->capture_default_str();
+  model->add_option("--residual-alpha", residual.alpha, "weight of the first layer's input, 0 to 1")
+      ->capture_default_str();
+  model
+      ->add_option("--residual-theta", residual.theta, "layer l mixes with weight log(1 + theta/l), 0 to 1.7")
       ->capture_default_str();
 
   add_cooperative_options(app, s.cooperative);
@@ -339,6 +351,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
           basis != Basis::none, "--filter");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
+  belongs({"--residual-alpha", "--residual-theta"}, s.options.residual.initial(), "--residual initial");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
   const bool chooses_steps = s.flow.options.method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
@@ -368,6 +381,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
       "--coefficients", s.coefficients, sheafnn::polynomial_coefficients_names);
   s.options.filter.skip =
       sheafnn::parse_name<sheafnn::HighPassSkip>("--skip", s.skip, sheafnn::high_pass_skip_names);
+  s.options.residual.form =
+      sheafnn::parse_name<sheafnn::ResidualForm>("--residual", s.residual, sheafnn::residual_form_names);
   s.options.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
   s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.sheaf_activation,
                                                                              sheafnn::sheaf_activation_names);
@@ -446,7 +461,10 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"filter_jacobi_alpha", m.filter.jacobi_alpha},
           {"filter_jacobi_beta", m.filter.jacobi_beta},
           {"filter_gegenbauer_lambda", m.filter.gegenbauer_lambda},
-          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue}};
+          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue},
+          {"residual_form", s.residual},
+          {"residual_alpha", m.residual.alpha},
+          {"residual_theta", m.residual.theta}};
 }
 /// The options of the group Training.
 [[nodiscard]] inline nlohmann::ordered_json training_json(const TrainSettings& s) {
@@ -474,7 +492,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   nlohmann::ordered_json r = flow_json(flow);
   const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
   for (const auto& [key, value] : shared.items()) {
-    if (key != "layers" && key != "linear" && key != "layer_norm" && !key.starts_with("filter")) r[key] = value;
+    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key.starts_with("filter") ||
+                           key.starts_with("residual");
+    if (!of_layers) r[key] = value;
   }
   return r;
 }
@@ -519,6 +539,10 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   if (!model.filter.active()) {  // as in folders of versions without filters, which say nothing
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("filter"); });
     r["filter"] = "nothing";
+  }
+  if (!model.residual.initial()) {  // nor of residuals
+    std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("residual_"); });
+    r["residual_form"] = "nothing";
   }
   return r;
 }

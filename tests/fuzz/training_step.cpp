@@ -74,6 +74,11 @@ sheafnn::ModelOptions some_options(Choices& c, Index features) {
     if (c.byte() > 200) o.filter.jacobi_alpha = c.number<double>();
     if (c.byte() > 200) o.filter.gegenbauer_lambda = c.number<double>();
     if (c.byte() > 200) o.filter.largest_eigenvalue = c.number<double>();
+    if (!o.filter.active()) {
+      if (c.flag()) o.residual.form = sheafnn::ResidualForm::initial;
+      o.residual.alpha = c.byte() < 240 ? std::abs(c.unit<double>()) : c.number<double>();
+      o.residual.theta = c.byte() < 240 ? std::abs(c.unit<double>()) : c.number<double>();
+    }
   }
   return o;
 }

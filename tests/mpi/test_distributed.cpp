@@ -155,6 +155,11 @@ std::vector<Setting> settings() {
     s.model.filter.skip = sheafnn::HighPassSkip::mixed;
     s.model.linear = s.model.add_lp = s.model.add_hp = s.model.layer_norm = true;
   });
+  add("initial residual, fixed filters", [](Setting& s) {
+    s.model.residual.form = sheafnn::ResidualForm::initial;
+    s.model.layers = 3;
+    s.model.add_lp = s.model.add_hp = true;
+  });
   if (Model::bayesian) {
     add("filter of degree 1, samples", [](Setting& s) {
       s.model.filter.basis = sheafnn::PolynomialBasis::jacobi;
@@ -542,6 +547,12 @@ TEST_CASE("a training with a polynomial filter is that of one process") {
   check_training<Nsd<Diagonal<2>, double>>(architecture);
   architecture.linear = true;
   check_training<Bsnn<SpecialOrthogonal<3>, double>>(architecture);
+}
+
+TEST_CASE("a training of a deep network is that of one process") {
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 5, .layers = 6, .classes = 3};
+  architecture.residual = {.form = sheafnn::ResidualForm::initial, .alpha = 0.2, .theta = 1};
+  check_training<Nsd<Diagonal<2>, double>>(architecture);
 }
 
 TEST_CASE("a training that stops on a metric of classes is that of one process") {

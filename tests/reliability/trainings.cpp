@@ -115,7 +115,11 @@ void choose(Options& options, Numbers& random) {
   }
   if constexpr (requires { options.layer_norm = true; }) {
     options.layer_norm = random.coin();
-    if (random.number(0, 3) == 0) options.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 2};
+    if (random.number(0, 3) == 0) {
+      options.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 2};
+    } else if (random.number(0, 3) == 0) {
+      options.residual.form = sheafnn::ResidualForm::initial;
+    }
   }
   if constexpr (requires { options.max_steps; }) {
     options.method = random.coin() ? sheafnn::FlowMethod::runge_kutta : sheafnn::FlowMethod::dormand_prince;

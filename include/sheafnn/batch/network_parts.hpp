@@ -87,6 +87,8 @@ struct NetworkParts {
         sheaf_count(model.sheaf_count()) {
     const Index nodes = graph.view().nodes;
     detail::check(targets, nodes, options.classes);
+    require(!options.residual.initial(), "residual.form", to_string(options.residual.form),
+            "the batch engine has gated residuals only; use sheafnn::train and Network");
     shape = {nodes, model.coordinates(), options.channels, {}};
     require_countable("features of a network", shape.size());
     int fixed = 0;

@@ -20,6 +20,7 @@ inline constexpr std::string_view flow_kind = "flow";
 struct FlowOptions {
   static constexpr Index layers = 1;            ///< the flow, where layers are counted
   static constexpr PolynomialOptions filter{};  ///< none
+  static constexpr ResidualOptions residual{};  ///< no layers that could have another
 
   Index features = 0;   ///< p, number of input features (≥ 1)
   Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)

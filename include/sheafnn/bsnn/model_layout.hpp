@@ -34,7 +34,7 @@ struct SheafLearnerLayout : SheafLearnerOptions {
 struct DiffusionLayout {
   ParameterId left = -1;     ///< A, d' × d'
   ParameterId right = -1;    ///< B, f × f
-  ParameterId epsilon = -1;  ///< ε, d'
+  ParameterId epsilon = -1;  ///< ε, d'; not with an initial residual
   ParameterId norm_scale = -1, norm_shift = -1;  ///< of the layer norm, h
   bool activation = true;
 };

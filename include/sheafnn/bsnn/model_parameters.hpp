@@ -92,7 +92,7 @@ template <class S>
     DiffusionLayout layer;
     if (options.left_weights) layer.left = add(concat("left.", l), {d, d});
     if (options.right_weights) layer.right = add(concat("right.", l), {f, f});
-    layer.epsilon = add(concat("eps.", l), {d, 1});
+    if (!options.residual.initial()) layer.epsilon = add(concat("eps.", l), {d, 1});
     if (options.layer_norm) {
       layer.norm_scale = add(concat("norm.", l, ".weight"), {h});
       layer.norm_shift = add(concat("norm.", l, ".bias"), {h});

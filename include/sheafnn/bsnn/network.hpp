@@ -103,6 +103,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
+    const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     FeatureView<S> bar = steps_.scratch(0).first(steps_.nodes.count());
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layer_output(steps_.layer_count() - 1).rows(), outputs_bar, bar.rows(),
@@ -112,7 +113,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
       bar = steps_.x_bar_view();
     }
-    steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
+    steps_.add_embedding_bar(steps_.execution, first);
     steps_.first_sample = steps_.kept = false;
   }
   /// From what accumulate() has gathered to gradient().

@@ -16,6 +16,7 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
@@ -56,7 +57,7 @@ struct NetworkParts {
         graph(checked(of, on, features)),
         input(of.options().normalise_features ? normalised(features) : features),
         blocks(on),
-        shape(on, Family::stalk_dimension, of.options().add_lp, of.options().add_hp, of.options().channels),
+        shape(shape_of(of.options(), on)),
         embedding(input, on, of.layout().encoder, of.layout().second_weight >= 0),
         source(on, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
         output(on.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
@@ -75,17 +76,22 @@ struct NetworkParts {
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
   [[nodiscard]] bool has_filter() const noexcept { return !filter_layers.empty(); }
+  [[nodiscard]] bool has_initial_residual() const noexcept { return !residual_layers.empty(); }
   /// X_{l+1} of the last pass, the same before its norm, and the mask of the dropout of X_l.
   [[nodiscard]] FeatureView<const S> layer_output(Index l) const noexcept {
     return norms.empty() ? diffused(l) : features_of(norms[static_cast<std::size_t>(l)].output());
   }
   [[nodiscard]] FeatureView<const S> diffused(Index l) const noexcept {
     const std::size_t i = static_cast<std::size_t>(l);
-    return has_filter() ? filter_layers[i].output() : layers[i].output();
+    return has_filter()             ? filter_layers[i].output()
+           : has_initial_residual() ? residual_layers[i].output()
+                                    : layers[i].output();
   }
   [[nodiscard]] DropoutMask& layer_mask(Index l) noexcept {
     const std::size_t i = static_cast<std::size_t>(l);
-    return has_filter() ? filter_layers[i].mask() : layers[i].mask();
+    return has_filter()             ? filter_layers[i].mask()
+           : has_initial_residual() ? residual_layers[i].mask()
+                                    : layers[i].mask();
   }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
   /// The sheaf of a layer.
@@ -126,6 +132,17 @@ struct NetworkParts {
       if (!overwritten) std::fill_n(gradient.data() + info.offset, info.size, S(0));
     }
   }
+  /// Before the backward pass of a sample: layers with an initial residual add to embedding_bar.
+  ///
+  /// \returns is it the first to write there?
+  bool begin_embedding_bar(Execution execution, bool first) {
+    if (first && has_initial_residual()) {
+      parallel_for(execution, embedding_bar.size(), 4096, [&](Index begin, Index end) {
+        std::fill(embedding_bar.data() + begin, embedding_bar.data() + end, S(0));
+      });
+    }
+    return first && !has_initial_residual();
+  }
   /// embedding_bar (+)= x_bar.
   void add_embedding_bar(Execution execution, bool first) {
     if (first) {
@@ -154,9 +171,11 @@ struct NetworkParts {
   DiffusionShape<S> shape;
   NodeEmbedding<S> embedding;
   Source source;
-  std::vector<DiffusionLayer<Family, S>> layers;                   ///< empty with a polynomial filter
-  std::vector<PolynomialDiffusionLayer<Family, S>> filter_layers;  ///< empty without
-  std::vector<LayerNorm<S>> norms;                                 ///< empty without
+  // One of these three has all layers; the others are empty.
+  std::vector<DiffusionLayer<Family, S>> layers;
+  std::vector<PolynomialDiffusionLayer<Family, S>> filter_layers;
+  std::vector<InitialResidualLayer<Family, S>> residual_layers;
+  std::vector<LayerNorm<S>> norms;  ///< empty without
   ReadoutHead<S> output;
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
@@ -176,6 +195,7 @@ struct NetworkParts {
     embedding.mask().set_runs(rows);
     for (DiffusionLayer<Family, S>& layer : layers) layer.mask().set_runs(rows);
     for (PolynomialDiffusionLayer<Family, S>& layer : filter_layers) layer.mask().set_runs(rows);
+    for (InitialResidualLayer<Family, S>& layer : residual_layers) layer.mask().set_runs(rows);
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
   }
   void add_layers(const Model& of, const Graph& on) {
@@ -185,17 +205,35 @@ struct NetworkParts {
     const FilterTerms terms =
         on.part() == nullptr ? choose_terms(filter, of.options().normalisation, bytes) : FilterTerms::keep;
     const auto workspace = std::make_shared<FilterWorkspace<Family, S>>();
-    layers.reserve(filter.active() ? 0 : of.layout().layers.size());
-    filter_layers.reserve(filter.active() ? of.layout().layers.size() : 0);
+    const ResidualOptions& residual = of.options().residual;
+    const std::size_t count = of.layout().layers.size();
+    if (filter.active()) {
+      filter_layers.reserve(count);
+    } else if (residual.initial()) {
+      residual_layers.reserve(count);
+    } else {
+      layers.reserve(count);
+    }
     for (const DiffusionLayout& layer : of.layout().layers) {
       if (layer.norm_scale >= 0) norms.emplace_back(on.node_count(), shape.row());
       const DiffusionOptions options{layer.left >= 0, layer.right >= 0, layer.activation};
       if (filter.active()) {
         filter_layers.emplace_back(on, shape, options, filter, terms, workspace);
+      } else if (residual.initial()) {
+        const double beta = residual.beta(static_cast<Index>(residual_layers.size()));
+        residual_layers.emplace_back(on, shape, options, residual.alpha, beta);
       } else {
         layers.emplace_back(on, shape, options);
       }
     }
+  }
+  /// With an initial residual, fixed filters are I − Δ, too: of the other sign, that of the low pass averages.
+  static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
+    DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels);
+    if (options.residual.initial()) {
+      for (S& sign : r.filter_sign) sign = -sign;
+    }
+    return r;
   }
   static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
     check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);

@@ -90,6 +90,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
       } else {
         layer.evaluate(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, here, mixing);
       }
+    } else if (this->has_initial_residual()) {
+      this->residual_layers[i].forward(execution, layer_weights, this->sheaf_of(l), x, start_features(),
+                                       pass.of_layer(l, sample), here);
     } else if (pass.training) {
       this->layers[i].forward(execution, layer_weights, this->sheaf_of(l), x, pass.of_layer(l, sample), here);
     } else {
@@ -115,6 +118,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
       this->filter_layers[i].backward(execution, this->weights.layers[i], this->weights.filter, this->sheaf_of(l),
                                       this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
                                       this->weights_bar.layers[i], this->weights_bar.filter);
+      return;
+    }
+    if (this->has_initial_residual()) {
+      this->residual_layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l),
+                                        this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
+                                        this->embedding_bar_view(), this->scratch(0), this->scratch(1),
+                                        this->weights_bar.layers[i]);
       return;
     }
     this->layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l), this->source.gradient(),

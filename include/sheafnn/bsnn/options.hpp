@@ -11,6 +11,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/residual_options.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/posterior/sheaf_activation.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
@@ -60,6 +61,7 @@ struct ModelOptions {
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
+  ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -106,6 +108,9 @@ template <RestrictionMapFamily Family>
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
   }
   validate(options.filter);
+  validate(options.residual);
+  require(!options.residual.initial() || !options.filter.active(), "residual.form", to_string(options.residual.form),
+          "a polynomial filter has a gated residual only");
   require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");

@@ -44,6 +44,9 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("filter_jacobi_beta", options.filter.jacobi_beta);
   visit("filter_gegenbauer_lambda", options.filter.gegenbauer_lambda);
   visit("filter_largest_eigenvalue", options.filter.largest_eigenvalue);
+  visit("residual_form", options.residual.form);
+  visit("residual_alpha", options.residual.alpha);
+  visit("residual_theta", options.residual.theta);
 }
 
 template <class Options, class Visit>
@@ -105,6 +108,7 @@ inline std::string option_text(LearnerInput value) { return std::string(to_strin
 inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialCoefficients value) { return std::string(to_string(value)); }
 inline std::string option_text(HighPassSkip value) { return std::string(to_string(value)); }
+inline std::string option_text(ResidualForm value) { return std::string(to_string(value)); }
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
@@ -113,7 +117,7 @@ inline std::string option_text(HighPassSkip value) { return std::string(to_strin
                                        "layer_learners"}) {
     if (key == newer) return true;
   }
-  return key.starts_with("filter");
+  return key.starts_with("filter") || key.starts_with("residual_");
 }
 
 inline void parse_option(const std::string& key, const std::string& text, Index& value) {
@@ -138,6 +142,9 @@ inline void parse_option(const std::string& key, const std::string& text, SheafA
 }
 inline void parse_option(const std::string& key, const std::string& text, HighPassSkip& value) {
   value = parse_name<HighPassSkip>(key, text, high_pass_skip_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, ResidualForm& value) {
+  value = parse_name<ResidualForm>(key, text, residual_form_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, bool& value) {
   require(text == "true" || text == "false", key, text, "must be true or false");

@@ -111,7 +111,7 @@ class FeatureMixing {
 
   /// x_bar = gain ∘ x_bar + the derivative through Y, and adds the gradients of A and B.
   ///
-  /// \param gain      factor of each stalk coordinate, d'
+  /// \param gain      factor of each stalk coordinate, d'; null: x_bar is overwritten
   /// \param y_bar     derivative of output(), n × d' × f
   /// \param x_bar     n × d' × f, replaced
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, const S* y_bar,
@@ -210,16 +210,17 @@ class FeatureMixing {
     });
   }
 
-  /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes.
+  /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes; without a gain, dropout(bar).
   void add_to_input(Index first, Index size, const S* gain, const S* bar, S* x_bar) const {
     const Index f = channels_;
     Index coordinate = 0;
     for (Index begin = 0; begin < size; begin += f) {
-      const S g = gain[coordinate];
+      const S g = gain != nullptr ? gain[coordinate] : S(0);
       detail::for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
         T through = detail::load<T>(bar + i);
         if (dropped_) through = detail::dropped(through, mask_.bits(), first + i, factor_);
-        detail::store(x_bar + first + i, T(g) * detail::load<T>(x_bar + first + i) + through);
+        if (gain != nullptr) through += T(g) * detail::load<T>(x_bar + first + i);
+        detail::store(x_bar + first + i, through);
       });
       coordinate = coordinate + 1 == coordinates_ ? 0 : coordinate + 1;
     }

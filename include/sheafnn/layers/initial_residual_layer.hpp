@@ -1,0 +1,308 @@
+/// \file
+/// InitialResidualLayer: sheaf diffusion for deep networks, with an initial residual and an identity map,
+///
+///     G = (1 − α)(X̃ − Δ X̃) + α X₁,   X̃ = dropout(X),
+///     X' = ELU((I ⊗ A_β) G B_βᵀ),    A_β = (1 − β) I + β A,  B_β = (1 − β) I + β B,
+///
+/// with its backward pass. X₁ is what the first layer gets. I − Δ averages over neighbours where Δ is normalised
+/// (augmented, block); with other normalisations many layers of it grow without bound. With identity maps, augmented, D = 1
+/// and without A it is a layer of GCNII.
+/// Source: math: "Deep networks" (3.39, 3.40); Chen et al. 2020, Simple and Deep Graph Convolutional Networks, (5).
+#pragma once
+
+#include <algorithm>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/dropout.hpp"
+
+namespace sheafnn {
+
+/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Deep networks" (3.39).
+template <RestrictionMapFamily Family, class S>
+class InitialResidualLayer {
+ public:
+  InitialResidualLayer() = default;
+  /// `graph` and `diffusion` must outlive the layer.
+  ///
+  /// \param alpha  weight of X₁, 0 … 1
+  /// \param beta   weight of A and B, 0 … 1
+  /// \throws std::invalid_argument  a weight out of range, a shape of another graph or family
+  InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
+                       double alpha, double beta);
+  InitialResidualLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&, double, double) = delete;
+  InitialResidualLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions&, double, double) = delete;
+
+  /// X' at the nodes of the last pass, one row of d' × f each.
+  [[nodiscard]] FeatureView<const S> output() const noexcept {
+    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
+  /// That of the dropout of X.
+  [[nodiscard]] DropoutMask& mask() noexcept { return dropping_.mask(); }
+
+  /// Computes output() at some nodes. `x` must not change until backward(); an evaluation needs no dropout and is a pass
+  /// that no backward() follows.
+  ///
+  /// \param weights   epsilon is ignored
+  /// \param x, first  X and X₁, n × d' × f; may be the same
+  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph. Unchecked:
+  ///                                `nodes` are nodes of the graph, and must outlive the pass
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+               const FeatureView<const S>& x, const FeatureView<const S>& first, const Dropout& dropout,
+               const NodeSelection& nodes);
+
+  /// From the derivative of output() to those of X and X₁, and to the gradients of weights (added to) and of the
+  /// sheaf's blocks.
+  ///
+  /// \param accumulate    add to sheaf_gradient instead of overwriting it
+  /// \param output_bar    of the same shape as output(); where that has all nodes, may be x_bar
+  /// \param x_bar         n × d' × f, overwritten
+  /// \param first_bar     n × d' × f, added to; none of the others
+  /// \param y_bar, r_bar  two buffers of the same shape, overwritten; y_bar may be output_bar
+  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
+  ///                                the graph, forward() came before
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& first_bar,
+                const FeatureView<S>& y_bar, const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar);
+
+ private:
+  template <class T>
+  void check_weights(const DiffusionWeights<T>& weights) const {
+    const Index d = diffusion_->coordinates, f = diffusion_->channels;
+    if (options_.left) require_array(weights.left, d, d, "left weights");
+    if (options_.right) require_array(weights.right, f, f, "right weights");
+  }
+  template <class T>
+  void check_features(const FeatureView<T>& x, std::string_view name) const {
+    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
+  }
+  /// Rows of output() that are this process's own.
+  [[nodiscard]] Index own_rows() const { return nodes_.lower_bound(graph_->own_node_count()); }
+
+  /// (1 − β) I + β M.
+  void map_identity(const MatrixView<const S>& m, Buffer<S>& out) const {
+    for (Index k = 0; k < out.size(); ++k) out[k] = beta_ * m.data()[k];
+    for (Index i = 0; i < m.rows(); ++i) out[i * m.rows() + i] += S(1) - beta_;
+  }
+  /// A_β and B_β.
+  DiffusionWeights<const S> mapped(const DiffusionWeights<const S>& weights) {
+    const Index d = diffusion_->coordinates, f = diffusion_->channels;
+    DiffusionWeights<const S> r;
+    if (options_.left) {
+      map_identity(weights.left, left_);
+      r.left = {left_.data(), d, d};
+    }
+    if (options_.right) {
+      map_identity(weights.right, right_);
+      r.right = {right_.data(), f, f};
+    }
+    return r;
+  }
+
+  /// G at the nodes of the pass, from X̃ and W, whose rows of the halo are written; keeps R = L W.
+  void diffuse(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* first) {
+    const NodeSelection nodes = nodes_;
+    const Index f = diffusion_->channels, row = diffusion_->row();
+    const S alpha = alpha_, rest = S(1) - alpha_, *dropped = dropping_.output();
+    S *g = mixing_.buffer(), *diffused = diffused_.data();
+    detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
+      detail::apply_laplacian<Family>(
+          execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
+          [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+            const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
+            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+              const T own = detail::load<T>(dropped + in + k * f) - z[k];
+              if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
+              detail::store(g + at + k * f, T(rest) * own + T(alpha) * detail::load<T>(first + in + k * f));
+            }
+          });
+    });
+  }
+  /// X' = ELU((I ⊗ A_β) G B_βᵀ).
+  void mix(Execution execution, const DiffusionWeights<const S>& weights) {
+    const Index row = diffusion_->row();
+    S* out = output_.data();
+    const bool activation = options_.activation;
+    const auto finish = [=](Index first, Index rows, const S* y) {
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
+        const T value = detail::load<T>(y + i);
+        detail::store(out + first * row + i, activation ? elu(value) : value);
+      });
+    };
+    mixing_.begin(execution, weights, mixing_.buffer(), {});
+    parallel_for(execution, own_rows(), 16,
+                 [&](Index begin, Index end) { mixing_.forward_rows(weights, begin, end, nullptr, finish); });
+  }
+
+  /// Ḡ in the rows of output(), from output_bar; Ā and B̄ += β times the derivatives of A_β and B_β.
+  void mix_backward(Execution execution, const DiffusionWeights<const S>& weights, const S* output_bar, S* g_bar,
+                    const DiffusionWeights<S>& weights_bar) {
+    const Index row = diffusion_->row(), size = mixing_.partial_size();
+    const bool activation = options_.activation;
+    const auto z_bar = [&](Index first, Index rows, S* scratch) -> const S* {
+      const S *bar = output_bar + first * row, *value = output_.data() + first * row;
+      if (!activation) return bar;
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
+        detail::store(scratch + i, detail::load<T>(bar + i) * elu_slope(detail::load<T>(value + i)));
+      });
+      return scratch;
+    };
+    const NodeChunks chunks{own_rows(), mixing_.chunks().count};
+    chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
+      S* partial = partial_.data() + chunk * size;
+      std::fill_n(partial, size, S(0));
+      mixing_.backward_rows(weights, begin, end, nullptr, z_bar, g_bar, partial);
+    });
+    for (Index chunk = 1; chunk < chunks.count; ++chunk) {
+      for (Index k = 0; k < size; ++k) partial_[k] += partial_[chunk * size + k];
+    }
+    for (Index k = 0; k < size; ++k) partial_[k] *= beta_;
+    mixing_.add_partial(partial_.data(), weights_bar);
+  }
+
+  /// From Ḡ: x_bar = (1 − α) Ḡ = −Z̄ for Z = Δ X̃ (0 at nodes that were not computed), r_bar = S Z̄, S̄_u = z̄_u r_uᵀ, X̄₁ += α Ḡ.
+  void residual_backward(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* g_bar, S* x_bar,
+                         S* first_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate) {
+    constexpr int D = Family::stalk_dimension;
+    constexpr int gram = BlockSizes<Family>::gram;
+    const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
+    const S alpha = alpha_, rest = S(1) - alpha_;
+    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
+      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+        const bool add = accumulate || c > 0;
+        Index index = nodes_.lower_bound(begin);
+        for (Index u = begin; u < end; ++u) {
+          const Index at = u * row + c;
+          S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
+          if (index == nodes_.count() || nodes_[index] != u) {
+            for (Index i = 0; i < d; ++i) {
+              detail::store(x_bar + at + i * f, T(S(0)));
+              detail::store(r_bar + at + i * f, T(S(0)));
+            }
+            if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
+            continue;
+          }
+          const Index from = index++ * row + c;
+          const auto z_bar_of = [&](Index i) {
+            const T bar = detail::load<T>(g_bar + from + i * f), own = T(rest) * bar;
+            S* first = first_bar + at + i * f;
+            detail::store(first, detail::load<T>(first) + T(alpha) * bar);
+            detail::store(x_bar + at + i * f, own);
+            return -own;
+          };
+          T z_bar[D];
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z_bar[i] = z_bar_of(i);
+          if constexpr (is_learned<Family>) {
+            T r[D];
+            detail::load_coordinates<D>(diffused_.data() + from, f, r);
+            detail::channel_products<D, gram>(z_bar, r, scale_bar, add);
+          }
+          T scaled[D];
+          detail::scale_block<Family>(sheaf.scale(u), z_bar, scaled);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar + at + i * f, scaled[i]);
+          for (Index i = D; i < d; ++i) {
+            detail::store(r_bar + at + i * f, T(diffusion_->inverse_root[u]) * z_bar_of(i));
+          }
+        }
+      });
+    });
+  }
+
+  const Graph* graph_ = nullptr;
+  const DiffusionShape<S>* diffusion_ = nullptr;
+  DiffusionOptions options_;
+  S alpha_ = S(0), beta_ = S(1);
+  FeatureMixing<S> dropping_;  ///< X̃ = dropout(X)
+  FeatureMixing<S> mixing_;    ///< (I ⊗ A_β) G B_βᵀ at the nodes of the pass; its buffer has G
+  Buffer<S> left_, right_;     ///< A_β, d' × d', and B_β, f × f
+  Buffer<S> scaled_;           ///< W = S X̃
+  Buffer<S> diffused_;         ///< R = L W, before the second scaling; of learned maps
+  Buffer<S> output_;
+  Buffer<S> partial_;    ///< per chunk of rows: derivatives of A_β and B_β
+  NodeSelection nodes_;  ///< at which forward() computed output()
+};
+
+template <RestrictionMapFamily Family, class S>
+InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
+                                                      const DiffusionOptions& options, double alpha, double beta)
+    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
+      diffusion_(&diffusion),
+      options_(options),
+      alpha_(static_cast<S>(alpha)),
+      beta_(static_cast<S>(beta)),
+      dropping_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, false, false),
+      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+      left_(options.left ? diffusion.coordinates * diffusion.coordinates : 0),
+      right_(options.right ? diffusion.channels * diffusion.channels : 0),
+      scaled_(graph.node_count() * diffusion.row()),
+      diffused_(is_learned<Family> ? scaled_.size() : 0),
+      output_(scaled_.size()),
+      partial_(mixing_.chunks().count * mixing_.partial_size()) {
+  require(alpha >= 0 && alpha <= 1, "alpha", alpha, "must be between 0 and 1");
+  require(beta >= 0 && beta <= 1, "beta", beta, "must be between 0 and 1");
+}
+
+template <RestrictionMapFamily Family, class S>
+void InitialResidualLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
+                                              const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
+                                              const FeatureView<const S>& first, const Dropout& dropout,
+                                              const NodeSelection& nodes) {
+  check_features(x, "x");
+  check_features(first, "first");
+  check_weights(weights);
+  detail::require_over(*graph_, sheaf);
+  nodes_ = nodes;
+  const Index row = diffusion_->row();
+  dropping_.forward(execution, {}, x.data(), dropout, true, [&](Index begin, Index count, const S* rows) {
+    detail::scale_rows<Family>(*diffusion_, sheaf, begin, count, rows, scaled_.data() + begin * row);
+  });
+  diffuse(execution, sheaf, first.data());
+  mix(execution, mapped(weights));
+}
+
+template <RestrictionMapFamily Family, class S>
+void InitialResidualLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
+                                               const SheafBlocks<Family, S>& sheaf,
+                                               SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                                               const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
+                                               const FeatureView<S>& first_bar, const FeatureView<S>& y_bar,
+                                               const FeatureView<S>& r_bar,
+                                               const DiffusionWeights<S>& weights_bar) {
+  require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
+  check_features(x_bar, "x_bar");
+  check_features(first_bar, "first_bar");
+  check_features(y_bar, "y_bar");
+  check_features(r_bar, "r_bar");
+  check_weights(weights);
+  check_weights(weights_bar);
+  detail::require_over(*graph_, sheaf);
+  const Index row = diffusion_->row();
+  mix_backward(execution, mapped(weights), output_bar.data(), y_bar.data(), weights_bar);
+  residual_backward(execution, sheaf, y_bar.data(), x_bar.data(), first_bar.data(), r_bar.data(), sheaf_gradient,
+                    accumulate);
+  const NodeSelection all(graph_->node_count());
+  detail::with_halo(*graph_, all, r_bar.data(), row, [&](Index from, Index to) {
+    detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf, from, to,
+                                             {dropping_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
+                                             sheaf_gradient, accumulate);
+  });
+  // X̄ = the derivative of X̃, (1 − α) Ḡ + ȳ, through the dropout.
+  const auto dropped_bar = [&](Index begin, Index count, S* scratch) {
+    const S *own = x_bar.data() + begin * row, *through = y_bar.data() + begin * row;
+    detail::for_tiles<S>(0, count * row, [&]<class T>(Index i) {
+      detail::store(scratch + i, detail::load<T>(own + i) + detail::load<T>(through + i));
+    });
+    return static_cast<const S*>(scratch);
+  };
+  dropping_.backward(execution, {}, nullptr, dropped_bar, x_bar.data(), {});
+  detail::clear_halo(*graph_, x_bar.data(), row);
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,48 @@
+/// \file
+/// ResidualOptions: what a diffusion layer adds to what it has diffused, its own input or that of the first layer.
+/// Source: math: "Deep networks" (3.39); Chen et al. 2020, Simple and Deep Graph Convolutional Networks, (5).
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// The forms of a layer's residual.
+enum class ResidualForm {
+  gated,   ///< X_{l+1} = (1 + tanh ε_l) ∘ X_l − ELU(Δ Y)
+  initial  ///< X_{l+1} = ELU of the mixed (1 − α)(X_l − Δ X_l) + α X_1
+};
+/// Their texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> residual_form_names = {"gated", "initial"};
+/// Its text.
+[[nodiscard]] constexpr std::string_view to_string(ResidualForm form) {
+  return residual_form_names[static_cast<std::size_t>(form)];
+}
+
+/// The form, and the two numbers that the initial one has.
+struct ResidualOptions {
+  ResidualForm form = ResidualForm::gated;
+  double alpha = 0.1;  ///< α, weight of X_1, 0 … 1
+  double theta = 0.5;  ///< θ, from which β_l = log(1 + θ/l), weight of the mixing of layer l, 0 … 1.7
+
+  [[nodiscard]] bool initial() const noexcept { return form == ResidualForm::initial; }
+  /// β of the layer with this index, 0 for the first. Unchecked: at least 0.
+  [[nodiscard]] double beta(Index layer) const noexcept { return std::log1p(theta / static_cast<double>(layer + 1)); }
+
+  friend bool operator==(const ResidualOptions&, const ResidualOptions&) = default;
+};
+
+/// \throws std::invalid_argument  α or θ out of range
+inline void validate(const ResidualOptions& options) {
+  require(options.alpha >= 0 && options.alpha <= 1, "residual.alpha", options.alpha, "must be between 0 and 1");
+  require(options.theta >= 0 && options.theta <= 1.7, "residual.theta", options.theta,
+          "must be between 0 and 1.7, where log(1 + theta) is at most 1");
+}
+
+}  // namespace sheafnn
