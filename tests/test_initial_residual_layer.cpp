@@ -49,7 +49,9 @@ struct Setup {
     for (Index i = 0; i < r.size(); ++i) r.data()[i] = tiny::number(seed, i);
     return r;
   }
-  [[nodiscard]] FeatureView<const double> view(const Matrix& m) const { return {m.data(), m.rows() / D, D, channels}; }
+  [[nodiscard]] FeatureView<const double> view(const Matrix& m) const {
+    return {m.data(), m.rows() / D, D, channels};
+  }
   [[nodiscard]] FeatureView<double> view(Matrix& m) const { return {m.data(), m.rows() / D, D, channels}; }
   /// (D_g + I)^(−1/2) (A_g + I) (D_g + I)^(−1/2) X for every stalk coordinate.
   [[nodiscard]] Matrix averaged(const Matrix& in) const {
@@ -126,8 +128,9 @@ TEST_CASE("initial residual: derivatives with respect to X and X_1, of all nodes
     const Matrix before = s.numbers(7);
     Matrix x_bar = s.numbers(6), first_bar = before, y_bar = x_bar, r_bar = x_bar;
     DiffusionParameters<double> weights_bar = s.weights;
-    layer.backward(1, s.weights, s.sheaf, s.sheaf_bar, false, s.view(std::as_const(s.output_bar)).first(nodes.count()),
-                   s.view(x_bar), s.view(first_bar), s.view(y_bar), s.view(r_bar), weights_bar);
+    layer.backward(1, s.weights, s.sheaf, s.sheaf_bar, false,
+                   s.view(std::as_const(s.output_bar)).first(nodes.count()), s.view(x_bar), s.view(first_bar),
+                   s.view(y_bar), s.view(r_bar), weights_bar);
     first_bar -= before;  // which it adds to
     const double step = std::cbrt(std::numeric_limits<double>::epsilon());
     for (const auto& [of, bar] : {std::pair{&s.x, &x_bar}, std::pair{&s.first, &first_bar}}) {

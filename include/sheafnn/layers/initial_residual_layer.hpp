@@ -69,8 +69,9 @@ class InitialResidualLayer {
   ///                                the graph, forward() came before
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& first_bar,
-                const FeatureView<S>& y_bar, const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar);
+                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
+                const FeatureView<S>& first_bar, const FeatureView<S>& y_bar, const FeatureView<S>& r_bar,
+                const DiffusionWeights<S>& weights_bar);
 
  private:
   template <class T>

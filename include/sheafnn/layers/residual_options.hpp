@@ -33,7 +33,9 @@ struct ResidualOptions {
 
   [[nodiscard]] bool initial() const noexcept { return form == ResidualForm::initial; }
   /// β of the layer with this index, 0 for the first. Unchecked: at least 0.
-  [[nodiscard]] double beta(Index layer) const noexcept { return std::log1p(theta / static_cast<double>(layer + 1)); }
+  [[nodiscard]] double beta(Index layer) const noexcept {
+    return std::log1p(theta / static_cast<double>(layer + 1));
+  }
 
   friend bool operator==(const ResidualOptions&, const ResidualOptions&) = default;
 };
