@@ -134,7 +134,7 @@ struct NetworkParts {
   }
   /// Before the backward pass of a sample: layers with an initial residual add to embedding_bar.
   ///
-  /// \returns is it the first to write there?
+  /// \returns will add_embedding_bar() be the first to write there?
   bool begin_embedding_bar(Execution execution, bool first) {
     if (first && has_initial_residual()) {
       parallel_for(execution, embedding_bar.size(), 4096, [&](Index begin, Index end) {
