@@ -82,16 +82,10 @@ struct NetworkParts {
     return norms.empty() ? diffused(l) : features_of(norms[static_cast<std::size_t>(l)].output());
   }
   [[nodiscard]] FeatureView<const S> diffused(Index l) const noexcept {
-    const std::size_t i = static_cast<std::size_t>(l);
-    return has_filter()             ? filter_layers[i].output()
-           : has_initial_residual() ? residual_layers[i].output()
-                                    : layers[i].output();
+    return with_layer(*this, l, [](const auto& layer) { return layer.output(); });
   }
   [[nodiscard]] DropoutMask& layer_mask(Index l) noexcept {
-    const std::size_t i = static_cast<std::size_t>(l);
-    return has_filter()             ? filter_layers[i].mask()
-           : has_initial_residual() ? residual_layers[i].mask()
-                                    : layers[i].mask();
+    return with_layer(*this, l, [](auto& layer) -> DropoutMask& { return layer.mask(); });
   }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
   /// The sheaf of a layer.
@@ -184,6 +178,14 @@ struct NetworkParts {
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
+  /// use(layer l), of whichever kind. \param parts  these
+  template <class Parts, class Use>
+  static decltype(auto) with_layer(Parts& parts, Index l, const Use& use) {
+    const std::size_t i = static_cast<std::size_t>(l);
+    if (parts.has_filter()) return use(parts.filter_layers[i]);
+    if (parts.has_initial_residual()) return use(parts.residual_layers[i]);
+    return use(parts.layers[i]);
+  }
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
   void address_masks(const PartNumbers& part) {
     const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
@@ -193,9 +195,7 @@ struct NetworkParts {
     }
     embedding.entry_mask().set_runs(entries);
     embedding.mask().set_runs(rows);
-    for (DiffusionLayer<Family, S>& layer : layers) layer.mask().set_runs(rows);
-    for (PolynomialDiffusionLayer<Family, S>& layer : filter_layers) layer.mask().set_runs(rows);
-    for (InitialResidualLayer<Family, S>& layer : residual_layers) layer.mask().set_runs(rows);
+    for (Index l = 0; l < static_cast<Index>(model.layout().layers.size()); ++l) layer_mask(l).set_runs(rows);
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
   }
   void add_layers(const Model& of, const Graph& on) {

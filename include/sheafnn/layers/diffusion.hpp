@@ -163,6 +163,16 @@ void scale_features(Execution execution, const Graph& graph, const DiffusionShap
   });
 }
 
+/// Backwards, of a node that the pass did not compute: 0 in a tile of the rows at `at` of x_bar and r_bar, and in S̄_u.
+template <class Family, class T, class S>
+SHEAFNN_INLINE void clear_node(const DiffusionShape<S>& shape, Index at, S* x_bar, S* r_bar, S* scale_bar, bool add) {
+  for (Index i = 0; i < shape.coordinates; ++i) {
+    store(x_bar + at + i * shape.channels, T(S(0)));
+    store(r_bar + at + i * shape.channels, T(S(0)));
+  }
+  if (is_learned<Family> && !add) std::fill_n(scale_bar, BlockSizes<Family>::gram, S(0));
+}
+
 /// A fixed filter, coordinate i of node u: deg(u) x_u ± Σ_v x_v.
 template <class T, class S>
 [[nodiscard]] SHEAFNN_INLINE T filtered(const DiffusionShape<S>& shape, const S* x, const std::int32_t* target,

@@ -183,11 +183,7 @@ class InitialResidualLayer {
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            for (Index i = 0; i < d; ++i) {
-              detail::store(x_bar + at + i * f, T(S(0)));
-              detail::store(r_bar + at + i * f, T(S(0)));
-            }
-            if (is_learned<Family> && !add) std::fill_n(scale_bar, gram, S(0));
+            detail::clear_node<Family, T>(*diffusion_, at, x_bar, r_bar, scale_bar, add);
             continue;
           }
           const Index from = index++ * row + c;
