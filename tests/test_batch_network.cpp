@@ -261,6 +261,37 @@ TEST_CASE("the batch engine agrees with the CPU: layer norm, hidden layers of th
   compare<Nsd<GeneralLinear<2>, double>>(o, {.samples = 2}, bound);
 }
 
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: initial residuals", Model, Bsnn<Diagonal<3>, double>,
+                   Bsnn<SpecialOrthogonal<2>, double>, Nsd<GeneralLinear<2>, double>, Nsd<Diagonal<1>, double>,
+                   Nsd<SpecialOrthogonal<4>, double>, Nsd<Identity<2>, double>) {
+  ModelOptions o = small_options();
+  o.layers = 3;
+  o.residual = {ResidualForm::initial, 0.3, 1.2};
+  SUBCASE("fixed filters") { o.add_lp = o.add_hp = true; }
+  SUBCASE("one sheaf, no A, wide features") {
+    o.linear = true;
+    o.left_weights = false;
+    o.channels = 8;
+  }
+  SUBCASE("no B, a norm, no dropout") {
+    o.right_weights = false;
+    o.layer_norm = true;
+    compare<Model>(o, {.dropout = 0, .samples = 2}, bound);
+  }
+  SUBCASE("neither, other normalisation, hidden layer of the readout") {
+    o.left_weights = o.right_weights = false;
+    o.normalisation = Normalisation::none;
+    o.readout_layers = 2;
+  }
+  compare<Model>(o, {.samples = 2}, bound);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: initial residuals on nodes whose arcs are summed in segments") {
+  ModelOptions o = small_options();
+  o.residual = {ResidualForm::initial, 0.2, 0.5};
+  compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {}, bound, batch_checks::small_problem(false, 600));
+}
+
 TEST_CASE("the batch engine agrees with the CPU: bases of polynomial filters") {
   // All in one family: what differs between them are the numbers of the recurrence and the coefficients.
   for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
@@ -373,10 +404,11 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
   o.second_linear = true;
   o.learner_layers = 2;
   const batch_checks::Problem problem = batch_checks::small_problem();
-  o.filter = {PolynomialBasis::chebyshev_interpolation, 3};
   o.layer_norm = true;
   o.readout_layers = 2;
   o.learner = LearnerInput::summed;
+  SUBCASE("a polynomial filter") { o.filter = {PolynomialBasis::chebyshev_interpolation, 3}; }
+  SUBCASE("initial residuals") { o.residual.form = ResidualForm::initial; }
   const Step step{.samples = 2};
   batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);
@@ -476,11 +508,6 @@ TEST_CASE("a network that only evaluates reads the parameters of the other one, 
   CHECK(probabilities(evaluating, 6, 0) != expected);
   CHECK_THROWS_WITH_AS(evaluating.train_pass(false, false, KlEstimator::automatic),
                        doctest::Contains("this network only evaluates"), std::invalid_argument);
-  ModelOptions deep = small_options();
-  deep.residual.form = ResidualForm::initial;
-  CHECK_THROWS_WITH_AS(Network(executor, Model(deep, 1), problem.graph, problem.features, targets, {1, 1, 1}),
-                       doctest::Contains("residual.form: initial is not allowed; the batch engine"),
-                       std::invalid_argument);
 }
 
 }  // namespace test_batch_network

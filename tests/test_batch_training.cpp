@@ -50,10 +50,20 @@ TEST_CASE("training by the batch engine follows the CPU for twenty epochs") {
 TEST_CASE("training by the batch engine follows the CPU: polynomial filters") {
   TrainOptions options;
   options.epochs = 20;
-  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {}, {PolynomialBasis::jacobi, 3});
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {},
+                                            {{PolynomialBasis::jacobi, 3}});
   options.samples = 2;
   compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, karate_club(), {},
-                                                       {PolynomialBasis::chebyshev_interpolation, 4});
+                                                       {{PolynomialBasis::chebyshev_interpolation, 4}});
+}
+
+TEST_CASE("training by the batch engine follows the CPU: initial residuals") {
+  const LayerKind deep{{}, {ResidualForm::initial, 0.3, 1}};
+  TrainOptions options;
+  options.epochs = 20;
+  compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {}, deep);
+  options.samples = 2;
+  compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, karate_club(), {}, deep);
 }
 
 TEST_CASE("training by the batch engine follows the CPU: unknown labels, class weights") {
@@ -297,10 +307,11 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
   const Dataset data = karate_club();
   std::vector<Model> models;
   std::vector<batch::Training<Model>> trainings;
-  PolynomialOptions filter;
+  LayerKind layers;
   SUBCASE("diffusion") {}
-  SUBCASE("a polynomial filter") { filter = {PolynomialBasis::chebyshev, 3}; }
-  for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i, {}, filter));
+  SUBCASE("a polynomial filter") { layers.filter = {PolynomialBasis::chebyshev, 3}; }
+  SUBCASE("initial residuals") { layers.residual.form = ResidualForm::initial; }
+  for (std::uint64_t i = 0; i < 5; ++i) models.push_back(karate_model<Model>(data, i, {}, layers));
   for (std::size_t i = 0; i < models.size(); ++i) {
     TrainOptions options;
     options.epochs = static_cast<Index>(10 + 9 * i);
@@ -316,7 +327,7 @@ TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(i);
     CHECK(outcomes[i].error.empty());
-    Model alone = karate_model<Model>(data, i, {}, filter);
+    Model alone = karate_model<Model>(data, i, {}, layers);
     const TrainResult result = batch::train(executor, alone, data, *trainings[i].split, trainings[i].options);
     CHECK(difference(outcomes[i].result.history, result.history) == 0);
     CHECK(outcomes[i].result.best_epoch == result.best_epoch);

@@ -22,14 +22,21 @@ namespace training_comparison {
 using namespace sheafnn;
 using batch::HostExecutor;
 
+/// What kind of layers models have.
+struct LayerKind {
+  PolynomialOptions filter = {};
+  ResidualOptions residual = {};
+};
+
 template <class Model>
 Model karate_model(const Dataset& data, std::uint64_t seed, const typename Model::Posterior& posterior = {},
-                   const PolynomialOptions& filter = {}) {
+                   const LayerKind& layers = {}) {
   return Model({.features = data.features.columns(),
                 .channels = 4,
                 .layers = 2,
                 .classes = data.class_count,
-                .filter = filter},
+                .filter = layers.filter,
+                .residual = layers.residual},
                seed, posterior);
 }
 
@@ -55,15 +62,15 @@ inline double difference(const std::vector<EpochReport>& a, const std::vector<Ep
 /// Both from the same initial parameters: histories, results, parameters and predictions within `bound`.
 ///
 /// \param class_weights  of the loss; empty: the dataset is trained as it is
-/// \param filter         of the models
+/// \param layers         of the models
 template <class Model>
 void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {},
                       const Dataset& data = karate_club(), const std::vector<double>& class_weights = {},
-                      const PolynomialOptions& filter = {}) {
+                      const LayerKind& layers = {}) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::Posterior::name);
-  Model expected = karate_model<Model>(data, 3, posterior, filter),
-        model = karate_model<Model>(data, 3, posterior, filter);
+  Model expected = karate_model<Model>(data, 3, posterior, layers),
+        model = karate_model<Model>(data, 3, posterior, layers);
   HostExecutor executor;
   const Split& split = data.splits.at(0);
   TrainResult right, result;

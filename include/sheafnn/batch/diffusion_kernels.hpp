@@ -271,10 +271,16 @@ struct LayerOutput {
             gain * own[i][c] - (activation ? elu(z[i][c]) : z[i][c]);
       }
     }
-    store_stalk(shape, at, z, out);
+    store_value(shape, at, z);
+  }
+  /// From X'. \param value  becomes what the next layer reads
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_value(const FeatureShape<S>& shape, const NodeChannels& at,
+                                                    Quad<S> (&value)[Max]) const {
+    store_stalk(shape, at, value, out);
     if (dropped == nullptr) return;
-    drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, at.instance), z);
-    store_stalk(shape, at, z, dropped);
+    drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, at.instance), value);
+    store_stalk(shape, at, value, dropped);
   }
 };
 

@@ -1,5 +1,6 @@
 /// \file
-/// BatchDiffusionLayer: a diffusion layer of all instances of a batch (formulas: diffusion_kernels.hpp).
+/// BatchDiffusionLayer: a diffusion layer of all instances of a batch, with a filter or an initial residual if the model
+/// has one (formulas: diffusion_kernels.hpp, polynomial_kernels.hpp, initial_residual_kernels.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
 /// BatchTrainer check what they are given.
@@ -12,6 +13,7 @@
 #include "sheafnn/batch/diffusion_mixing_kernel.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/initial_residual_layer.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
 #include "sheafnn/batch/polynomial_layer.hpp"
 #include "sheafnn/batch/right_transposes.hpp"
@@ -33,20 +35,29 @@ template <class Executor, class Family, class S>
 class BatchDiffusionLayer {
  public:
   BatchDiffusionLayer() = default;
+  /// \param number  of the layer, which is one of `layout`
   /// \param filter  the network's, which must outlive the layer
   BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const DiffusionLayout& layer, const BatchFilter<Executor, S>& filter,
-                      const ParameterSet<S>& parameters, std::uint32_t number, const BatchSize& batch, bool dropout,
-                      PartialSums& sums)
-      : graph_(graph), shape_(shape), filter_(&filter), number_(number), activation_(layer.activation) {
+                      const ModelLayout& layout, std::size_t number, const BatchFilter<Executor, S>& filter,
+                      const ResidualOptions& residual, const ParameterSet<S>& parameters, const BatchSize& batch,
+                      bool dropout, PartialSums& sums)
+      : graph_(graph),
+        shape_(shape),
+        filter_(&filter),
+        number_(static_cast<std::uint32_t>(number)),
+        activation_(layout.layers[number].activation) {
+    const DiffusionLayout& layer = layout.layers[number];
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
     left_ = offset(layer.left);
     right_ = offset(layer.right);
     epsilon_ = offset(layer.epsilon);
     if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
-    if (right_ >= 0) product_ = array();
-    if (left_ >= 0) mixed_ = array();
+    initial_ = BatchInitialResidual<Executor, Family, S>(executor, residual, static_cast<Index>(number),
+                                                         static_cast<Index>(layout.layers.size()), graph, shape,
+                                                         right_ >= 0, batch);
+    if (right_ >= 0 && !initial_.active()) product_ = array();
+    if (left_ >= 0 && !initial_.active()) mixed_ = array();
     if (filter.active()) {
       filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
     } else {
@@ -57,15 +68,17 @@ class BatchDiffusionLayer {
     const Index d = shape.coordinates, f = shape.channels;
     const RowChunks nodes{shape.nodes * batch.training_copies}, rows{shape.nodes * batch.training_copies * d};
     // Sums run over the copies of a run, which lie one after another.
-    epsilon_sums_ = sums.reserve(nodes.count(), d * f);
-    sums.assign(epsilon_, d, epsilon_sums_, nodes.count(), d * f, f, true);
+    if (epsilon_ >= 0) {
+      epsilon_sums_ = sums.reserve(nodes.count(), d * f);
+      sums.assign(epsilon_, d, epsilon_sums_, nodes.count(), d * f, f, true);
+    }
     if (left_ >= 0) {
       left_sums_ = sums.reserve(nodes.count(), d * d * f);
-      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f);
+      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f, false, initial_.beta());
     }
     if (right_ >= 0) {
       right_sums_ = sums.reserve(rows.count(), f * f);
-      sums.assign(right_, f * f, right_sums_, rows.count(), f * f);
+      sums.assign(right_, f * f, right_sums_, rows.count(), f * f, 1, false, initial_.beta());
     }
   }
 
@@ -73,7 +86,7 @@ class BatchDiffusionLayer {
   /// Where the input after dropout goes, to be filled before forward().
   [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
-  /// \param x     n × d' × f per instance; stays in place until backward()
+  /// \param x, first  the layer's input and the first layer's, n × d' × f per instance; x stays in place until backward()
   /// \param drop  dropped_input() holds dropout(x)
   /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \param mixed  the layer below has gone on with this one: its mixing is done
@@ -81,18 +94,33 @@ class BatchDiffusionLayer {
   /// \returns has it gone on with the next layer?
   bool forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
-               const SheafRange& range, const S* x, bool drop, S* next, LayerScratch<Executor, S>& scratch,
-               bool mixed, BatchDiffusionLayer* above, const SheafRange& above_range) {
+               const SheafRange& range, const S* x, const S* first, bool drop, S* next,
+               LayerScratch<Executor, S>& scratch, bool mixed, BatchDiffusionLayer* above,
+               const SheafRange& above_range) {
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
-    const LayerOutput<S> output{parameters.value + epsilon_, parameters.stride, activation_, x, output_.data(), runs,
-                                pass, number_ + 1, next};
+    const LayerOutput<S> output{epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr,
+                                parameters.stride,
+                                activation_,
+                                x,
+                                output_.data(),
+                                runs,
+                                pass,
+                                number_ + 1,
+                                next};
     if (filter_->active()) {
       filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
       return false;
     }
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
+    if (initial_.active()) {
+      initial_.forward(executor, diffusion,
+                       {left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
+                        right.layer(static_cast<Index>(number_)), right.run_stride()},
+                       y_, first, diffused_.data(), output);
+      return false;
+    }
     const DiffuseForward<Family, S> diffuse{{diffusion}, diffused_.data(), output};
     const int teams = above != nullptr ? above->mixing_teams(executor, pass.instances()) : 0;
     if (teams == 0) {
@@ -133,9 +161,15 @@ class BatchDiffusionLayer {
     S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *y_bar = side.y_bar.data();
     const CoordinateProducts<S> sums{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
-    const Items gains{sums.items(), pass.runs, sums};
+    const Items gains{epsilon_ >= 0 ? sums.items() : 0, pass.runs, sums};
     const bool filtered = filter_->active();
-    if (filtered) {
+    const S *left = left_ >= 0 ? parameters.value + left_ : nullptr,
+            *right = right_ >= 0 ? parameters.value + right_ : nullptr;
+    if (initial_.active()) {
+      initial_.backward(executor, runs, pass, range, sheaf.view(),
+                        {left, parameters.stride, right, parameters.stride}, activation_, output(), drop_, x_bar,
+                        scratch, ready...);
+    } else if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
       if (!entered) {
@@ -150,11 +184,10 @@ class BatchDiffusionLayer {
         launch_diffusion(executor, instances, diffuse);
       }
     }
-    Items mix{items, instances,
-              MixBackward<Family, S>{shape_, runs, pass, number_, drop_,
-                                     right_ >= 0 ? parameters.value + right_ : nullptr,
-                                     left_ >= 0 ? parameters.value + left_ : nullptr, parameters.value + epsilon_,
-                                     parameters.stride, y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
+    Items mix{initial_.active() ? 0 : items, instances,
+              MixBackward<Family, S>{shape_, runs, pass, number_, drop_, right, left,
+                                     epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr, parameters.stride,
+                                     y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
                                      filter_->weight_stride(), scratch.g.data()}};
     if (below != nullptr) {
       mix.kernel.go_on = true;
@@ -190,13 +223,15 @@ class BatchDiffusionLayer {
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
     const auto& side = scratch.of(number_);
     const S *y_bar = side.y_bar.data(), *p_bar = left_ >= 0 ? side.p_bar.data() : y_bar;
+    const S* before = initial_.active() ? initial_.averaged() : before_;
+    const S* between = initial_.active() ? initial_.product() : between_;
     const CoordinateProducts<S> left{
-        y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
+        y_bar, between, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const RowProducts<S> right{p_bar,
                                f,
                                f,
                                run_size,
-                               before_,
+                               before,
                                f,
                                f,
                                run_size,
@@ -208,7 +243,7 @@ class BatchDiffusionLayer {
   }
 
  private:
-  /// The layer's first kernel, from its input. \param x, drop  see forward()
+  /// The layer's first kernel, from its input: with an initial residual W only. \param x, drop  see forward()
   [[nodiscard]] MixForward<Family, S> mixing(const Pass& pass, const ParameterView<S>& parameters,
                                              const RightTransposes<Executor, S>& right,
                                              BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
@@ -216,16 +251,17 @@ class BatchDiffusionLayer {
     input_ = x;
     drop_ = drop;
     before_ = drop ? dropped_.data() : x;
-    between_ = right_ >= 0 ? product_.data() : before_;
-    y_ = left_ >= 0 ? mixed_.data() : between_;
+    const bool multiply = right_ >= 0 && !initial_.active(), mix = left_ >= 0 && !initial_.active();
+    between_ = multiply ? product_.data() : before_;
+    y_ = mix ? mixed_.data() : between_;
     return {graph_,
             range,
             sheaf.view(),
             shape_,
             pass.copies,
-            right.layer(static_cast<Index>(number_)),
+            multiply ? right.layer(static_cast<Index>(number_)) : nullptr,
             right.run_stride(),
-            left_ >= 0 ? parameters.value + left_ : nullptr,
+            mix ? parameters.value + left_ : nullptr,
             parameters.stride,
             before_,
             product_.data(),
@@ -260,6 +296,7 @@ class BatchDiffusionLayer {
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
   BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
+  BatchInitialResidual<Executor, Family, S> initial_;
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
   Index left_ = -1, right_ = -1, epsilon_ = -1;

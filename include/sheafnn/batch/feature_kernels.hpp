@@ -214,6 +214,21 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
   }
 }
 
+/// A or, when Transposed, Aᵀ of d' × d' numbers times the coordinates of a node.
+template <bool Transposed, int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape, const S* a,
+                                                    const Quad<S> (&in)[Max], Quad<S> (&out)[Max]) {
+  const int d = static_cast<int>(shape.coordinates);
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+    out[i] = {};
+    SHEAFNN_UNROLL for (int j = 0; j < Max; ++j) {
+      if (shape.template has<Max>(i) && shape.template has<Max>(j)) {
+        out[i] += a[Transposed ? j * d + i : i * d + j] * in[j];
+      }
+    }
+  }
+}
+
 /// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixForward {
@@ -251,21 +266,13 @@ struct MixForward {
   }
   /// From X Bᵀ at a node and some channels, or from X where there is no B.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Quad<S> (&in)[max_coordinates]) const {
-    const int d = static_cast<int>(shape.coordinates);
     Quad<S> mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) store_stalk(shape, at, in, product);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     if (left != nullptr) {
-      const S* a = left + at.instance / copies * left_stride;
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        mixed[i] = {};
-        SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
-            mixed[i] += a[i * d + j] * in[j];
-          }
-        }
-      }
+      multiply_left<false>(shape, left + at.instance / copies * left_stride, in, mixed);
       store_stalk(shape, at, mixed, y);
+    } else {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     }
     node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], mixed,
                        scaled);
@@ -345,7 +352,6 @@ struct MixBackward {
     using std::tanh;
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = pass.run_of(at.instance);
-    const int d = static_cast<int>(shape.coordinates);
     Quad<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
     load_stalk(shape, at, y_bar, own);
     load_stalk(shape, at, x_bar, input);
@@ -358,15 +364,8 @@ struct MixBackward {
       const S* a = left + run * parameter_stride;
       Quad<S> before[max_coordinates], turned[max_coordinates];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) before[i] = bar[i];
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        bar[i] = turned[i] = {};
-        SHEAFNN_UNROLL for (int j = 0; j < max_coordinates; ++j) {
-          if (shape.template has<max_coordinates>(i) && shape.template has<max_coordinates>(j)) {
-            bar[i] += a[j * d + i] * before[j];
-            turned[i] += a[j * d + i] * own[j];
-          }
-        }
-      }
+      multiply_left<true>(shape, a, before, bar);
+      multiply_left<true>(shape, a, own, turned);
       store_stalk(shape, at, turned, p_bar);
     }
     if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);

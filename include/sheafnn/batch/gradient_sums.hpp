@@ -34,14 +34,15 @@ struct RowChunks {
 };
 
 /// Where the partial sums of a range of parameters are: number k is
-/// Σ_chunk Σ_{i < inner} arena[offset + chunk · chunk_stride + k · inner + i].
+/// factor · Σ_chunk Σ_{i < inner} arena[offset + chunk · chunk_stride + k · inner + i].
 struct PartialSum {
   Index parameter = 0;  ///< offset of the range in the gradient
   Index size = 0;       ///< of the range
   Index offset = 0, chunks = 0, chunk_stride = 0;
   Divisor inner = 1;
   bool tanh_slope = false;  ///< times 1 − tanh²(parameter): the gains 1 + tanh ε
-  Index first_item = 0;     ///< sum of the sizes of earlier ranges
+  double factor = 1;
+  Index first_item = 0;  ///< sum of the sizes of earlier ranges
 };
 
 /// The layout of the partial sums, and which parameters they belong to; one arena per run of a batch.
@@ -58,8 +59,8 @@ class PartialSums {
   }
   /// Parameters [parameter, parameter + size) are summed from `offset` on; see PartialSum.
   void assign(Index parameter, Index size, Index offset, Index chunks, Index chunk_stride, Index inner = 1,
-              bool tanh_slope = false) {
-    ranges_.push_back({parameter, size, offset, chunks, chunk_stride, inner, tanh_slope, items_});
+              bool tanh_slope = false, double factor = 1) {
+    ranges_.push_back({parameter, size, offset, chunks, chunk_stride, inner, tanh_slope, factor, items_});
     items_ += size;
   }
   [[nodiscard]] Index arena() const noexcept { return arena_; }
@@ -105,7 +106,7 @@ struct SumGradients {
     const PartialSum& range = range_of(item);
     const Index index = run * parameters.stride + range.parameter + item - range.first_item;
     const S tangent = range.tanh_slope ? tanh(parameters.value[index]) : S(0);
-    parameters.gradient[index] = sums[0] * (S(1) - tangent * tangent);
+    parameters.gradient[index] = sums[0] * (static_cast<S>(range.factor) * (S(1) - tangent * tangent));
   }
 
  private:

@@ -23,14 +23,17 @@ struct LayerScratch {
   Side side[2];
   bool two_sides = false;  ///< else all layers use the first
   Array<Executor, S> w_bar;
-  Array<Executor, S> g, q[2];   ///< of a filter: Z̄, and two cotangents of its terms
-  Array<Executor, S> segments;  ///< partial sums of high-degree nodes, segments × d' × f per instance
+  Array<Executor, S> g, q[2];    ///< of a filter: Z̄, and two cotangents of its terms
+  Array<Executor, S> first_bar;  ///< of an initial residual: of what the first layer gets
+  Array<Executor, S> segments;   ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;
   /// \param training     numbers of a training pass' features, of all instances
   /// \param applications  of Δ in a layer
+  /// \param initial      layers have an initial residual
   /// \param two          layers begin while the layer above them is being left
-  LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool two, Index segment_sums)
+  LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool initial, bool two,
+               Index segment_sums)
       : two_sides(two) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "layers", size); };
     for (int k = 0; k < (two ? 2 : 1); ++k) {
@@ -41,6 +44,7 @@ struct LayerScratch {
     if (filter) {
       for (Array<Executor, S>* a : {&g, &q[0], &q[1]}) *a = array(training);
     }
+    if (initial) first_bar = array(training);
     segments = array(segment_sums);
   }
   /// Of a layer.

@@ -202,7 +202,7 @@ class BatchNetwork {
   void forward(const Pass& pass, bool drop, bool kl) {
     const Index size = parts_.shape.size();
     const bool spread = pass.copies > 1;
-    const S* x = spread ? parts_.spread.data() : embedding_;
+    const S *const first = spread ? parts_.spread.data() : embedding_, *x = first;
     const Items copies{spread ? size : 0, pass.instances(),
                        detail::CopyToInstances<S>{embedding_, size, pass.copies, parts_.spread.data()}};
     const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, embedding_,
@@ -228,7 +228,7 @@ class BatchNetwork {
       S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
       mixed =
           parts_.layers[l].forward(executor_, parts_.runs.data(), pass, parts_.view, parts_.right, parts_.sheaf,
-                                   layer_range(layer), x, drop, normed ? nullptr : next, parts_.scratch, mixed,
+                                   layer_range(layer), x, first, drop, normed ? nullptr : next, parts_.scratch, mixed,
                                    !last && parts_.adjoins_below(l + 1) ? &parts_.layers[l + 1] : nullptr,
                                    layer_range(layer + 1));
       x = parts_.layers[l].output();

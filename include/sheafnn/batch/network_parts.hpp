@@ -87,13 +87,12 @@ struct NetworkParts {
         sheaf_count(model.sheaf_count()) {
     const Index nodes = graph.view().nodes;
     detail::check(targets, nodes, options.classes);
-    require(!options.residual.initial(), "residual.form", to_string(options.residual.form),
-            "the batch engine has gated residuals only; use sheafnn::train and Network");
     shape = {nodes, model.coordinates(), options.channels, {}};
     require_countable("features of a network", shape.size());
     int fixed = 0;
-    if (options.add_lp) shape.filter_sign[fixed++] = S(1);
-    if (options.add_hp) shape.filter_sign[fixed++] = S(-1);
+    const S low = options.residual.initial() ? S(-1) : S(1);  // that of the low pass averages
+    if (options.add_lp) shape.filter_sign[fixed++] = low;
+    if (options.add_hp) shape.filter_sign[fixed++] = -low;
     make_layers(executor, model, targets, dropout);
     make_arrays(executor, dropout);
     // Now that all layers have reserved their partial sums.
@@ -135,16 +134,19 @@ struct NetworkParts {
   Array<Executor, S> arena;
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
-  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not with a norm or a
-  /// filter, nor where a learner reads what is between them.
+  /// Have layers neither a norm nor a filter nor an initial residual?
+  [[nodiscard]] bool plain_layers() const {
+    return norms.empty() && !filter.active() && !options.residual.initial();
+  }
+  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not where a learner reads
+  /// what is between them.
   [[nodiscard]] bool adjoins_below(std::size_t l) const {
-    return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
+    return plain_layers() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
   }
 
   /// May the derivative of the logits go on with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() const {
-    return norms.empty() && !filter.active() && layout.readout_weight.empty() && output->few_classes() &&
-           !layers.empty();
+    return plain_layers() && layout.readout_weight.empty() && output->few_classes() && !layers.empty();
   }
 
   /// Of models that sample.
@@ -173,8 +175,7 @@ struct NetworkParts {
                                             batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(executor, g, shape, layout.layers[l], filter, p, static_cast<std::uint32_t>(l), batch,
-                          dropout, sums);
+      layers.emplace_back(executor, g, shape, layout, l, filter, options.residual, p, batch, dropout, sums);
       if (options.layer_norm) norms.emplace_back(executor, layout.layers[l], p, n, h, batch, sums);
     }
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout, p, n, h, batch, sums);
@@ -193,9 +194,10 @@ struct NetworkParts {
     }
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
-    bool two_sides = false;
+    const bool initial = options.residual.initial();
+    bool two_sides = initial;  // a layer's first launch writes ȳ, which that of the layer above is still read for
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
-    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), two_sides,
+    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), initial, two_sides,
                                         batch.instances() * graph.view().segments * shape.row());
   }
 };

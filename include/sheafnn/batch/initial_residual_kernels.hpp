@@ -1,0 +1,202 @@
+/// \file
+/// Kernels of a diffusion layer with an initial residual and an identity map,
+///
+///     W = S X̃,   R = L W,   G = (1 − α)(X̃ − S R) + α X₁,   X' = ELU(Y),   Y = (I ⊗ A_β) G B_βᵀ,
+///     A_β = (1 − β) I + β A,   B_β = (1 − β) I + β B,
+///
+/// and of its backward pass (math: "Deep networks" (3.39, 3.40); for one network layers/initial_residual_layer.hpp).
+/// X̃ is the input after dropout and X₁ the first layer's. Features as in feature_kernels.hpp.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/batch/diffusion_kernels.hpp"
+#include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// Weights of a layer's residual and of its identity map.
+template <class S>
+struct InitialResidual {
+  S alpha = S(0), beta = S(1);
+};
+
+/// out ← (1 − β) in + β out.
+template <int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Quad<S> (&in)[Max], Quad<S> (&out)[Max]) {
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
+}
+
+/// R and G from W.
+template <class Family, class S>
+struct InitialDiffuseForward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
+  S alpha;
+  const S *x, *first;  ///< X̃, X₁
+  S *r, *g;
+
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    if (place.left_out) return;
+    const FeatureShape<S>& shape = diffusion.shape;
+    Quad<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates];
+    diffusion.finish(place, sums, diffused, value);
+    store_stalk(shape, place.at, diffused, r);
+    load_stalk(shape, place.at, x, own);
+    load_stalk(shape, place.at, first, start);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      own[i] -= value[i];
+      value[i] = (S(1) - alpha) * own[i] + alpha * start[i];
+    }
+    store_stalk(shape, place.at, value, g);
+  }
+};
+
+/// P = G B_βᵀ, and X' from Y = (I ⊗ A_β) P. item (node, channels), group: instance.
+template <class Family, class S>
+struct InitialMixForward {
+  FeatureShape<S> shape;
+  S beta;
+  const S* right;  ///< Bᵀ per run; null: P = G
+  Index right_stride;
+  const S* left;  ///< A per run; null: Y = P
+  Index left_stride;
+  const S* g;
+  S* product;  ///< P; not written where B is null
+  LayerOutput<S> output;
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
+    const Index run = output.pass.run_of(at.instance);
+    Quad<S> in[max_coordinates], value[max_coordinates];
+    load_stalk(shape, at, g, in);
+    if (right != nullptr) {
+      multiply_row<true>(shape, at, g, right + run * right_stride + at.channel, value);
+      map_identity(beta, in, value);
+      store_stalk(shape, at, value, product);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = value[i];
+    }
+    if (left != nullptr) {
+      multiply_left<false>(shape, left + run * left_stride, in, value);
+      map_identity(beta, in, value);
+    } else {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] = in[i];
+    }
+    if (output.activation) {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) value[i][c] = elu(value[i][c]);
+      }
+    }
+    output.store_value(shape, at, value);
+  }
+};
+
+/// ȳ = x̄' ∘ ELU′(Y), from X'; item: number of all instances.
+template <class S>
+struct InitialActivationBackward {
+  bool activation;
+  const S *output, *output_bar;
+  S* y_bar;
+
+  SHEAFNN_HD void operator()(Index item, Index) const {
+    y_bar[item] = output_bar[item] * (activation ? elu_slope(output[item]) : S(1));
+  }
+};
+
+/// From ȳ: P̄ = (I ⊗ A_β)ᵀ ȳ, for B's gradient; Ḡ = P̄ B_β, of which X̄₁ gets α Ḡ, z̄ = −(1 − α) Ḡ and r̄ = S z̄. item
+/// (node, channels), group: instance.
+template <class Family, class S>
+struct InitialMixBackward {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  Pass pass;
+  InitialResidual<S> residual;
+  const S* right;  ///< B per run, or null
+  const S* left;   ///< A per run, or null
+  Index parameter_stride;
+  const S* y_bar;
+  S* p_bar;      ///< not written where A is null: it is ȳ
+  bool add;      ///< to first_bar, instead of setting it
+  S* first_bar;  ///< X̄₁
+  S *z_bar, *r_bar;
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    constexpr int max_coordinates = Family::stalk_dimension + 2;
+    const Index run = pass.run_of(at.instance);
+    Quad<S> own[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    load_stalk(shape, at, y_bar, own);
+    if (right != nullptr) {
+      multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
+      map_identity(residual.beta, own, bar);
+    } else {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
+    }
+    if (left != nullptr) {
+      const S* a = left + run * parameter_stride;
+      multiply_left<true>(shape, a, own, other);
+      map_identity(residual.beta, own, other);
+      store_stalk(shape, at, other, p_bar);
+      multiply_left<true>(shape, a, bar, other);
+      map_identity(residual.beta, bar, other);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = other[i];
+    }
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] = {};
+    if (add) load_stalk(shape, at, static_cast<const S*>(first_bar), own);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      own[i] += residual.alpha * bar[i];
+      bar[i] = (residual.alpha - S(1)) * bar[i];
+    }
+    store_stalk(shape, at, own, first_bar);
+    store_stalk(shape, at, bar, z_bar);
+    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], bar, other);
+    store_stalk(shape, at, other, r_bar);
+  }
+};
+
+/// From r̄: W̄ = L r̄ and x̄, that of X̃, S W̄ − z̄, through the dropout.
+template <class Family, class S>
+struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
+  using typename DiffusionTeam<Family, S>::Place;
+  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
+  const Run* runs;
+  Pass pass;
+  std::uint32_t layer;
+  bool dropped;
+  const S* z_bar;
+  const S* first_bar;  ///< X̄₁, added to x̄ of the first layer; null: of another one
+  S *w_bar, *x_bar;
+
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    if (place.left_out) return;
+    const FeatureShape<S>& shape = diffusion.shape;
+    const NodeChannels& at = place.at;
+    Quad<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    diffusion.finish(place, sums, diffused, bar);
+    store_stalk(shape, at, diffused, w_bar);
+    load_stalk(shape, at, z_bar, other);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] -= other[i];
+    if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
+    if (first_bar != nullptr) {
+      load_stalk(shape, at, first_bar, other);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += other[i];
+    }
+    store_stalk(shape, at, bar, x_bar);
+  }
+};
+
+}  // namespace sheafnn::batch::detail

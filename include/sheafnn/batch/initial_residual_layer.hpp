@@ -1,0 +1,119 @@
+/// \file
+/// BatchInitialResidual: what an initial residual with an identity map is in one layer of all instances of a batch, from
+/// W = S X̃ to X' and from x̄' to x̄ (formulas: initial_residual_kernels.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/initial_residual_kernels.hpp"
+#include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/sheaf.hpp"
+#include "sheafnn/layers/residual_options.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// A and B of a layer for run 0, and the distance to the next run's; null: there is none. Forward passes read Bᵀ.
+template <class S>
+struct LayerWeights {
+  const S* left = nullptr;
+  Index left_stride = 0;
+  const S* right = nullptr;
+  Index right_stride = 0;
+};
+
+template <class Executor, class Family, class S>
+class BatchInitialResidual {
+ public:
+  /// None.
+  BatchInitialResidual() = default;
+  /// \param layer   its number, of `layers`
+  /// \param mapped  has the layer B?
+  BatchInitialResidual(Executor& executor, const ResidualOptions& options, Index layer, Index layers,
+                       const GraphView<S>& graph, const FeatureShape<S>& shape, bool mapped,
+                       const BatchSize& batch)
+      : graph_(graph),
+        shape_(shape),
+        active_(options.initial()),
+        last_(layer + 1 == layers),
+        layer_(static_cast<std::uint32_t>(layer)),
+        beta_(options.beta(layer)),
+        residual_{static_cast<S>(options.alpha), static_cast<S>(beta_)} {
+    if (!active_) return;
+    const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
+    averaged_ = array();
+    if (mapped) product_ = array();
+  }
+
+  [[nodiscard]] bool active() const noexcept { return active_; }
+  /// β: the derivatives of A and B are so many times those of A_β and B_β.
+  [[nodiscard]] double beta() const noexcept { return active_ ? beta_ : 1; }
+  /// After forward(): G, and P = G B_βᵀ.
+  [[nodiscard]] const S* averaged() const noexcept { return averaged_.data(); }
+  [[nodiscard]] const S* product() const noexcept { return product_.size() > 0 ? product_.data() : averaged(); }
+
+  /// \param diffusion  of W
+  /// \param x, first   X̃ and X₁
+  /// \param diffused   where R goes
+  void forward(Executor& executor, const Diffusion<Family, S>& diffusion, const LayerWeights<S>& weights,
+               const S* x, const S* first, S* diffused, const LayerOutput<S>& output) {
+    const Index instances = output.pass.instances();
+    launch_diffusion(
+        executor, instances,
+        InitialDiffuseForward<Family, S>{{diffusion}, residual_.alpha, x, first, diffused, averaged_.data()});
+    executor.launch(shape_.items(), instances,
+                    InitialMixForward<Family, S>{shape_, residual_.beta, weights.right, weights.right_stride,
+                                                 weights.left, weights.left_stride, averaged(), product_.data(),
+                                                 output});
+  }
+
+  /// From the derivative of X' to that of the layer's input, in place; ȳ, P̄ (ȳ without A), z̄, r̄ and W̄ in the scratch,
+  /// X̄₁ in scratch.first_bar, which the last layer sets and the first one takes into account.
+  ///
+  /// \param output   X'
+  /// \param dropped  X̃ = dropout(X)
+  /// \param ready    parts that share the first launch
+  template <class... Ready>
+  void backward(Executor& executor, const Run* runs, const Pass& pass, const SheafRange& range,
+                const SheafView<Family, S>& sheaf, const LayerWeights<S>& weights, bool activation,
+                const S* output, bool dropped, S* x_bar, LayerScratch<Executor, S>& scratch,
+                const Ready&... ready) const {
+    const Index instances = pass.instances();
+    auto& side = scratch.of(layer_);
+    S *y_bar = side.y_bar.data(), *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data();
+    S* first_bar = scratch.first_bar.data();
+    executor.launch_together(ready..., Items{shape_.size() * instances, 1,
+                                             InitialActivationBackward<S>{activation, output, x_bar, y_bar}});
+    executor.launch(shape_.items(), instances,
+                    InitialMixBackward<Family, S>{graph_, range, sheaf, shape_, pass, residual_, weights.right,
+                                                  weights.left, weights.left_stride, y_bar, side.p_bar.data(),
+                                                  !last_, first_bar, z_bar, r_bar});
+    launch_diffusion(executor, instances,
+                     InitialDiffuseBackward<Family, S>{{begin_diffusion(executor, instances, graph_, range, sheaf,
+                                                                        shape_, static_cast<const S*>(r_bar),
+                                                                        scratch.segments.data())},
+                                                       runs,
+                                                       pass,
+                                                       layer_,
+                                                       dropped,
+                                                       z_bar,
+                                                       layer_ == 0 ? first_bar : nullptr,
+                                                       scratch.w_bar.data(),
+                                                       x_bar});
+  }
+
+ private:
+  GraphView<S> graph_{};
+  FeatureShape<S> shape_;
+  bool active_ = false, last_ = false;
+  std::uint32_t layer_ = 0;
+  double beta_ = 1;
+  InitialResidual<S> residual_;
+  Array<Executor, S> averaged_;  ///< G
+  Array<Executor, S> product_;   ///< P = G B_βᵀ
+};
+
+}  // namespace sheafnn::batch::detail
