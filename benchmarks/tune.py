@@ -112,8 +112,9 @@ class Spaces:
     def starts(self, dataset, network):
         """Settings to try first, without values that the ranges of the network do not have."""
         groups = self.network(network)["search"]
-        own = self.network(network).get("own", {})
-        return [{option: value for option, value in start["setting"].items() if value in own.get(option, [value])}
+        own, searched = self.network(network).get("own", {}), self.searched(dataset, network)
+        return [{option: value for option, value in start["setting"].items()
+                 if option in searched and value in own.get(option, [value])}
                 for start in self.content["starts"]
                 if dataset in start["datasets"] and all(group in groups for group in start["networks that search"])]
 
@@ -254,8 +255,11 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
         numpy.savez_compressed(os.path.join(kept, f"{trial.number}.npz"), probabilities=numpy.stack(probabilities))
         return sum(values) / SPLITS
 
+    # Optuna's skip_if_exists enqueues a start again once it has another option, even one that the network lacks.
+    begun = [t.system_attrs.get("fixed_params", {}) for t in study.get_trials(deepcopy=False)]
     for setting in spaces.starts(dataset, network):
-        study.enqueue_trial(setting, skip_if_exists=True)
+        if not any(setting.items() <= fixed.items() for fixed in begun):
+            study.enqueue_trial(setting)
     missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))
     start = time.monotonic()
     waiting = len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.WAITING,)))

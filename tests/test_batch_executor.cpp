@@ -83,9 +83,10 @@ struct CountingExecutor : batch::HostExecutor {
 template <class Model>
 std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {},
                               batch::EvaluationOrder order = batch::EvaluationOrder::automatic,
-                              bool exchanges = true) {
+                              bool exchanges = true, ResidualForm residual = ResidualForm::gated) {
   ModelOptions options;
   options.filter = filter;
+  options.residual.form = residual;
   options.features = data.feature_count();
   options.classes = data.class_count;
   options.layers = 4;
@@ -121,6 +122,12 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   // A filter of degree K: K − 1 applications of Δ more per layer and pass, and one launch for the derivatives of θ.
   CHECK(launches_of_epoch<Bsnn<SpecialOrthogonal<3>>>(data, {PolynomialBasis::chebyshev, 3}) ==
         "74 kernels, 4 products; one after another: 53");
+  // Initial residuals: a layer is two launches forward and three backward, two with maps that are not learned.
+  const auto deep = [&]<class Model>() {
+    return launches_of_epoch<Model>(data, {}, EvaluationOrder::automatic, true, ResidualForm::initial);
+  };
+  CHECK(deep.template operator()<Bsnn<SpecialOrthogonal<3>>>() == "52 kernels, 4 products; one after another: 38");
+  CHECK(deep.template operator()<Nsd<Identity<2>>>() == "43 kernels, 1 products; one after another: 28");
 }
 
 TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {

@@ -242,10 +242,11 @@ void launch_diffusion(Executor& executor, Index instances, Kernel kernel, const 
                            Teams{graph.crowded * shape.quads, instances, most, crowded}, others...);
 }
 
-/// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z).
+/// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z), or an X' that they have computed
+/// (store_value()).
 template <class S>
 struct LayerOutput {
-  const S* epsilon = nullptr;
+  const S* epsilon = nullptr;  ///< null with an initial residual: then only store_value()
   Index parameter_stride = 0;
   bool activation = true;
   const S* x = nullptr;

@@ -23,7 +23,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B.
+/// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B. With an
+/// initial residual, of ⟨v̄_i, P_j⟩ and of P̄ᵀ G, of which the gradients are β times as much.
 template <class S>
 struct LayerProducts {
   Items<CoordinateProducts<S>> left;
@@ -62,7 +63,7 @@ class BatchDiffusionLayer {
       filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
     } else {
       scaled_ = array();
-      diffused_ = array();
+      if (is_learned<Family> || !initial_.active()) diffused_ = array();
     }
     output_ = array();
     const Index d = shape.coordinates, f = shape.channels;
@@ -86,7 +87,8 @@ class BatchDiffusionLayer {
   /// Where the input after dropout goes, to be filled before forward().
   [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
-  /// \param x, first  the layer's input and the first layer's, n × d' × f per instance; x stays in place until backward()
+  /// \param x      n × d' × f per instance; stays in place until backward()
+  /// \param first  the same of the first layer; read with an initial residual only
   /// \param drop  dropped_input() holds dropout(x)
   /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \param mixed  the layer below has gone on with this one: its mixing is done
@@ -115,11 +117,15 @@ class BatchDiffusionLayer {
     }
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
     if (initial_.active()) {
+      MixForward<Family, S> next_mixing{};
+      if (above != nullptr) {
+        next_mixing = above->mixing(pass, parameters, right, sheaf, above_range, output_.data(), drop);
+      }
       initial_.forward(executor, diffusion,
                        {left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
                         right.layer(static_cast<Index>(number_)), right.run_stride()},
-                       y_, first, diffused_.data(), output);
-      return false;
+                       y_, first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
+      return above != nullptr;
     }
     const DiffuseForward<Family, S> diffuse{{diffusion}, diffused_.data(), output};
     const int teams = above != nullptr ? above->mixing_teams(executor, pass.instances()) : 0;
@@ -142,8 +148,8 @@ class BatchDiffusionLayer {
     executor.launch(shape_.items(), pass.instances(),
                     EnterLayers<Family, S>{logits, pass, first_step(sheaf, range, x_bar, scratch), x_bar});
   }
-  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient go to the arena
-  /// (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
+  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient, if there is one, go to
+  /// the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
   ///
   /// \param add      add to the sheaf's derivatives instead of setting them
   /// \param entered  the layer above has gone on with this one, or enter() was called: its first step is done
@@ -161,14 +167,16 @@ class BatchDiffusionLayer {
     S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *y_bar = side.y_bar.data();
     const CoordinateProducts<S> sums{
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
-    const Items gains{epsilon_ >= 0 ? sums.items() : 0, pass.runs, sums};
+    const Items gains{sums.items(), pass.runs, sums};  // not launched with an initial residual
     const bool filtered = filter_->active();
     const S *left = left_ >= 0 ? parameters.value + left_ : nullptr,
             *right = right_ >= 0 ? parameters.value + right_ : nullptr;
     if (initial_.active()) {
+      InitialActivationBackward<Family, S> start = initial_step(x_bar, scratch), next{};
+      if (below != nullptr) next = below->initial_step(x_bar, scratch);
       initial_.backward(executor, runs, pass, range, sheaf.view(),
-                        {left, parameters.stride, right, parameters.stride}, activation_, output(), drop_, x_bar,
-                        scratch, ready...);
+                        {left, parameters.stride, right, parameters.stride}, entered ? nullptr : &start,
+                        below != nullptr ? &next : nullptr, drop_, x_bar, scratch, ready...);
     } else if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
@@ -189,7 +197,7 @@ class BatchDiffusionLayer {
                                      epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr, parameters.stride,
                                      y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
                                      filter_->weight_stride(), scratch.g.data()}};
-    if (below != nullptr) {
+    if (below != nullptr && !initial_.active()) {
       mix.kernel.go_on = true;
       mix.kernel.below = below->first_step(sheaf, below_range, x_bar, scratch);
     }
@@ -277,7 +285,12 @@ class BatchDiffusionLayer {
     const bool fits = shape_.channels % 4 == 0 && quads <= most && (quads & (quads - 1)) == 0;
     return executor.exchanges && small && fits ? static_cast<int>(quads) : 0;
   }
-  /// Of the backward pass without a filter.
+  /// The first step of the backward pass with an initial residual.
+  [[nodiscard]] InitialActivationBackward<Family, S> initial_step(const S* x_bar,
+                                                                  LayerScratch<Executor, S>& scratch) const {
+    return initial_.first_step(activation_, output(), x_bar, scratch);
+  }
+  /// That without one and without a filter.
   [[nodiscard]] ActivationBackward<Family, S> first_step(BatchSheaf<Executor, Family, S>& sheaf,
                                                          const SheafRange& range, const S* x_bar,
                                                          LayerScratch<Executor, S>& scratch) const {
@@ -296,7 +309,7 @@ class BatchDiffusionLayer {
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
   BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
-  BatchInitialResidual<Executor, Family, S> initial_;
+  BatchInitialResidual<Executor, Family, S> initial_;  ///< with an initial residual, in the place of product_ and mixed_
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
   Index left_ = -1, right_ = -1, epsilon_ = -1;
@@ -304,7 +317,7 @@ class BatchDiffusionLayer {
   Array<Executor, S> dropped_;   ///< X after dropout
   Array<Executor, S> product_;   ///< X Bᵀ
   Array<Executor, S> mixed_;     ///< Y
-  Array<Executor, S> scaled_;    ///< W = S Y
+  Array<Executor, S> scaled_;    ///< W = S Y; with an initial residual S X̃
   Array<Executor, S> diffused_;  ///< R = L W
   Array<Executor, S> output_;
   const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;

@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of a diffusion layer with an initial residual and an identity map,
+/// Kernels of a diffusion layer with an initial residual and an identity mapping,
 ///
-///     W = S X̃,   R = L W,   G = (1 − α)(X̃ − S R) + α X₁,   X' = ELU(Y),   Y = (I ⊗ A_β) G B_βᵀ,
+///     W = S X̃,   R = L W,   G = (1 − α)(X̃ − S R) + α X₁,   X' = ELU(V),   V = (I ⊗ A_β) G B_βᵀ,
 ///     A_β = (1 − β) I + β A,   B_β = (1 − β) I + β B,
 ///
 /// and of its backward pass (math: "Deep networks" (3.39, 3.40); for one network layers/initial_residual_layer.hpp).
@@ -20,7 +20,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Weights of a layer's residual and of its identity map.
+/// Weights of a layer's residual and of its mixing.
 template <class S>
 struct InitialResidual {
   S alpha = S(0), beta = S(1);
@@ -32,7 +32,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Quad<S> 
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
 }
 
-/// R and G from W.
+/// R and G from W; R is for the derivatives of learned maps only.
 template <class Family, class S>
 struct InitialDiffuseForward : DiffusionTeam<Family, S> {
   using typename DiffusionTeam<Family, S>::Place;
@@ -46,7 +46,7 @@ struct InitialDiffuseForward : DiffusionTeam<Family, S> {
     const FeatureShape<S>& shape = diffusion.shape;
     Quad<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates];
     diffusion.finish(place, sums, diffused, value);
-    store_stalk(shape, place.at, diffused, r);
+    if constexpr (is_learned<Family>) store_stalk(shape, place.at, diffused, r);
     load_stalk(shape, place.at, x, own);
     load_stalk(shape, place.at, first, start);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
@@ -57,18 +57,21 @@ struct InitialDiffuseForward : DiffusionTeam<Family, S> {
   }
 };
 
-/// P = G B_βᵀ, and X' from Y = (I ⊗ A_β) P. item (node, channels), group: instance.
+/// P = G B_βᵀ, and X' from V = (I ⊗ A_β) P; then, where the next layer's sheaf is there, its first step, W = S X̃. item
+/// (node, channels), group: instance.
 template <class Family, class S>
 struct InitialMixForward {
   FeatureShape<S> shape;
   S beta;
   const S* right;  ///< Bᵀ per run; null: P = G
   Index right_stride;
-  const S* left;  ///< A per run; null: Y = P
+  const S* left;  ///< A per run; null: V = P
   Index left_stride;
   const S* g;
   S* product;  ///< P; not written where B is null
   LayerOutput<S> output;
+  bool go_on = false;  ///< with the next layer
+  MixForward<Family, S> next{};
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
     return shape.place(item, instance);
@@ -97,22 +100,42 @@ struct InitialMixForward {
       }
     }
     output.store_value(shape, at, value);
+    if (go_on) next.store(at, value);
   }
 };
 
-/// ȳ = x̄' ∘ ELU′(Y), from X'; item: number of all instances.
-template <class S>
+/// v̄ = x̄' ∘ ELU′(V), from X'. item (node, channels), group: instance.
+template <class Family, class S>
 struct InitialActivationBackward {
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
+  FeatureShape<S> shape;
   bool activation;
   const S *output, *output_bar;
-  S* y_bar;
+  S* v_bar;
 
-  SHEAFNN_HD void operator()(Index item, Index) const {
-    y_bar[item] = output_bar[item] * (activation ? elu_slope(output[item]) : S(1));
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return shape.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    Quad<S> bar[max_coordinates];
+    load_stalk(shape, at, output_bar, bar);
+    store(at, bar);
+  }
+  /// From x̄' at a node and some channels; becomes v̄.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
+    Quad<S> value[max_coordinates];
+    load_stalk(shape, at, output, value);
+    if (activation) {
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) bar[i][c] *= elu_slope(value[i][c]);
+      }
+    }
+    store_stalk(shape, at, bar, v_bar);
   }
 };
 
-/// From ȳ: P̄ = (I ⊗ A_β)ᵀ ȳ, for B's gradient; Ḡ = P̄ B_β, of which X̄₁ gets α Ḡ, z̄ = −(1 − α) Ḡ and r̄ = S z̄. item
+/// From v̄: P̄ = (I ⊗ A_β)ᵀ v̄, for B's gradient; Ḡ = P̄ B_β, of which X̄₁ gets α Ḡ, z̄ = −(1 − α) Ḡ and r̄ = S z̄. item
 /// (node, channels), group: instance.
 template <class Family, class S>
 struct InitialMixBackward {
@@ -123,10 +146,11 @@ struct InitialMixBackward {
   Pass pass;
   InitialResidual<S> residual;
   const S* right;  ///< B per run, or null
-  const S* left;   ///< A per run, or null
-  Index parameter_stride;
-  const S* y_bar;
-  S* p_bar;      ///< not written where A is null: it is ȳ
+  Index right_stride;
+  const S* left;  ///< A per run, or null
+  Index left_stride;
+  const S* v_bar;
+  S* p_bar;      ///< not written where A is null: it is v̄
   bool add;      ///< to first_bar, instead of setting it
   S* first_bar;  ///< X̄₁
   S *z_bar, *r_bar;
@@ -139,15 +163,15 @@ struct InitialMixBackward {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = pass.run_of(at.instance);
     Quad<S> own[max_coordinates], bar[max_coordinates], other[max_coordinates];
-    load_stalk(shape, at, y_bar, own);
+    load_stalk(shape, at, v_bar, own);
     if (right != nullptr) {
-      multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
+      multiply_row<false>(shape, at, v_bar, right + run * right_stride + at.channel, bar);
       map_identity(residual.beta, own, bar);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
     }
     if (left != nullptr) {
-      const S* a = left + run * parameter_stride;
+      const S* a = left + run * left_stride;
       multiply_left<true>(shape, a, own, other);
       map_identity(residual.beta, own, other);
       store_stalk(shape, at, other, p_bar);
@@ -168,7 +192,8 @@ struct InitialMixBackward {
   }
 };
 
-/// From r̄: W̄ = L r̄ and x̄, that of X̃, S W̄ − z̄, through the dropout.
+/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, that of X̃, S W̄ − z̄, through the dropout. Then, where
+/// the layer below needs no more than x̄ at the same node and channels, its first step.
 template <class Family, class S>
 struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
   using typename DiffusionTeam<Family, S>::Place;
@@ -180,6 +205,8 @@ struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
   const S* z_bar;
   const S* first_bar;  ///< X̄₁, added to x̄ of the first layer; null: of another one
   S *w_bar, *x_bar;
+  bool go_on = false;  ///< with the layer below
+  InitialActivationBackward<Family, S> below{};
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
@@ -187,7 +214,7 @@ struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
     const NodeChannels& at = place.at;
     Quad<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
     diffusion.finish(place, sums, diffused, bar);
-    store_stalk(shape, at, diffused, w_bar);
+    if constexpr (is_learned<Family>) store_stalk(shape, at, diffused, w_bar);
     load_stalk(shape, at, z_bar, other);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] -= other[i];
     if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
@@ -196,6 +223,7 @@ struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += other[i];
     }
     store_stalk(shape, at, bar, x_bar);
+    if (go_on) below.store(at, bar);
   }
 };
 

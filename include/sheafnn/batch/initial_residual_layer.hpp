@@ -1,5 +1,5 @@
 /// \file
-/// BatchInitialResidual: what an initial residual with an identity map is in one layer of all instances of a batch, from
+/// BatchInitialResidual: what an initial residual with an identity mapping is in one layer of all instances of a batch, from
 /// W = S X̃ to X' and from x̄' to x̄ (formulas: initial_residual_kernels.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
@@ -30,27 +30,26 @@ class BatchInitialResidual {
  public:
   /// None.
   BatchInitialResidual() = default;
-  /// \param layer   its number, of `layers`
-  /// \param mapped  has the layer B?
+  /// \param layer  its number, of `layers`
+  /// \param right  has the layer B?
   BatchInitialResidual(Executor& executor, const ResidualOptions& options, Index layer, Index layers,
-                       const GraphView<S>& graph, const FeatureShape<S>& shape, bool mapped,
-                       const BatchSize& batch)
+                       const GraphView<S>& graph, const FeatureShape<S>& shape, bool right, const BatchSize& batch)
       : graph_(graph),
         shape_(shape),
         active_(options.initial()),
         last_(layer + 1 == layers),
         layer_(static_cast<std::uint32_t>(layer)),
-        beta_(options.beta(layer)),
+        beta_(options.initial() ? options.beta(layer) : 1),
         residual_{static_cast<S>(options.alpha), static_cast<S>(beta_)} {
     if (!active_) return;
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     averaged_ = array();
-    if (mapped) product_ = array();
+    if (right) product_ = array();
   }
 
   [[nodiscard]] bool active() const noexcept { return active_; }
   /// β: the derivatives of A and B are so many times those of A_β and B_β.
-  [[nodiscard]] double beta() const noexcept { return active_ ? beta_ : 1; }
+  [[nodiscard]] double beta() const noexcept { return beta_; }
   /// After forward(): G, and P = G B_βᵀ.
   [[nodiscard]] const S* averaged() const noexcept { return averaged_.data(); }
   [[nodiscard]] const S* product() const noexcept { return product_.size() > 0 ? product_.data() : averaged(); }
@@ -58,51 +57,72 @@ class BatchInitialResidual {
   /// \param diffusion  of W
   /// \param x, first   X̃ and X₁
   /// \param diffused   where R goes
+  /// \param next       the next layer's first step, to go on with; null: do not
   void forward(Executor& executor, const Diffusion<Family, S>& diffusion, const LayerWeights<S>& weights,
-               const S* x, const S* first, S* diffused, const LayerOutput<S>& output) {
+               const S* x, const S* first, S* diffused, const LayerOutput<S>& output,
+               const MixForward<Family, S>* next) {
     const Index instances = output.pass.instances();
     launch_diffusion(
         executor, instances,
         InitialDiffuseForward<Family, S>{{diffusion}, residual_.alpha, x, first, diffused, averaged_.data()});
-    executor.launch(shape_.items(), instances,
-                    InitialMixForward<Family, S>{shape_, residual_.beta, weights.right, weights.right_stride,
-                                                 weights.left, weights.left_stride, averaged(), product_.data(),
-                                                 output});
+    InitialMixForward<Family, S> mix{shape_,       residual_.beta,      weights.right, weights.right_stride,
+                                     weights.left, weights.left_stride, averaged(),    product_.data(),
+                                     output};
+    if (next != nullptr) {
+      mix.go_on = true;
+      mix.next = *next;
+    }
+    executor.launch(shape_.items(), instances, mix);
   }
 
-  /// From the derivative of X' to that of the layer's input, in place; ȳ, P̄ (ȳ without A), z̄, r̄ and W̄ in the scratch,
-  /// X̄₁ in scratch.first_bar, which the last layer sets and the first one takes into account.
+  /// The first step of the backward pass, v̄ from x̄'. \param activation, output  of the layer: X'
+  [[nodiscard]] InitialActivationBackward<Family, S> first_step(bool activation, const S* output, const S* x_bar,
+                                                                LayerScratch<Executor, S>& scratch) const {
+    return {shape_, activation, output, x_bar, scratch.of(layer_).y_bar.data()};
+  }
+  /// From the derivative of X' to that of the layer's input, in place; v̄ in the scratch's y_bar, P̄ (v̄ without A), z̄, r̄
+  /// and W̄ in arrays of their names, X̄₁ in first_bar, which the last layer sets and the first one takes into account.
   ///
-  /// \param output   X'
+  /// \param start    the layer's first step; null: it is done
+  /// \param below    that of the layer below, to go on with; null: do not
   /// \param dropped  X̃ = dropout(X)
   /// \param ready    parts that share the first launch
   template <class... Ready>
   void backward(Executor& executor, const Run* runs, const Pass& pass, const SheafRange& range,
-                const SheafView<Family, S>& sheaf, const LayerWeights<S>& weights, bool activation,
-                const S* output, bool dropped, S* x_bar, LayerScratch<Executor, S>& scratch,
-                const Ready&... ready) const {
+                const SheafView<Family, S>& sheaf, const LayerWeights<S>& weights,
+                const InitialActivationBackward<Family, S>* start,
+                const InitialActivationBackward<Family, S>* below, bool dropped, S* x_bar,
+                LayerScratch<Executor, S>& scratch, const Ready&... ready) const {
     const Index instances = pass.instances();
     auto& side = scratch.of(layer_);
-    S *y_bar = side.y_bar.data(), *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data();
-    S* first_bar = scratch.first_bar.data();
-    executor.launch_together(ready..., Items{shape_.size() * instances, 1,
-                                             InitialActivationBackward<S>{activation, output, x_bar, y_bar}});
-    executor.launch(shape_.items(), instances,
+    S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *first_bar = scratch.first_bar.data();
+    const Items mix{shape_.items(), instances,
                     InitialMixBackward<Family, S>{graph_, range, sheaf, shape_, pass, residual_, weights.right,
-                                                  weights.left, weights.left_stride, y_bar, side.p_bar.data(),
-                                                  !last_, first_bar, z_bar, r_bar});
-    launch_diffusion(executor, instances,
-                     InitialDiffuseBackward<Family, S>{{begin_diffusion(executor, instances, graph_, range, sheaf,
-                                                                        shape_, static_cast<const S*>(r_bar),
-                                                                        scratch.segments.data())},
-                                                       runs,
-                                                       pass,
-                                                       layer_,
-                                                       dropped,
-                                                       z_bar,
-                                                       layer_ == 0 ? first_bar : nullptr,
-                                                       scratch.w_bar.data(),
-                                                       x_bar});
+                                                  weights.right_stride, weights.left, weights.left_stride,
+                                                  static_cast<const S*>(side.y_bar.data()), side.p_bar.data(),
+                                                  !last_, first_bar, z_bar, r_bar}};
+    if (start != nullptr) {
+      executor.launch_together(ready..., Items{shape_.items(), instances, *start});
+      executor.launch_together(mix);
+    } else {
+      executor.launch_together(ready..., mix);
+    }
+    InitialDiffuseBackward<Family, S> diffuse{{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
+                                                               static_cast<const S*>(r_bar),
+                                                               scratch.segments.data())},
+                                              runs,
+                                              pass,
+                                              layer_,
+                                              dropped,
+                                              z_bar,
+                                              layer_ == 0 ? first_bar : nullptr,
+                                              scratch.w_bar.data(),
+                                              x_bar};
+    if (below != nullptr) {
+      diffuse.go_on = true;
+      diffuse.below = *below;
+    }
+    launch_diffusion(executor, instances, diffuse);
   }
 
  private:

@@ -16,7 +16,8 @@ namespace sheafnn::batch::detail {
 /// hold those of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
-  /// Of one layer while the layer below begins.
+  /// Of one layer while the layer below begins, or while sums for the weights of the one are in the first launch of the
+  /// other.
   struct Side {
     Array<Executor, S> z_bar, r_bar, y_bar, p_bar;
   };
@@ -31,7 +32,7 @@ struct LayerScratch {
   /// \param training     numbers of a training pass' features, of all instances
   /// \param applications  of Δ in a layer
   /// \param initial      layers have an initial residual
-  /// \param two          layers begin while the layer above them is being left
+  /// \param two          a layer's first launch writes what is still read of the layer above
   LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool initial, bool two,
                Index segment_sums)
       : two_sides(two) {

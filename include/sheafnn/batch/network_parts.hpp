@@ -90,7 +90,8 @@ struct NetworkParts {
     shape = {nodes, model.coordinates(), options.channels, {}};
     require_countable("features of a network", shape.size());
     int fixed = 0;
-    const S low = options.residual.initial() ? S(-1) : S(1);  // that of the low pass averages
+    // With an initial residual layers have I − Δ, so that the signs are opposite (see the other NetworkParts).
+    const S low = options.residual.initial() ? S(-1) : S(1);
     if (options.add_lp) shape.filter_sign[fixed++] = low;
     if (options.add_hp) shape.filter_sign[fixed++] = -low;
     make_layers(executor, model, targets, dropout);
@@ -134,19 +135,16 @@ struct NetworkParts {
   Array<Executor, S> arena;
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
-  /// Have layers neither a norm nor a filter nor an initial residual?
-  [[nodiscard]] bool plain_layers() const {
-    return norms.empty() && !filter.active() && !options.residual.initial();
-  }
-  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not where a learner reads
-  /// what is between them.
+  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not with a norm or a
+  /// filter, nor where a learner reads what is between them.
   [[nodiscard]] bool adjoins_below(std::size_t l) const {
-    return plain_layers() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
+    return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
   }
 
   /// May the derivative of the logits go on with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() const {
-    return plain_layers() && layout.readout_weight.empty() && output->few_classes() && !layers.empty();
+    return norms.empty() && !filter.active() && !options.residual.initial() && layout.readout_weight.empty() &&
+           output->few_classes() && !layers.empty();
   }
 
   /// Of models that sample.
@@ -195,7 +193,9 @@ struct NetworkParts {
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
     const bool initial = options.residual.initial();
-    bool two_sides = initial;  // a layer's first launch writes ȳ, which that of the layer above is still read for
+    // With an initial residual a layer's first launch writes its v̄ while sums for the weights of the layer above, in
+    // the same launch, read that layer's.
+    bool two_sides = initial && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
     scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), initial, two_sides,
                                         batch.instances() * graph.view().segments * shape.row());

@@ -227,7 +227,7 @@ struct NetworkParts {
       }
     }
   }
-  /// With an initial residual, fixed filters are I − Δ, too: of the other sign, that of the low pass averages.
+  /// With an initial residual layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
     DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels);
     if (options.residual.initial()) {

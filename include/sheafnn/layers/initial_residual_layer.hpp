@@ -1,5 +1,5 @@
 /// \file
-/// InitialResidualLayer: sheaf diffusion for deep networks, with an initial residual and an identity map,
+/// InitialResidualLayer: sheaf diffusion for deep networks, with an initial residual and an identity mapping,
 ///
 ///     G = (1 − α)(X̃ − Δ X̃) + α X₁,   X̃ = dropout(X),
 ///     X' = ELU((I ⊗ A_β) G B_βᵀ),    A_β = (1 − β) I + β A,  B_β = (1 − β) I + β B,
