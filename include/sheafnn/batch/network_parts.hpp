@@ -193,8 +193,8 @@ struct NetworkParts {
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
     const bool initial = options.residual.initial();
-    // With an initial residual a layer's first launch writes its v̄ while sums for the weights of the layer above, in
-    // the same launch, read that layer's.
+    // With an initial residual v̄ of a layer may be written while that of the layer above is read, by the sums for its
+    // weights.
     bool two_sides = initial && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
     scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), initial, two_sides,
