@@ -409,6 +409,10 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
   o.learner = LearnerInput::summed;
   SUBCASE("a polynomial filter") { o.filter = {PolynomialBasis::chebyshev_interpolation, 3}; }
   SUBCASE("initial residuals") { o.residual.form = ResidualForm::initial; }
+  SUBCASE("initial residuals, layers share launches") {
+    o.residual.form = ResidualForm::initial;
+    o.layer_norm = false;
+  }
   const Step step{.samples = 2};
   batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);

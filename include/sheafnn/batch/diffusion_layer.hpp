@@ -102,15 +102,8 @@ class BatchDiffusionLayer {
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
-    const LayerOutput<S> output{epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr,
-                                parameters.stride,
-                                activation_,
-                                x,
-                                output_.data(),
-                                runs,
-                                pass,
-                                number_ + 1,
-                                next};
+    const LayerOutput<S> output{weights(parameters, epsilon_), parameters.stride, activation_, x, output_.data(),
+                                runs, pass, number_ + 1, next};
     if (filter_->active()) {
       filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
       return false;
@@ -122,9 +115,11 @@ class BatchDiffusionLayer {
         next_mixing = above->mixing(pass, parameters, right, sheaf, above_range, output_.data(), drop);
       }
       initial_.forward(executor, diffusion,
-                       {left_ >= 0 ? parameters.value + left_ : nullptr, parameters.stride,
-                        right.layer(static_cast<Index>(number_)), right.run_stride()},
+                       {weights(parameters, left_), parameters.stride, right.layer(static_cast<Index>(number_)),
+                        right.run_stride()},
                        y_, first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
+      before_ = initial_.averaged();
+      between_ = initial_.product();
       return above != nullptr;
     }
     const DiffuseForward<Family, S> diffuse{{diffusion}, diffused_.data(), output};
@@ -169,8 +164,7 @@ class BatchDiffusionLayer {
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};  // not launched with an initial residual
     const bool filtered = filter_->active();
-    const S *left = left_ >= 0 ? parameters.value + left_ : nullptr,
-            *right = right_ >= 0 ? parameters.value + right_ : nullptr;
+    const S *left = weights(parameters, left_), *right = weights(parameters, right_);
     if (initial_.active()) {
       InitialActivationBackward<Family, S> start = initial_step(x_bar, scratch), next{};
       if (below != nullptr) next = below->initial_step(x_bar, scratch);
@@ -194,8 +188,8 @@ class BatchDiffusionLayer {
     }
     Items mix{initial_.active() ? 0 : items, instances,
               MixBackward<Family, S>{shape_, runs, pass, number_, drop_, right, left,
-                                     epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr, parameters.stride,
-                                     y_bar, side.p_bar.data(), x_bar, filter_->input_skip(),
+                                     weights(parameters, epsilon_), parameters.stride, y_bar,
+                                     side.p_bar.data(), x_bar, filter_->input_skip(),
                                      filter_->weight_stride(), scratch.g.data()}};
     if (below != nullptr && !initial_.active()) {
       mix.kernel.go_on = true;
@@ -231,15 +225,13 @@ class BatchDiffusionLayer {
     const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
     const auto& side = scratch.of(number_);
     const S *y_bar = side.y_bar.data(), *p_bar = left_ >= 0 ? side.p_bar.data() : y_bar;
-    const S* before = initial_.active() ? initial_.averaged() : before_;
-    const S* between = initial_.active() ? initial_.product() : between_;
     const CoordinateProducts<S> left{
-        y_bar, between, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
+        y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const RowProducts<S> right{p_bar,
                                f,
                                f,
                                run_size,
-                               before,
+                               before_,
                                f,
                                f,
                                run_size,
@@ -251,6 +243,10 @@ class BatchDiffusionLayer {
   }
 
  private:
+  /// Weights at an offset of the parameters, of run 0; null: there are none.
+  [[nodiscard]] static const S* weights(const ParameterView<S>& parameters, Index offset) noexcept {
+    return offset >= 0 ? parameters.value + offset : nullptr;
+  }
   /// The layer's first kernel, from its input: with an initial residual W only. \param x, drop  see forward()
   [[nodiscard]] MixForward<Family, S> mixing(const Pass& pass, const ParameterView<S>& parameters,
                                              const RightTransposes<Executor, S>& right,
@@ -269,7 +265,7 @@ class BatchDiffusionLayer {
             pass.copies,
             multiply ? right.layer(static_cast<Index>(number_)) : nullptr,
             right.run_stride(),
-            mix ? parameters.value + left_ : nullptr,
+            mix ? weights(parameters, left_) : nullptr,
             parameters.stride,
             before_,
             product_.data(),
@@ -320,7 +316,8 @@ class BatchDiffusionLayer {
   Array<Executor, S> scaled_;    ///< W = S Y; with an initial residual S X̃
   Array<Executor, S> diffused_;  ///< R = L W
   Array<Executor, S> output_;
-  const S *input_ = nullptr, *before_ = nullptr, *between_ = nullptr, *y_ = nullptr;
+  const S *input_ = nullptr, *y_ = nullptr;
+  const S *before_ = nullptr, *between_ = nullptr;  ///< what B and A multiply
 };
 
 }  // namespace sheafnn::batch::detail
