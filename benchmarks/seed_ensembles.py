@@ -6,14 +6,19 @@ usage: seed_ensembles.py FILE.npz...
 FILE  the predictions file of `train --splits 0-9 --seeds 0-4 --predictions FILE.npz`: one setting, several splits and seeds
 
 An ensemble predicts with the mean of its members' class probabilities. Mean ± standard deviation over the splits, in percent;
-of single trainings the mean over the seeds is taken first. The last row has the members of all files. Needs numpy.
+of single trainings the mean over the seeds is taken first. The row "all" has the members of all files. The last row bounds what
+choosing could gain: of all combinations of files (3 to 16 of them) that whose ensemble is the best on the test nodes, which nobody may
+choose. Needs numpy.
 """
+import itertools
 import os
 import sys
 
 import numpy
 
 from metrics import accuracy
+
+MOST_FILES = 16  # of which all combinations are tried
 
 
 def load(path):
@@ -35,10 +40,25 @@ def text(values):
     return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
 
 
+def best_combination(members, labels, test):
+    """Accuracies of the combination of files whose ensemble is the best on the test nodes, and the numbers of its files."""
+    sums = [[of.sum(axis=0, dtype=float)[nodes] for of, nodes in zip(one, test)] for one in members]  # of files, splits
+    truths = [labels[nodes] for nodes in test]
+    best, best_chosen = numpy.zeros(len(test)), ()
+    for count in range(1, len(members) + 1):
+        for chosen in itertools.combinations(range(len(members)), count):
+            predicted = [sum(sums[i][split] for i in chosen).argmax(-1) for split in range(len(test))]
+            values = numpy.array([100 * (one == truth).mean() for one, truth in zip(predicted, truths)])
+            if values.mean() > best.mean():
+                best, best_chosen = values, chosen
+    return best, best_chosen
+
+
 def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     members = []
+    names = [os.path.basename(path) for path in sys.argv[1:]]
     print("| predictions | members | single | ensemble |\n| --- | --- | --- | --- |")
     for path in sys.argv[1:]:
         probabilities, labels, test = load(path)
@@ -46,11 +66,15 @@ def main():
             sys.exit(f"seed_ensembles.py: {path}: {probabilities.shape[0]} splits; the files before have {members[0].shape[0]}")
         members.append(probabilities)
         single = numpy.mean([accuracies(probabilities[:, s], labels, test) for s in range(probabilities.shape[1])], axis=0)
-        print(f"| {os.path.basename(path)} | {probabilities.shape[1]} | {text(single)} | "
+        print(f"| {names[len(members) - 1]} | {probabilities.shape[1]} | {text(single)} | "
               f"{text(accuracies(probabilities.mean(1), labels, test))} |")
     if len(members) > 1:
         joined = numpy.concatenate(members, axis=1)
         print(f"| all | {joined.shape[1]} | | {text(accuracies(joined.mean(1), labels, test))} |")
+    if 2 < len(members) <= MOST_FILES:
+        values, chosen = best_combination(members, labels, test)
+        print(f"| best on the test nodes: {', '.join(names[i] for i in chosen)} | {sum(members[i].shape[1] for i in chosen)} | | "
+              f"{text(values)} |")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ usage: tune.py search FOLDER --data DATA [--datasets NAME,...] [--networks NAME,
        tune.py final FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py judge FOLDER --data DATA [--datasets NAME,...] [--networks NAME,...] [--candidates 5] [--seeds 0-2] [--jobs N]
        tune.py budget FOLDER --data DATA --output OUTPUT --trials N [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
+       tune.py predict FOLDER --data DATA --output OUTPUT [--datasets NAME,...] [--networks NAME,...] [--seeds 0-2] [--jobs N]
        tune.py table FOLDER [--data DATA] [--datasets NAME,...]
        tune.py compare FOLDER --networks NAME,NAME,... [--datasets NAME,...]
        tune.py export FOLDER --data DATA --output OUTPUT [--datasets NAME,...]
@@ -30,6 +31,9 @@ budget makes networks comparable whose searches had different numbers of setting
 settings of its searches alone would have chosen is trained with every seed, and written to another OUTPUT as export does.
 Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Searches of N
 settings are copied, those of baselines.py as well, and shorter ones left out.
+
+predict trains the chosen settings again, the best epochs by validation loss (or ROC AUC), and writes the class probabilities of every training to
+OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are there already stay.
 
 compare prints, for every two of --networks, those of baselines.py too, the difference of their test figures and p as in the
 table, for both rules that say which epoch is the best; of judged networks as well.
@@ -299,7 +303,8 @@ def stopping_rules(fixed):
     return ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
 
 
-def final(arguments, spaces, dataset, network):
+def chosen_command(arguments, dataset, network):
+    """The command line of the chosen setting, from an export or a study; None, with a note, where the network was not searched."""
     exported = read_export(arguments.folder, dataset)
     if exported is not None:
         command = exported.get(network, {}).get("command")
@@ -309,7 +314,14 @@ def final(arguments, spaces, dataset, network):
         command = best.user_attrs["command"] if best else None
     if command is None:
         print(f"{dataset:12} {network:24} not searched", flush=True)
+    return command
+
+
+def final(arguments, spaces, dataset, network):
+    command = chosen_command(arguments, dataset, network)
+    if command is None:
         return
+    exported = read_export(arguments.folder, dataset)
     with tempfile.TemporaryDirectory() as folder:
         reports = train_chosen(arguments, spaces, dataset, network, command.split(" "),
                                arguments.folder if exported is None else folder)
@@ -321,15 +333,28 @@ def final(arguments, spaces, dataset, network):
         write_export(arguments.folder, dataset, exported)
 
 
-def train_with_seeds(arguments, words, dataset, rule, path):
+def predict(arguments, spaces, dataset, network):
+    """Class probabilities of the chosen setting with every seed."""
+    path = os.path.join(arguments.output, f"{dataset}-{network}.npz")
+    command = None if os.path.exists(path) else chosen_command(arguments, dataset, network)
+    if command is None:
+        return
+    rule = stopping_rules(spaces.fixed(dataset, network))[0]
+    with tempfile.TemporaryDirectory() as folder:
+        report = train_with_seeds(arguments, command.split(" "), dataset, rule, os.path.join(folder, "report.json"),
+                                  "--predictions", path)
+    print_final(dataset, network, rule, report)
+
+
+def train_with_seeds(arguments, words, dataset, rule, path, *more):
     """Trains the setting of a command line on all splits with every seed, the best epoch chosen by `rule`: the report, which is
-    written to `path` too."""
+    written to `path` too. more: further options of the program"""
     words = words[:words.index("--threads")]
     words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
     words[words.index("--stop-on") + 1] = rule
     # Processor time, as in baselines.py: other programs on the machine hardly change it.
     report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
-                                                    "--threads", str(arguments.jobs)], path)
+                                                    "--threads", str(arguments.jobs), *more], path)
     report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
     with open(path, "w", encoding="utf-8") as file:
         json.dump(report, file, indent=1)
@@ -683,7 +708,7 @@ def datasets_and_networks(arguments, spaces):
 
 
 def main():
-    parser = parser_of(__doc__, ["search", "final", "judge", "budget", "table", "compare", "export"])
+    parser = parser_of(__doc__, ["search", "final", "judge", "budget", "predict", "table", "compare", "export"])
     parser.add_argument("--output")
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
@@ -693,7 +718,7 @@ def main():
     if arguments.what in ("table", "compare"):
         (table if arguments.what == "table" else compare)(arguments, spaces, datasets)
         return
-    if arguments.what in ("export", "budget"):
+    if arguments.what in ("export", "budget", "predict"):
         if arguments.output is None:
             sys.exit(f"{PROGRAM}: --output is missing: the folder to write to")
         os.makedirs(arguments.output, exist_ok=True)
@@ -703,7 +728,7 @@ def main():
     if not os.access(arguments.train, os.X_OK):
         sys.exit(f"tune.py: --train: {arguments.train} is not an executable file")
     os.makedirs(arguments.folder, exist_ok=True)
-    run = {"search": search, "final": final, "judge": judge, "budget": budget}[arguments.what]
+    run = {"search": search, "final": final, "judge": judge, "budget": budget, "predict": predict}[arguments.what]
     if run is budget and arguments.networks is None:
         networks += spaces.content.get("baselines", {})
     for dataset in datasets:
