@@ -29,8 +29,8 @@ left as they are.
 
 budget makes networks comparable whose searches had different numbers of settings. FOLDER is an OUTPUT of export; what the first N
 settings of its searches alone would have chosen is trained with every seed, and written to another OUTPUT as export does.
-Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Searches of N
-settings are copied, those of baselines.py as well, and shorter ones left out.
+Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Figures are copied where the
+whole search has chosen the same setting, and of searches of N settings, those of baselines.py as well. Shorter ones are left out.
 
 predict trains the chosen settings again, the best epochs by validation loss (or ROC AUC), and writes the class probabilities of every training to
 OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are there already stay.
@@ -406,11 +406,14 @@ def budget(arguments, spaces, dataset, network):
             print(f"{dataset:12} {network:24} no trial was completed", flush=True)
             return
         validation, loss, command = settings[0]
-        with tempfile.TemporaryDirectory() as folder:
-            reports = train_chosen(arguments, spaces, dataset, network, command.split(" "), folder)
+        if command == of["command"]:  # chosen of all trials as well, and trained with every seed
+            figures = {rule: {**final_of, "std_of_choosing": None} for rule, final_of in of["final"].items()}
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                reports = train_chosen(arguments, spaces, dataset, network, command.split(" "), folder)
+            figures = {rule: final_figures(rule, report, math.nan) for rule, report in reports.items()}
         of = {"trials": len(rows), "hours": round(sum(float(row["seconds"]) for row in rows) / 3600, 3),
-              "validation": validation, "validation_loss": loss, "command": command,
-              "final": {rule: final_figures(rule, report, math.nan) for rule, report in reports.items()}}
+              "validation": validation, "validation_loss": loss, "command": command, "final": figures}
     write_trials_export(arguments.output, dataset, {network: [list(row.values())[1:] for row in rows]})
     write_export(arguments.output, dataset, {**there, network: of})
 
