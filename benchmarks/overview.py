@@ -36,8 +36,8 @@ def percent(final_of):
     return f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def test_mean(of, rule="loss"):
-    return statistics.fmean(means_of_splits(of["final"][rule]))
+def test_mean(of):
+    return statistics.fmean(means_of_splits(of["final"]["loss"]))
 
 
 def print_figures(graphs):

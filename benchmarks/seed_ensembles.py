@@ -44,13 +44,13 @@ def best_combination(members, labels, test):
     """Accuracies of the combination of files whose ensemble is the best on the test nodes, and the numbers of its files."""
     sums = [[of.sum(axis=0, dtype=float)[nodes] for of, nodes in zip(one, test)] for one in members]  # of files, splits
     truths = [labels[nodes] for nodes in test]
-    best, best_chosen = numpy.zeros(len(test)), ()
+    best, best_chosen, best_mean = None, (), -1
     for count in range(1, len(members) + 1):
         for chosen in itertools.combinations(range(len(members)), count):
             predicted = [sum(sums[i][split] for i in chosen).argmax(-1) for split in range(len(test))]
             values = numpy.array([100 * (one == truth).mean() for one, truth in zip(predicted, truths)])
-            if values.mean() > best.mean():
-                best, best_chosen = values, chosen
+            if values.mean() > best_mean:
+                best, best_chosen, best_mean = values, chosen, values.mean()
     return best, best_chosen
 
 
@@ -60,13 +60,13 @@ def main():
     members = []
     names = [os.path.basename(path) for path in sys.argv[1:]]
     print("| predictions | members | single | ensemble |\n| --- | --- | --- | --- |")
-    for path in sys.argv[1:]:
+    for path, name in zip(sys.argv[1:], names):
         probabilities, labels, test = load(path)
         if members and members[0].shape[0] != probabilities.shape[0]:
             sys.exit(f"seed_ensembles.py: {path}: {probabilities.shape[0]} splits; the files before have {members[0].shape[0]}")
         members.append(probabilities)
         single = numpy.mean([accuracies(probabilities[:, s], labels, test) for s in range(probabilities.shape[1])], axis=0)
-        print(f"| {names[len(members) - 1]} | {probabilities.shape[1]} | {text(single)} | "
+        print(f"| {name} | {probabilities.shape[1]} | {text(single)} | "
               f"{text(accuracies(probabilities.mean(1), labels, test))} |")
     if len(members) > 1:
         joined = numpy.concatenate(members, axis=1)

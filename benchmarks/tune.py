@@ -29,11 +29,12 @@ left as they are.
 
 budget makes networks comparable whose searches had different numbers of settings. FOLDER is an OUTPUT of export; what the first N
 settings of its searches alone would have chosen is trained with every seed, and written to another OUTPUT as export does.
-Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Figures are copied where the
-whole search has chosen the same setting, and of searches of N settings, those of baselines.py as well. Shorter ones are left out.
+Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Figures are copied
+where the whole search has chosen the same setting, and of searches of N settings, those of baselines.py as well. Shorter ones are
+left out.
 
-predict trains the chosen settings again, the best epochs by validation loss (or ROC AUC), and writes the class probabilities of every training to
-OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are there already stay.
+predict trains the chosen settings again, the best epochs by validation loss (or ROC AUC), and writes the class probabilities of
+every training to OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are there already stay.
 
 compare prints, for every two of --networks, those of baselines.py too, the difference of their test figures and p as in the
 table, for both rules that say which epoch is the best; of judged networks as well.
@@ -303,9 +304,8 @@ def stopping_rules(fixed):
     return ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
 
 
-def chosen_command(arguments, dataset, network):
-    """The command line of the chosen setting, from an export or a study; None, with a note, where the network was not searched."""
-    exported = read_export(arguments.folder, dataset)
+def chosen_command(arguments, exported, dataset, network):
+    """The command line of the chosen setting, from an export or, without one, a study; None, with a note, if there is none."""
     if exported is not None:
         command = exported.get(network, {}).get("command")
     else:
@@ -318,10 +318,10 @@ def chosen_command(arguments, dataset, network):
 
 
 def final(arguments, spaces, dataset, network):
-    command = chosen_command(arguments, dataset, network)
+    exported = read_export(arguments.folder, dataset)
+    command = chosen_command(arguments, exported, dataset, network)
     if command is None:
         return
-    exported = read_export(arguments.folder, dataset)
     with tempfile.TemporaryDirectory() as folder:
         reports = train_chosen(arguments, spaces, dataset, network, command.split(" "),
                                arguments.folder if exported is None else folder)
@@ -336,7 +336,9 @@ def final(arguments, spaces, dataset, network):
 def predict(arguments, spaces, dataset, network):
     """Class probabilities of the chosen setting with every seed."""
     path = os.path.join(arguments.output, f"{dataset}-{network}.npz")
-    command = None if os.path.exists(path) else chosen_command(arguments, dataset, network)
+    if os.path.exists(path):
+        return
+    command = chosen_command(arguments, read_export(arguments.folder, dataset), dataset, network)
     if command is None:
         return
     rule = stopping_rules(spaces.fixed(dataset, network))[0]
