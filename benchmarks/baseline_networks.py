@@ -16,8 +16,8 @@
 sage and mixhop have a linear layer first because theirs would add up all features of the neighbours in every epoch;
 fagcn and gcnii have one in their papers. What layers read is in the fastest form that they take: features a sparse
 matrix, which makes an epoch on cora several times as fast as a dense one (SparseLinear); the graph a sparse matrix,
-too, with weights that were normalised beforehand, but a list of edges for GAT, FAConv and MixHopConv, and MixHopConv
-normalises anew in every pass.
+too, with weights that were normalised beforehand, whose symmetry the backward pass uses (SymmetricProduct), but a list
+of edges for GAT and FAConv.
 """
 import warnings
 
@@ -45,6 +45,30 @@ class SparseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         return None, None, ctx.transposed @ gradient
+
+
+class SymmetricProduct(torch.autograd.Function):
+    """M X for a symmetric sparse M; PyTorch's own backward pass transposes M anew, which takes up to forty times as
+    long as the product (film, neighbours at distance two)."""
+
+    @staticmethod
+    def forward(ctx, matrix, x):
+        ctx.matrix = matrix
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, ctx.matrix @ gradient
+
+
+def use_symmetry(network):
+    """Lets layers that add up neighbours, with weights of a symmetric matrix, use SymmetricProduct."""
+    def aggregate(matrix, x):
+        return SymmetricProduct.apply(matrix, x[0] if isinstance(x, tuple) else x)
+
+    for layer in network.modules():
+        if isinstance(layer, (pyg.GCNConv, pyg.GCN2Conv, pyg.APPNP, pyg.SimpleConv)):
+            layer.message_and_aggregate = aggregate
 
 
 class SparseLinear(nn.Module):
@@ -252,20 +276,31 @@ class Fagcn(Network):
         return self.readout(x)
 
 
+class MixHopConv(pyg.MixHopConv):
+    """The layer of PyTorch Geometric, which normalises the graph in every pass, with a graph that is normalised."""
+
+    def forward(self, x, normalised):
+        outputs = [self.lins[0](x)]
+        for linear in self.lins[1:]:
+            x = SymmetricProduct.apply(normalised, x)
+            outputs.append(linear(x))
+        return torch.cat(outputs, dim=-1) + self.bias
+
+
 class MixHop(Network):
     def __init__(self, graph, options):
         super().__init__(graph, options)
         powers = list(range(options["--hops"] + 1))
         wide = len(powers) * self.channels
         self.encoder = SparseLinear(nn.Linear(graph.features, self.channels))
-        self.convolutions = nn.ModuleList(pyg.MixHopConv(wide if layer else self.channels, self.channels, powers)
+        self.convolutions = nn.ModuleList(MixHopConv(wide if layer else self.channels, self.channels, powers)
                                           for layer in range(self.layers))
         self.readout = nn.Linear(wide, graph.classes)
 
     def forward(self, x):
         x = F.relu(self.encoder(x))
         for convolution in self.convolutions:
-            x = F.relu(convolution(self.dropped(x), self.graph.edges))
+            x = F.relu(convolution(self.dropped(x), self.graph.normalised))
         return self.readout(self.dropped(x))
 
 
@@ -314,3 +349,10 @@ class H2gcn(Network):
 
 NETWORKS = {"mlp": Mlp, "gcn": Gcn, "gat": Gat, "sage": Sage, "pairnorm": PairNorm, "gcnii": Gcnii, "fagcn": Fagcn,
             "mixhop": MixHop, "gprgnn": Gprgnn, "h2gcn": H2gcn}
+
+
+def network_of(graph, options):
+    """The network that --model of the options names."""
+    network = NETWORKS[options["--model"]](graph, options)
+    use_symmetry(network)
+    return network

@@ -59,11 +59,11 @@ def train(options, split, seed):
     """Trains a setting on one split: its row of a report, with the seconds per epoch, and the class probabilities."""
     import torch
     import torch.nn.functional as F
-    from baseline_networks import NETWORKS
+    from baseline_networks import network_of
     torch.set_num_threads(1)
     graph = graph_of(options["--dataset"], not options.get("--no-normalise-features", False))
     torch.manual_seed(seed)
-    network = NETWORKS[options["--model"]](graph, options)
+    network = network_of(graph, options)
     free = network.without_decay()
     decayed = [p for p in network.parameters() if all(p is not other for other in free)]
     groups = [{"params": decayed, "weight_decay": options["--weight-decay"]}]

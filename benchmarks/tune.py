@@ -188,11 +188,12 @@ def open_study(arguments, dataset, network, create):
     path = os.path.join(arguments.folder, f"{dataset}-{network}.db")
     if not create and not os.path.exists(path):
         return None
-    return optuna.create_study(study_name=f"{dataset}-{network}", storage=f"sqlite:///{path}", load_if_exists=True,
-                               direction="maximize",
-                               sampler=optuna.samplers.TPESampler(seed=arguments.seed, multivariate=True, group=True,
-                                                                  constant_liar=True),
-                               pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
+    study = optuna.create_study(study_name=f"{dataset}-{network}", storage=f"sqlite:///{path}", load_if_exists=True,
+                                direction="maximize", pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
+    # A search that goes on draws other settings than it has drawn already.
+    study.sampler = optuna.samplers.TPESampler(seed=arguments.seed + len(study.get_trials(deepcopy=False)), multivariate=True,
+                                               group=True, constant_liar=True)
+    return study
 
 
 def rank(validation, loss):
@@ -570,9 +571,10 @@ def means_of_splits(final_of):
 
 
 def p_value(a, b):
-    """Of Wilcoxon's signed-rank test."""
+    """Of Wilcoxon's signed-rank test. Differences are rounded: equal ones, of a node or two, would otherwise be ranked by rounding errors."""
     import scipy.stats
-    return 1.0 if a == b else scipy.stats.wilcoxon(a, b).pvalue
+    differences = [round(x - y, 9) for x, y in zip(a, b)]
+    return scipy.stats.wilcoxon(differences).pvalue if any(differences) else 1.0
 
 
 def compare(arguments, spaces, datasets):

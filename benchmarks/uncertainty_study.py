@@ -269,7 +269,8 @@ def compare(arguments, dataset):
 
 
 def p_value(one, other):
-    differences = numpy.array([a - b for a, b in zip(one, other) if a is not None and b is not None])
+    """Of Wilcoxon's signed-rank test, of splits that both have; rounded as in tune.py."""
+    differences = numpy.array([round(a - b, 9) for a, b in zip(one, other) if a is not None and b is not None])
     if len(differences) == 0 or not differences.any():
         return None
     import scipy.stats
