@@ -523,8 +523,9 @@ TEST_CASE("options of cooperative models that are refused") {
          [](auto& o) { o.learner_dropout = 1; });
   refuse("conformal: false is not allowed; with stalk dimension 1 there are no rotations to learn",
          [](auto& o) { o.conformal = false; });
-  refuse("in_degree_diagonal: true is not allowed; without directed, as many arcs leave a node as enter it",
-         [](auto& o) { o.in_degree_diagonal = true; });
+  refuse(
+      "in_degree_diagonal: true is not allowed; needs directed: otherwise as many arcs leave a node as enter it",
+      [](auto& o) { o.in_degree_diagonal = true; });
   refuse("separate_encoder: true is not allowed; only Bayesian models have an encoder for their learners",
          [](auto& o) { o.separate_encoder = true; });
   refuse("layer_learners: true is not allowed; an option of Bayesian models; others have learners in every layer",

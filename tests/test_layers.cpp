@@ -467,10 +467,24 @@ TEST_CASE("node learners: refused options, and too few weights") {
   const auto refuse = [&](const char* message, const NodeLearnerOptions& options) {
     refused(message, [&] { pair(options); });
   };
-  refuse("learner inputs: 0 is not allowed; must be at least 1", {.inputs = 0, .width = 4, .outputs = 2});
-  refuse("learner width: 0 is not allowed; must be at least 1", {.inputs = 3, .width = 0, .outputs = 2});
+  refuse("learner inputs: 0 is not allowed; must be between 1 and 10240", {.inputs = 0, .width = 4, .outputs = 2});
+  refuse("learner width: 0 is not allowed; must be between 1 and 10240", {.inputs = 3, .width = 0, .outputs = 2});
   refuse("learner layers: 0 is not allowed; must be at least 1",
          {.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 0});
+  refuse("learner width: 20000 is not allowed; must be between 1 and 10240",
+         {.inputs = 3, .width = 20000, .outputs = 2});
+  refused("inputs: 20000 is not allowed; must be between 1 and 10240",
+          [&] { SagePair<double>(arcs, 20000, 2, true, true); });
+  const NodeLearnerOptions mlp{.inputs = 3, .width = 4, .outputs = 2};
+  const auto shared = std::make_shared<Pair::Workspace>(n, mlp);
+  refused("nodes of chunks: 3 is not allowed; the graph has 7", [&] { Pair(arcs, mlp, {3, 1}, shared); });
+  refused("workspace: null is not allowed; the learners need one", [&] { Pair(arcs, mlp, {n, 1}, nullptr); });
+  refused("nodes of workspace: 3 is not allowed; the graph has 7 rows", [&] {
+    Pair(arcs, mlp, {n, 1}, std::make_shared<Pair::Workspace>(3, mlp));
+  });
+  refused("workspace: of other options is not allowed; must be of those of the learners", [&] {
+    Pair(arcs, {.inputs = 3, .width = 4, .outputs = 6}, {n, 1}, shared);
+  });
   Pair sage = pair({.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 2});
   const auto begin = [&](const Pair::Weights<const double>& weights) {
     sage.begin(weights, false, [](int, Index) { return Dropout{}; }, [](DropoutMask&, const Dropout&) {});
@@ -492,6 +506,34 @@ TEST_CASE("cooperative layer: refused channels, workspaces, and a backward pass 
   NodeMapsGradient<2, double> gradient(n);
   CHECK_THROWS_AS(layer.backward(1, gradient, FeatureView<const double>(), FeatureView<double>(), {}),
                   std::logic_error);
+  const NodeDegrees<double> degrees(arcs, false);
+  NodeMaps<2, double> maps(degrees, true);
+  const std::vector<double> x(static_cast<std::size_t>(n * 2 * 3), 1.0), epsilon(2),
+      eye = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const DiffusionWeights<const double> weights{{eye.data(), 2, 2}, {eye.data(), 3, 3}, epsilon};
+  layer.forward(1, weights, maps, {x.data(), n, 2, 3}, {}, NodeSelection(n));
+  NodeMapsGradient<2, double> small(n - 1);
+  std::vector<double> bar(x);
+  refused("nodes of maps_gradient: 6 is not allowed; the layer's graph has 7", [&] {
+    layer.backward(1, small, {x.data(), n, 2, 3}, {bar.data(), n, 2, 3}, {});
+  });
+}
+template <class... Arguments>
+concept HasArcLists = requires(Arguments&&... arguments) {
+  arc_lists(std::forward<Arguments>(arguments)...);
+};
+
+TEST_CASE("arc lists: of graphs and arcs that live longer, and of the same nodes") {
+  static_assert(HasArcLists<const Graph&> && HasArcLists<const Graph&, const DirectedArcs&>);
+  static_assert(!HasArcLists<Graph> && !HasArcLists<const Graph&, DirectedArcs> &&
+                !HasArcLists<Graph, DirectedArcs&>);
+  static_assert(!std::is_constructible_v<NodeMaps<2, double>, NodeDegrees<double>, bool>);
+  const tiny::Task task;
+  const DirectedArcs others(3, {});
+  refused("nodes of listed: 3 is not allowed; the graph has 7",
+          [&] { static_cast<void>(arc_lists(task.graph, others)); });
+  const std::vector<Edge> arc = {{0, 1}};
+  refused("arcs[0]: 0 is not allowed; a graph without nodes has no arcs", [&] { DirectedArcs(0, arc); });
 }
 
 TEST_CASE("ReLU: not a number stays one") {

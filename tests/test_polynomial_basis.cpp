@@ -217,10 +217,13 @@ TEST_CASE("polynomials: refused options") {
   };
   CHECK(message({.degree = 65}) == "filter.degree: 65 is not allowed; must be between 0 and 64");
   CHECK(message({.degree = -1}) == "filter.degree: -1 is not allowed; must be between 0 and 64");
-  CHECK(message({.jacobi_alpha = -1}) == "filter.jacobi_alpha: -1 is not allowed; must be above -1");
-  CHECK(message({.jacobi_beta = std::nan("")}) == "filter.jacobi_beta: nan is not allowed; must be above -1");
-  CHECK(message({.gegenbauer_lambda = 0}) == "filter.gegenbauer_lambda: 0 is not allowed; must be above 0");
-  CHECK(message({.largest_eigenvalue = -2}) == "filter.largest_eigenvalue: -2 is not allowed; must be above 0");
+  CHECK(message({.jacobi_alpha = -1}) == "filter.jacobi_alpha: -1 is not allowed; must be finite and above -1");
+  CHECK(message({.jacobi_beta = std::nan("")}) ==
+        "filter.jacobi_beta: nan is not allowed; must be finite and above -1");
+  CHECK(message({.gegenbauer_lambda = 0}) ==
+        "filter.gegenbauer_lambda: 0 is not allowed; must be finite and above 0");
+  CHECK(message({.largest_eigenvalue = -2}) ==
+        "filter.largest_eigenvalue: -2 is not allowed; must be finite and above 0");
   CHECK(message({.basis = PolynomialBasis::legendre, .published = true}) ==
         "filter.published: true is not allowed; only jacobi and chebyshev-interpolation have a published form of "
         "their own");

@@ -273,8 +273,8 @@ TEST_CASE("polynomial layers: refused arguments") {
   CHECK_THROWS_AS(layer.forward(1, setup.weights, {skip, skip}, setup.blocks, x, {}, all), std::invalid_argument);
   CHECK_THROWS_AS(layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x.first(3), {}, all),
                   std::invalid_argument);
-  CHECK_THROWS_AS(Layer(setup.graph, DiffusionShape<double>{}, {}, {PolynomialBasis::legendre, 2}),
-                  std::invalid_argument);
+  const DiffusionShape<double> no_shape;
+  CHECK_THROWS_AS(Layer(setup.graph, no_shape, {}, {PolynomialBasis::legendre, 2}), std::invalid_argument);
 
   // backward(): what forward() refuses, and without a forward() right before.
   SheafBlocksGradient<Family, double> sheaf_bar(setup.graph, setup.edges);
@@ -323,7 +323,16 @@ TEST_CASE("polynomial layers: no nodes, and workspaces of one graph") {
                        "workspace: of layers on another graph is not allowed; must be of layers on the same",
                        std::invalid_argument);
   const DiffusionShape<double> wide(setup.graph, 2, false, false, 9);
-  CHECK_THROWS_AS(Layer(setup.graph, wide, {}, filter, FilterTerms::keep, workspace), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Layer(setup.graph, wide, {}, filter, FilterTerms::keep, workspace),
+                       "workspace: of layers of 2 coordinates × 5 channels is not allowed; this layer has 2 × 9",
+                       std::invalid_argument);
+  // As many numbers, but fixed filters as well.
+  const DiffusionShape<double> filters(setup.graph, 2, true, true, 16), plain(setup.graph, 2, false, false, 32);
+  const auto both = std::make_shared<detail::FilterWorkspace<Family, double>>();
+  const Layer without(setup.graph, plain, {}, filter, FilterTerms::keep, both);
+  CHECK_THROWS_WITH_AS(Layer(setup.graph, filters, {}, filter, FilterTerms::keep, both),
+                       "workspace: of layers of 2 coordinates × 32 channels is not allowed; this layer has 4 × 16",
+                       std::invalid_argument);
 }
 
 }  // namespace test_polynomial_layer

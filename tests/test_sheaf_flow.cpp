@@ -111,12 +111,12 @@ void check_right_hand_side(bool activation, bool negate_inside) {
 }
 
 /// Without ELU and weights: the largest and the Frobenius norm of X(T) − exp(−TΔ) X(0).
-struct FlowError {
+struct SolutionError {
   double largest = 0, norm = 0, bound = 0;
   Index steps = 0;
 };
 template <class Model>
-FlowError linear_flow_error(FlowOptions options) {
+SolutionError linear_flow_error(FlowOptions options) {
   const tiny::Task task;
   options.left_weights = options.right_weights = options.activation = false;
   Model model(options, 5);
@@ -128,7 +128,7 @@ FlowError linear_flow_error(FlowOptions options) {
   const Eigen::VectorXd decay = (-options.time * eigen.eigenvalues().array()).exp();
   const Matrix exact = eigen.eigenvectors() * decay.asDiagonal() * eigen.eigenvectors().transpose() * x;
   const Matrix error = features_after(network, 1) - exact;
-  FlowError r{error.cwiseAbs().maxCoeff(), error.norm()};
+  SolutionError r{error.cwiseAbs().maxCoeff(), error.norm()};
   // Every step adds at most this to the norm, which the flow does not increase; |dx/dt| ≤ 2 ‖X‖, as the spectrum ends
   // at 2.
   for (const double h : network.flow().steps()) {
@@ -218,7 +218,7 @@ TEST_CASE("continuous-time diffusion: the linear flow is exp(−TΔ), to the tol
       FlowOptions options = tiny_options();
       options.time = 3;
       options.absolute_tolerance = options.relative_tolerance = tolerance;
-      const FlowError error = error_for(options);
+      const SolutionError error = error_for(options);
       CAPTURE(tolerance);
       CHECK(error.norm <= error.bound);
       CHECK(error.largest < before);
@@ -237,9 +237,9 @@ TEST_CASE("continuous-time diffusion: the order of the methods with equal steps"
     FlowOptions options = tiny_options();
     options.method = method;
     options.fixed_steps = 32;
-    const FlowError coarse = linear_flow_error<SheafFlow<SpecialOrthogonal<2>, double>>(options);
+    const SolutionError coarse = linear_flow_error<SheafFlow<SpecialOrthogonal<2>, double>>(options);
     options.fixed_steps = 64;
-    const FlowError fine = linear_flow_error<SheafFlow<SpecialOrthogonal<2>, double>>(options);
+    const SolutionError fine = linear_flow_error<SheafFlow<SpecialOrthogonal<2>, double>>(options);
     CHECK(coarse.steps == 32);
     return coarse.norm / fine.norm;
   };
@@ -352,6 +352,8 @@ TEST_CASE("continuous-time diffusion: what is not allowed, and flows that need t
   refused(&FlowOptions::relative_tolerance, std::nan(""), "relative_tolerance: nan is not allowed");
   refused(&FlowOptions::first_step, 0.0, "first_step: 0 is not allowed");
   refused(&FlowOptions::max_steps, Index{0}, "max_steps: 0 is not allowed");
+  refused(&FlowOptions::max_steps, Index{1000001},
+          "max_steps: 1000001 is not allowed; must be between 1 and 1000000");
   refused(&FlowOptions::fixed_steps, Index{0}, "fixed_steps: 0 is not allowed");
   refused(&FlowOptions::channels, Index{0}, "channels: 0 is not allowed");
   FlowOptions none = tiny_options();
@@ -360,15 +362,58 @@ TEST_CASE("continuous-time diffusion: what is not allowed, and flows that need t
 
   Model model(tiny_options(), 1);
   Network<Model> network(model, task.graph, task.sparse);
-  CHECK_THROWS_WITH_AS(network.set_steps({0.5, -0.5}), "sizes: -0.5 is not allowed; a step must be positive and finite",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(network.set_steps({0.5, -0.5}),
+                       "sizes[1]: -0.5 is not allowed; a step must be positive and finite", std::invalid_argument);
   network.begin({});
   CHECK_THROWS_AS(static_cast<void>(network.features_after(1)), std::logic_error);
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   network.forward();
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   model.parameters().values()[0] = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH_AS(network.forward(), "x: the flow starts from features that are not finite", std::runtime_error);
+  CHECK_THROWS_WITH_AS(network.forward(), "x: the flow starts from features that are not finite", FlowError);
+  CHECK_THROWS_AS(static_cast<void>(network.features_after(1)), std::logic_error);
+  CHECK(network.flow().output().nodes() == 0);
+
+  FlowOptions long_time = tiny_options();
+  long_time.time = 1e39;
+  const SheafFlow<SpecialOrthogonal<2>, float> floats(long_time, 1);
+  using Floats = Network<SheafFlow<SpecialOrthogonal<2>, float>>;
+  CHECK_THROWS_WITH_AS(Floats(floats, task.graph, task.sparse),
+                       "time: 1e+39 is not allowed; must be finite in the model's scalar type",
+                       std::invalid_argument);
+}
+
+TEST_CASE("continuous-time diffusion: a pass that fails leaves no output, and ends a training with its epoch") {
+  using Model = SheafFlow<SpecialOrthogonal<2>, double>;
+  const tiny::Task task;
+  FlowOptions options = short_steps();
+  options.absolute_tolerance = options.relative_tolerance = 1e-7;
+  options.max_steps = 4;
+  Model model(options, 1);
+  Network<Model> network(model, task.graph, task.sparse);
+  CHECK_THROWS_AS(network.forward(), FlowError);
+  CHECK(network.flow().output().nodes() == 0);
+  CHECK(network.flow().steps().empty());
+  CHECK_THROWS_AS(static_cast<void>(network.features_after(1)), std::logic_error);
+
+  // One Euler step of a field that stretches leaves the numbers that there are.
+  FlowOptions large = tiny_options();
+  large.method = FlowMethod::euler;
+  large.fixed_steps = 1;
+  large.time = 1e308;
+  Model stretched(large, 1);
+  Network<Model> failing(stretched, task.graph, task.sparse);
+  for (double& value : stretched.parameters().values()) value *= 1e3;
+  CHECK_THROWS_WITH_AS(failing.forward(),
+                       "the flow to time 1e+308 is not finite after 1 steps: smaller steps may help", FlowError);
+
+  const std::vector<double> before(model.parameters().values().begin(), model.parameters().values().end());
+  const Split split{task.train, {}, {}};
+  CHECK_THROWS_WITH_AS(train(model, task.graph, task.sparse, Classification(task.labels), split, {.epochs = 3}),
+                       doctest::Contains(
+                           "training diverged in epoch 0: the flow to time 1.5 needs more than max_steps = 4"),
+                       std::runtime_error);
+  CHECK(std::equal(before.begin(), before.end(), model.parameters().values().begin()));
 }
 
 TEST_CASE("continuous-time diffusion: a layer by itself, no absolute tolerance, what its backward pass refuses") {

@@ -12,6 +12,7 @@
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "sheafnn/bsnn/cooperative_steps.hpp"
@@ -56,7 +57,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   ///
   /// \param layer_count  0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
-  /// \throws std::logic_error       begin() did not come before
+  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
     return steps_.features_after(layer_count);
@@ -64,23 +65,37 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// The node maps of a layer in the last draw. \param layer  0 … layers − 1
   ///
   /// \throws std::invalid_argument  layer out of range
+  /// \throws std::logic_error       draw() did not come before
   [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const {
     require_between("layer", layer, 0, steps_.layer_count() - 1);
+    this->check_drawn("node_maps");
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
   }
   /// The distributions of a layer's maps: those of the last begin(), the same for all layers, or with layer_learners
   /// those of the last draw. \param layer  0 … layers − 1
   ///
   /// \throws std::invalid_argument  layer out of range
+  /// \throws std::logic_error       begin() or, with layer_learners, draw() did not come before
   [[nodiscard]] const VariationalNodeMaps<D, S>& posterior(Index layer = 0) const requires Bayesian {
     require_between("layer", layer, 0, steps_.layer_count() - 1);
+    check_posterior("posterior");
     return steps_.posteriors[steps_.pair_of(layer)];
+  }
+
+  /// KL(Q ‖ prior) of the last begin(), the mean over nodes and sides; with layer_learners of the last draw, and the mean
+  /// over layers as well; 0 for models without.
+  ///
+  /// \throws std::logic_error  begin() or, with layer_learners, draw() did not come before
+  [[nodiscard]] double kl() {
+    check_posterior("kl");
+    return Passes::kl();
   }
 
   /// Embeddings H and, of Bayesian models without layer_learners, the posterior Q(T, S | H).
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
+    this->begin_pass();
     steps_.set_pass(pass);
     steps_.embed(false);
     steps_.start_from(steps_, false);
@@ -94,8 +109,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->begin_draw(sample);
     steps_.diffuse();
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
-                          features_after(steps_.layer_count()).rows());
-    steps_.kept = steps_.pass.training;
+                          steps_.features_after(steps_.layer_count()).rows());
+    this->end_draw();
     return steps_.output.output();
   }
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
@@ -134,6 +149,11 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
  private:
   template <class>
   friend class detail::EpochSchedule;
+
+  void check_posterior(std::string_view step) const {
+    this->check_begun(step);
+    if (Bayesian && steps_.learns_per_layer()) this->check_drawn(step);
+  }
 };
 
 }  // namespace sheafnn

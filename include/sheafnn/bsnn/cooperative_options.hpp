@@ -76,7 +76,7 @@ struct CooperativeOptions {
   require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,
           "must be at least 0 and below 1");
   require(!options.in_degree_diagonal || options.directed, "in_degree_diagonal", true,
-          "without directed, as many arcs leave a node as enter it");
+          "needs directed: otherwise as many arcs leave a node as enter it");
   require(options.conformal || stalk_dimension > 1, "conformal", false,
           "with stalk dimension 1 there are no rotations to learn");
   require(!options.separate_encoder || bayesian, "separate_encoder", true,

@@ -318,7 +318,8 @@ struct CooperativeParts {
   Buffer<S> gradient;
   Buffer<S> last;  ///< X_{L+1} at the requested nodes
   Buffer<S> bar, x_bar, embedding_bar;
-  /// Per chunk: sums of leaving a layer, of even and of odd ones, of entering it, and of its learners.
+  /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Those of leaving
+  /// layer l − 1 begin before those of layer l have been added up.
   Buffer<S> partial;
   Index leave_size = 0, enter_size = 0, partial_size = 0;
   Execution execution;

@@ -16,7 +16,7 @@ namespace sheafnn {
 struct Elbo {
   double objective = 0;  ///< L
   double loss = 0;       ///< mean over samples and nodes
-  double kl = 0;         ///< per incident pair
+  double kl = 0;         ///< mean over incident pairs; of cooperative networks as their kl()
 };
 
 namespace detail {

@@ -13,7 +13,7 @@ struct EpochReport {
   Index epoch = 0;                 ///< 0, 1, …
   double loss = 0;                 ///< training loss, nll + λ · kl
   double nll = 0;                  ///< mean negative log-likelihood of the training nodes, with dropout
-  double kl = 0;                   ///< KL term per incident pair
+  double kl = 0;                   ///< KL term, as Elbo has it
   double kl_weight = 0;            ///< λ
   double validation_loss = 0;      ///< mean NLL of the validation nodes; NaN without such nodes
   double validation_accuracy = 0;  ///< in [0, 1]; NaN without validation nodes

@@ -46,12 +46,9 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// X(0) = H after no layer, X(T) at all nodes after the only one; of the last draw and valid until the next pass.
   ///
   /// \throws std::invalid_argument  layer_count neither 0 nor 1
-  /// \throws std::logic_error       begin() did not come before; for X(T), no draw() ever did
+  /// \throws std::logic_error       begin() or, for X(T), draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, 1);
-    if (layer_count == 1 && flow_.output().data() == nullptr) {
-      throw std::logic_error("features_after: 1: draw() has to come before it");
-    }
     return layer_count == 0 ? steps_.start_features() : flow_.output();
   }
   /// The sheaf of the last draw and, of Bayesian models, the posterior it is drawn from.
@@ -63,7 +60,10 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   ///
   /// \throws std::invalid_argument  a step that is not positive and finite
   void set_steps(std::vector<S> sizes) {
-    for (const S h : sizes) require(h > 0 && std::isfinite(h), "sizes", h, "a step must be positive and finite");
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      require(sizes[i] > 0 && std::isfinite(sizes[i]), detail::concat("sizes[", i, "]"), sizes[i],
+              "a step must be positive and finite");
+    }
     replay_ = std::move(sizes);
   }
 
@@ -71,6 +71,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
+    this->begin_pass();
     steps_.check(pass);
     steps_.bind(pass.training);
     steps_.set_pass(pass);
@@ -82,7 +83,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   ///
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
-  /// \throws std::runtime_error     as FlowLayer::forward()
+  /// \throws FlowError              as FlowLayer::forward()
   MatrixView<S> draw(Index sample) {
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
@@ -90,7 +91,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     flow_.forward(steps_.execution, weights<const S>(steps_.model.parameters().values()), steps_.sheaf_of(0),
                   start, steps_.pass.training, replay_);                                                 // X(T)
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, end_rows());  // Y
-    steps_.kept = steps_.pass.training;
+    this->end_draw();
     return steps_.output.output();
   }
   /// Backwards from the derivative of the last draw's outputs to those of the flow's weights, of Q's parameters and of

@@ -50,7 +50,7 @@ struct ForwardPass {
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
-  /// each (see SheafNoise). Empty: none.
+  /// each (see SheafNoise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
   std::vector<std::span<const S>> noise = {};
 
   /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner

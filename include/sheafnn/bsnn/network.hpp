@@ -44,7 +44,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// all, at nodes() only, what the output layer reads. \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
-  /// \throws std::logic_error       begin() did not come before
+  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
     if (layer_count == 0) return steps_.start_features();
@@ -57,6 +57,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
+    this->begin_pass();
     steps_.check(pass);
     steps_.bind(pass.training);
     steps_.set_pass(pass);
@@ -76,7 +77,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       x = steps_.diffuse(l, x);                                // X_{l+1}
     }
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
-    steps_.kept = steps_.pass.training;
+    this->end_draw();
     return steps_.output.output();
   }
   /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.

@@ -22,7 +22,8 @@ namespace sheafnn::detail {
 /// Base of the specialisations of Network.
 ///
 /// \tparam Derived  the network: void begin(pass), outputs draw(sample), void accumulate(outputs_bar),
-///                  double finish_backward()
+///                  double finish_backward(). They call what is protected here: begin_pass() first in begin(),
+///                  begin_draw() and end_draw() around a draw, check_accumulate() and check_finish()
 /// \tparam Steps    its layers and buffers, and what a pass remembers
 template <class Derived, class Steps>
 class NetworkPasses {
@@ -49,7 +50,7 @@ class NetworkPasses {
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
   ///
   /// \throws std::invalid_argument  as begin()
-  /// \throws std::runtime_error     of a flow, as FlowLayer::forward()
+  /// \throws FlowError              of a flow, as FlowLayer::forward()
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
     derived().begin(pass);
     return derived().draw(pass.sample);
@@ -107,8 +108,7 @@ class NetworkPasses {
   }
 
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
-  /// sides); 0 for models without, or without closed form. Of cooperative networks with layer_learners that of the last
-  /// draw, with its mean over layers.
+  /// sides); 0 for models without, or without closed form.
   ///
   /// \throws std::logic_error  begin() did not come before
   [[nodiscard]] double kl() {
@@ -120,21 +120,33 @@ class NetworkPasses {
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
+  /// What a pass before it has left counts no longer.
+  void begin_pass() noexcept { backward_begun_ = drawn_ = false; }
+
   // What the steps of a Network demand of those before them. \throws std::logic_error, std::invalid_argument
 
   void check_begun(std::string_view step) const {
     if (steps_.nodes.count() == 0) throw std::logic_error(concat(step, "() needs begin() before it"));
+  }
+  void check_drawn(std::string_view step) const {
+    if (!drawn_) throw std::logic_error(concat(step, "() needs a draw() of this pass before it"));
   }
   /// Until the draw has ended, the layers hold nothing that a backward pass could read.
   void begin_draw(Index sample) {
     check_begun("draw");
     check_sample(steps_.pass, sample, steps_.sheaf_count());
     steps_.sample = sample;
-    steps_.kept = false;
+    steps_.kept = drawn_ = false;
   }
+  void end_draw() noexcept {
+    steps_.kept = steps_.pass.training;
+    drawn_ = true;
+  }
+  /// Features after no layer need no draw.
   void check_layer_count(Index layer_count, Index layers) const {
     check_begun("features_after");
     require_between("layer_count", layer_count, 0, layers);
+    if (layer_count > 0) check_drawn("features_after");
   }
   void check_accumulate() const {
     if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
@@ -154,6 +166,7 @@ class NetworkPasses {
   [[nodiscard]] Derived& derived() noexcept { return static_cast<Derived&>(*this); }
 
   bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
+  bool drawn_ = false;           ///< has the pass a draw that ended?
 };
 
 }  // namespace sheafnn::detail

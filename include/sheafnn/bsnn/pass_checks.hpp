@@ -17,7 +17,8 @@ void check_sample(const ForwardPass<S>& pass, Index sample, Index sheaf_count) {
   require(sample >= 0 && sample < 32768, "sample", sample, "must be between 0 and 32767");
   if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (sample + 1) * sheaf_count) {
     throw_invalid_argument("noise", pass.noise.size(),
-                           concat("a sample needs one array for each of ", sheaf_count, " sheaves"));
+                           concat("sample ", sample, " of ", sheaf_count, " sheaves needs ",
+                                  (sample + 1) * sheaf_count, " arrays"));
   }
 }
 /// Rates, sample and nodes. \throws std::invalid_argument  out of range

@@ -4,10 +4,11 @@
 ///     const sheafnn::Preset preset = sheafnn::choose_preset(data, data.splits[0]);
 ///     sheafnn::ModelOptions model{.features = data.feature_count(), .classes = data.class_count};
 ///     sheafnn::TrainOptions training;
-///     sheafnn::apply(preset, model, training);  // CooperativeOptions, FlowOptions: the same
+///     sheafnn::apply(preset, model, training);  // the same for FlowOptions
 ///     training.stop_on = sheafnn::choose_stop_on(data);
 ///
-/// Where the numbers come from and what they reach: docs/training.md.
+/// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed ones, add_lp and
+/// add_hp. Where the numbers come from and what they reach: docs/training.md.
 #pragma once
 
 #include <algorithm>

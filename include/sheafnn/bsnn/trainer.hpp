@@ -107,7 +107,8 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp)
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
-/// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
+/// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity, or why a flow does not
+///                                reach its end
 /// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
 ///         the parameters that it was given
 template <class Model, Loss<typename Model::Scalar> LossType>

@@ -22,6 +22,7 @@
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
 namespace sheafnn::detail {
@@ -222,6 +223,10 @@ class TrainingRun {
     set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
   }
 
+  void restore_first_values() {
+    std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
+  }
+
   [[nodiscard]] double stopping_score(const EpochReport& report) const {
     if (options_.stop_on == StopOn::loss) return report.validation_loss;
     if (options_.stop_on == StopOn::accuracy) return -report.validation_accuracy;
@@ -308,8 +313,11 @@ TrainResult TrainingRun<Model, LossType>::run(const Finish& finish) {
     TrainResult result = trained();
     finish(result);
     return result;
+  } catch (const FlowError& error) {
+    restore_first_values();
+    throw std::runtime_error(concat("training diverged in epoch ", result_.history.size(), ": ", error.what()));
   } catch (...) {
-    std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
+    restore_first_values();
     throw;
   }
 }

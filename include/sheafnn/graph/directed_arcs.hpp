@@ -49,12 +49,15 @@ struct ArcLists {
   }
 };
 
-/// Those of an undirected graph: every edge is an arc both ways, however it was listed. Of a part, those of owned nodes.
+/// Those of an undirected graph, which must outlive them: every edge is an arc both ways, however it was listed. Of a
+/// part, those of owned nodes.
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
   const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
   GraphPart* part = graph.part();
   return {graph.own_node_count(), lists, lists, part, part == nullptr ? nullptr : part->numbers().degree.data()};
 }
+
+ArcLists arc_lists(const Graph&&) = delete;
 
 /// Arcs of a directed graph with n nodes.
 class DirectedArcs {
@@ -72,7 +75,9 @@ class DirectedArcs {
       for (const std::int32_t node : {arcs[i].u, arcs[i].v}) {
         if (node < 0 || node >= node_count) {
           throw_invalid_argument(detail::concat("arcs[", i, "]"), node,
-                                 detail::concat("a node number must be between 0 and ", node_count - 1));
+                                 node_count == 0
+                                     ? "a graph without nodes has no arcs"
+                                     : detail::concat("a node number must be between 0 and ", node_count - 1));
         }
       }
       if (arcs[i].u != arcs[i].v) sorted.push_back(arcs[i]);
@@ -87,9 +92,11 @@ class DirectedArcs {
 
   [[nodiscard]] Index node_count() const noexcept { return nodes_; }
   [[nodiscard]] Index arc_count() const noexcept { return out_.node.size(); }
-  [[nodiscard]] ArcLists lists() const noexcept {
+  /// Views of the arcs, which must outlive them.
+  [[nodiscard]] ArcLists lists() const& noexcept {
     return {nodes_, {out_.offset.data(), out_.node.data()}, {in_.offset.data(), in_.node.data()}};
   }
+  ArcLists lists() const&& = delete;
 
  private:
   struct Lists {
@@ -122,13 +129,19 @@ class DirectedArcs {
 
 /// The lists of listed_arcs(graph); of a part of a graph those of owned nodes, which know all of their arcs.
 ///
-/// \param listed  listed_arcs(graph), which must outlive the lists
+/// \param listed  listed_arcs(graph), which must outlive the lists, as must the graph
+/// \throws std::invalid_argument  arcs of another number of nodes
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph, const DirectedArcs& listed) {
+  require(listed.node_count() == graph.node_count(), "nodes of listed", listed.node_count(),
+          detail::concat("the graph has ", graph.node_count()));
   ArcLists r = listed.lists();
   r.nodes = graph.own_node_count();
   r.part = graph.part();
   if (r.part != nullptr) r.whole_in_degree = r.part->numbers().in_degree.data();
   return r;
 }
+ArcLists arc_lists(const Graph&&, const DirectedArcs&) = delete;
+ArcLists arc_lists(const Graph&, const DirectedArcs&&) = delete;
+ArcLists arc_lists(const Graph&&, const DirectedArcs&&) = delete;
 
 }  // namespace sheafnn

@@ -81,10 +81,11 @@ class CooperativeLayer {
     return {output_.data(), nodes_.count(), D, channels_};
   }
 
-  /// Computes output() at some nodes from x (n × D × f), which must not change until backward(). Of a whole graph: on a
-  /// part the caller takes the steps below, and fetches the halo's rows between them.
+  /// Computes output() at some nodes from x (n × D × f). Weights, maps, x and the list of nodes must live unchanged until
+  /// backward(). Of a whole graph: on a part the caller takes the steps below, and fetches the halo's rows between them.
   ///
   /// \param dropout  of what is diffused
+  /// \param nodes    of the graph. Unchecked
   /// \throws std::invalid_argument  features or weights of another shape, maps of another number of nodes, a part
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const NodeMaps<D, S>& maps,
                const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes) {
@@ -102,11 +103,14 @@ class CooperativeLayer {
     });
   }
 
+  void forward(Execution, const DiffusionWeights<const S>&, const NodeMaps<D, S>&&, const FeatureView<const S>&,
+               const Dropout&, const NodeSelection&) = delete;  // backward() reads the maps
+
   /// From the derivative of output() to that of x, of weights (added to) and of the operators' maps.
   ///
   /// \param output_bar  of the shape of output()
   /// \param x_bar       n × D × f, overwritten
-  /// \throws std::invalid_argument  features or weights of another shape, a part
+  /// \throws std::invalid_argument  features or weights of another shape, maps_gradient of another graph, a part
   /// \throws std::logic_error       no pass that keeps what it reads came before
   void backward(Execution execution, NodeMapsGradient<D, S>& maps_gradient, const FeatureView<const S>& output_bar,
                 const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar) {
@@ -114,6 +118,8 @@ class CooperativeLayer {
     require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
     require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
     require_whole();
+    require(maps_gradient.nodes == arcs_.nodes, "nodes of maps_gradient", maps_gradient.nodes,
+            detail::concat("the layer's graph has ", arcs_.nodes));
     const NodeChunks chunks = detail::chunks_of_groups(arcs_.nodes);
     const Index size = leave_partial_size() + enter_partial_size();
     Buffer<S> partial(chunks.count * size);
@@ -140,7 +146,7 @@ class CooperativeLayer {
 
   // The same in steps. A pass is begin() and the three steps, each for groups of nodes that cover all.
 
-  /// Takes what a pass works with.
+  /// Takes what a pass works with, all of which must live unchanged until its backward pass has ended.
   ///
   /// \param x         n × D × f; may be computed later, a group before it enters
   /// \param dropout   of what is diffused; mask() must have been drawn

@@ -43,11 +43,12 @@ class FlowLayer {
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
-  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0. Of 0 nodes before the first pass.
+  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0. Of 0 nodes before the first pass, and after one that
+  /// threw.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     return {end_, end_ == nullptr ? 0 : graph_->node_count(), shape_->coordinates, shape_->channels};
   }
-  /// Sizes of the steps of the last pass, in order; their sum is T, except of steps to replay.
+  /// Sizes of the steps of the last pass, in order; their sum is T, except of steps to replay. None after one that threw.
   [[nodiscard]] const std::vector<S>& steps() const noexcept { return steps_; }
   /// Steps of the last pass that were tried and not accepted.
   [[nodiscard]] Index rejected_steps() const noexcept { return rejected_; }
@@ -59,7 +60,7 @@ class FlowLayer {
   /// \param replay   sizes of the steps to take instead of those that the options ask for; empty: none
   /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph, a step to replay
   ///                                that is not positive
-  /// \throws std::runtime_error     the tolerances ask for more than max_steps steps, or x is not finite
+  /// \throws FlowError              the tolerances ask for more than max_steps steps, x is not finite, or X(T) is not
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                const FeatureView<const S>& x, bool keep, std::span<const S> replay = {});
 
@@ -110,10 +111,6 @@ class FlowLayer {
     }
     return stages_[static_cast<std::size_t>(i)];
   }
-  void finish_step(S h) {
-    steps_.push_back(h);
-    end_ = state(static_cast<Index>(steps_.size())).data();
-  }
 
   /// K_1 … K_s of a step h from x; with `keep`, and what backward() reads.
   void compute_stages(Execution execution, const DiffusionWeights<const S>& weights,
@@ -150,7 +147,7 @@ class FlowLayer {
       sum.add(static_cast<double>(h) * b(i), stage(i).slope.data());
     }
     sum.write(execution, own_size(), x, state(k + 1).data());
-    finish_step(h);
+    steps_.push_back(h);
   }
   /// Equal steps, or those to replay.
   void integrate_by_tableau(Execution execution, const DiffusionWeights<const S>& weights,
@@ -165,6 +162,22 @@ class FlowLayer {
   template <class System>
   void integrate(const System& system, std::span<const S> replay);
   [[noreturn]] void throw_too_many(double t, S h) const;
+  /// From X(0) = x to X(T), by the method of the options.
+  void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
+                      const SheafBlocks<Family, S>& sheaf, const S* x, std::span<const S> replay);
+  /// \throws std::invalid_argument  an option out of range, here or in the scalar type
+  static const FlowIntegration& checked(const FlowIntegration& options) {
+    validate(options);
+    const std::pair<std::string_view, double> numbers[] = {{"time", options.time},
+                                                           {"first_step", options.first_step},
+                                                           {"absolute_tolerance", options.absolute_tolerance},
+                                                           {"relative_tolerance", options.relative_tolerance}};
+    for (const auto& [name, value] : numbers) {
+      require(value <= static_cast<double>(std::numeric_limits<S>::max()), name, value,
+              "must be finite in the model's scalar type");
+    }
+    return options;
+  }
 
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
@@ -186,12 +199,12 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
                                 const FlowIntegration& integration, const DiffusionFieldOptions& field)
     : graph_(&graph),
       shape_(&shape),
-      integration_((validate(integration), integration)),
+      integration_(checked(integration)),
       field_(field),
       // Not 0: the error of a number that is and stays 0 would be 0/0.
-      stepper_(detail::FlowErrorChecker<S>(
-          std::max(static_cast<S>(integration.absolute_tolerance), std::numeric_limits<S>::min()),
-          static_cast<S>(integration.relative_tolerance))),
+      stepper_(detail::FlowErrorChecker<S>(std::max(static_cast<S>(integration.absolute_tolerance),
+                                                    std::numeric_limits<S>::min()),
+                                           static_cast<S>(integration.relative_tolerance))),
       slope_(size()),
       next_slope_(size()) {
   detail::require_fits(shape, graph, Family::stalk_dimension);
@@ -206,21 +219,39 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
   check(x, "x");
   check(weights);
   detail::require_over(*graph_, sheaf);
-  for (const S h : replay) require(h > 0 && std::isfinite(h), "replay", h, "a step must be positive and finite");
+  for (std::size_t i = 0; i < replay.size(); ++i) {
+    require(replay[i] > 0 && std::isfinite(replay[i]), detail::concat("replay[", i, "]"), replay[i],
+            "a step must be positive and finite");
+  }
   keep_ = keep;
   kept_ = false;
+  end_ = nullptr;
   steps_.clear();
   rejected_ = 0;
+  try {
+    integrate_from(execution, weights, sheaf, x.data(), replay);
+  } catch (...) {
+    steps_.clear();
+    throw;
+  }
+  end_ = state(static_cast<Index>(steps_.size())).data();
+  kept_ = keep;
+}
+
+template <RestrictionMapFamily Family, class S>
+void FlowLayer<Family, S>::integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
+                                          const SheafBlocks<Family, S>& sheaf, const S* x,
+                                          std::span<const S> replay) {
   State& start = state(0);
-  std::copy_n(x.data(), own_size(), start.data());
-  end_ = start.data();
+  std::copy_n(x, own_size(), start.data());
   detail::FlowAlgebra<S>& algebra = stepper_.stepper().algebra();
   algebra.execution = execution;
   algebra.count = own_size();
   algebra.part = graph_->part();
-  if (!(algebra.norm_inf(start) <= std::numeric_limits<S>::max())) {
-    throw std::runtime_error("x: the flow starts from features that are not finite");
-  }
+  const auto is_finite = [&](const State& x_of_t) {
+    return algebra.norm_inf(x_of_t) <= std::numeric_limits<S>::max();
+  };
+  if (!is_finite(start)) throw FlowError("x: the flow starts from features that are not finite");
   if (integration_.method != FlowMethod::dormand_prince) {
     integrate_by_tableau(execution, weights, sheaf, replay);
   } else {
@@ -229,7 +260,10 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
     };
     integrate(system, replay);
   }
-  kept_ = keep;
+  if (!is_finite(state(static_cast<Index>(steps_.size())))) {
+    throw FlowError(detail::concat("the flow to time ", integration_.time, " is not finite after ", steps_.size(),
+                                   " steps: smaller steps may help"));
+  }
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -240,7 +274,7 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
   system(state(0), slope_, no_time);
   const auto accept = [&](S h) {
     std::swap(slope_, next_slope_);
-    finish_step(h);
+    steps_.push_back(h);
   };
   for (const S h : replay) {
     const Index k = static_cast<Index>(steps_.size());
@@ -271,11 +305,11 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
 
 template <RestrictionMapFamily Family, class S>
 void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
-  throw std::runtime_error(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
-                                          integration_.max_steps, " steps: it is at ", t, " after ", steps_.size(),
-                                          " accepted and ", rejected_, " rejected ones, the next would be ", h,
-                                          ", for absolute_tolerance = ", integration_.absolute_tolerance,
-                                          " and relative_tolerance = ", integration_.relative_tolerance));
+  throw FlowError(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
+                                 integration_.max_steps, " steps: it is at ", t, " after ", steps_.size(),
+                                 " accepted and ", rejected_, " rejected ones, the next would be ", h,
+                                 ", for absolute_tolerance = ", integration_.absolute_tolerance,
+                                 " and relative_tolerance = ", integration_.relative_tolerance));
 }
 
 template <RestrictionMapFamily Family, class S>

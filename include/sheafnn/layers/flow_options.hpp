@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <stdexcept>
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
@@ -34,6 +35,12 @@ inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-p
   return flow_method_names[static_cast<std::size_t>(method)];
 }
 
+/// What a flow throws whose steps do not reach X(T).
+class FlowError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A Dormand–Prince step of size h is accepted if the estimated error of every number x of the features is at most
 /// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
 struct FlowIntegration {
@@ -42,8 +49,8 @@ struct FlowIntegration {
   double absolute_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0
   double relative_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0; not both 0
   double first_step = 0.25;  ///< Dormand–Prince: size of the first step to be tried, > 0; T if that is smaller
-  Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not, ≥ 1
-  Index fixed_steps = 8;     ///< of the other methods, ≥ 1
+  Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not, 1 … 10⁶
+  Index fixed_steps = 8;     ///< of the other methods, 1 … 10⁶
 
   friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
 };
@@ -62,8 +69,8 @@ inline void validate(const FlowIntegration& options) {
   require(options.absolute_tolerance > 0 || options.relative_tolerance > 0, "absolute_tolerance",
           options.absolute_tolerance, "must be positive where relative_tolerance is 0");
   positive("first_step", options.first_step);
-  require(options.max_steps >= 1, "max_steps", options.max_steps, "must be at least 1");
-  require(options.fixed_steps >= 1, "fixed_steps", options.fixed_steps, "must be at least 1");
+  require_between("max_steps", options.max_steps, 1, 1000000);
+  require_between("fixed_steps", options.fixed_steps, 1, 1000000);
 }
 
 }  // namespace sheafnn

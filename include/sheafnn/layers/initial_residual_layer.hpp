@@ -29,7 +29,8 @@ template <RestrictionMapFamily Family, class S>
 class InitialResidualLayer {
  public:
   InitialResidualLayer() = default;
-  /// `graph` and `diffusion` must outlive the layer.
+  /// `graph` and `diffusion` must outlive the layer. (3.39) diffuses with I − Δ where others have Δ: for fixed filters the
+  /// caller negates diffusion.filter_sign, so that `lp` is a low pass here as well.
   ///
   /// \param alpha  weight of X₁, 0 … 1
   /// \param beta   weight of A and B, 0 … 1

@@ -25,6 +25,7 @@
 #include "sheafnn/layers/global_norm.hpp"
 #include "sheafnn/layers/linear_pair.hpp"
 #include "sheafnn/layers/node_learner_options.hpp"
+#include "sheafnn/layers/node_learner_workspace.hpp"
 #include "sheafnn/layers/sage_pair.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
@@ -39,27 +40,6 @@ struct NodeLearnerWeights {
   std::vector<NormWeights<T>> norms;
 };
 
-namespace detail {
-
-/// Buffers that the pairs of a network share, since one of them works at a time. Unchecked: the number of nodes.
-template <class S>
-struct NodeLearnerWorkspace {
-  Buffer<S> product[2];         ///< of every other convolution: n × 2 · (g or o)
-  Buffer<S> z_bar[2], raw_bar;  ///< derivatives of every other convolution's Z, and of the last one's
-  Buffer<S> z, activated;       ///< of passes that keep nothing
-
-  /// \throws std::invalid_argument  options out of range
-  NodeLearnerWorkspace(Index nodes, const NodeLearnerOptions& options)
-      : raw_bar((validate(options), nodes * 2 * options.outputs)) {
-    if (options.kind == NodeLearnerKind::mlp) return;
-    const Index width = options.layers > 1 ? options.width : 0;
-    for (Buffer<S>& one : product) one.resize(nodes * 2 * std::max(width, options.outputs));
-    for (Buffer<S>* one : {&z_bar[0], &z_bar[1], &z, &activated}) one->resize(nodes * 2 * width);
-  }
-};
-
-}  // namespace detail
-
 /// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
 /// on groups of rows, their numbers, those of rounds, and the sizes of arrays.
 template <class S>
@@ -72,10 +52,11 @@ class NodeLearnerPair {
   /// \param arcs       what it views must outlive the pair
   /// \param chunks     of backward passes, over arcs.nodes nodes
   /// \param workspace  of the same options and arcs.rows() nodes
-  /// \throws std::invalid_argument  options out of range
+  /// \throws std::invalid_argument  options out of range, chunks of another number of nodes, no workspace or one of other
+  ///                                options or another number of nodes
   NodeLearnerPair(const ArcLists& arcs, const NodeLearnerOptions& options, const NodeChunks& chunks,
                   std::shared_ptr<Workspace> workspace)
-      : options_((validate(options), options)),
+      : options_((validate(options), check(arcs, options, chunks, workspace.get()), options)),
         chunks_(chunks),
         work_(std::move(workspace)),
         raw_(arcs.nodes * 2 * options.outputs) {
@@ -189,8 +170,8 @@ class NodeLearnerPair {
     for_norms(r / 2, [](GlobalNorm<S>& norm, Index) { norm.finish_statistics(); });
   }
 
-  /// Of a backward pass, which starts from raw_bar(). Round 0 needs that of its own nodes alone: convolutions, which
-  /// look at neighbours, leave it out.
+  /// Of a backward pass, which starts from raw_bar(). Round 0 is called before raw_bar() of the neighbours is complete: only
+  /// mlp works in it.
   [[nodiscard]] Index backward_rounds() const noexcept { return rounds(); }
   /// Numbers of the sums of a chunk.
   [[nodiscard]] Index partial_size() const noexcept {
@@ -277,6 +258,15 @@ class NodeLearnerPair {
   }
 
  private:
+  static void check(const ArcLists& arcs, const NodeLearnerOptions& options, const NodeChunks& chunks,
+                    const Workspace* workspace) {
+    require(chunks.nodes == arcs.nodes, "nodes of chunks", chunks.nodes,
+            detail::concat("the graph has ", arcs.nodes));
+    require(workspace != nullptr, "workspace", "null", "the learners need one");
+    require(workspace->nodes == arcs.rows(), "nodes of workspace", workspace->nodes,
+            detail::concat("the graph has ", arcs.rows(), " rows"));
+    require(workspace->options == options, "workspace", "of other options", "must be of those of the learners");
+  }
   [[nodiscard]] bool projected() const noexcept { return options_.kind == NodeLearnerKind::sage_projected; }
   template <class T>
   void check_count(const Weights<T>& weights) const {

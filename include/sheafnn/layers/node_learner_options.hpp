@@ -8,6 +8,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/limits.hpp"
 
 namespace sheafnn {
 
@@ -23,20 +24,23 @@ inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "s
 /// What a node learner is made of.
 struct NodeLearnerOptions {
   NodeLearnerKind kind = NodeLearnerKind::mlp;
-  Index inputs = 0, width = 0, outputs = 0;  ///< h, g, o, each at least 1; g is not used by one convolution alone
+  Index inputs = 0, width = 0, outputs = 0;  ///< h, g, o, each 1 … 10240; g is not used by one convolution alone
   Index layers = 1;                          ///< convolutions, at least 1; not of mlp
+
+  friend bool operator==(const NodeLearnerOptions&, const NodeLearnerOptions&) = default;
 };
 
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const NodeLearnerOptions& options) {
-  const auto positive = [](std::string_view name, Index value) {
-    require(value >= 1, name, value, "must be at least 1");
+  static_assert(detail::max_learner_size == 10240);
+  const auto size = [](std::string_view name, Index value) {
+    require_between(name, value, 1, detail::max_learner_size);
   };
   const bool mlp = options.kind == NodeLearnerKind::mlp;
-  positive("learner inputs", options.inputs);
-  positive("learner outputs", options.outputs);
-  if (!mlp) positive("learner layers", options.layers);
-  if (mlp || options.layers > 1) positive("learner width", options.width);
+  size("learner inputs", options.inputs);
+  size("learner outputs", options.outputs);
+  if (!mlp) require(options.layers >= 1, "learner layers", options.layers, "must be at least 1");
+  if (mlp || options.layers > 1) size("learner width", options.width);
 }
 
 }  // namespace sheafnn

@@ -68,8 +68,9 @@ struct NodeMapsGradient {
   /// [operator][side], n × size: with the factor of the operator.
   Buffer<S> map[2][2];
   Buffer<S> diagonal[2];  ///< [operator], n: ⟨ȳ_u, x_u⟩
+  Index nodes;            ///< n
 
-  explicit NodeMapsGradient(Index nodes) {
+  explicit NodeMapsGradient(Index node_count) : nodes(node_count) {
     const Index padded = (nodes + lanes<S> - 1) / lanes<S> * lanes<S>;
     for (int op = 0; op < 2; ++op) {
       for (Buffer<S>& one : map[op]) one.resize(nodes * size);
@@ -99,6 +100,8 @@ class NodeMaps {
       }
     }
   }
+
+  NodeMaps(const NodeDegrees<S>&&, bool) = delete;  // they would dangle
 
   [[nodiscard]] const NodeDegrees<S>& degrees() const noexcept { return *degrees_; }
   [[nodiscard]] Index node_count() const noexcept { return degrees_->nodes; }

@@ -98,10 +98,10 @@ inline void validate(const PolynomialOptions& options) {
   static_assert(max_polynomial_degree == 64);
   require(options.degree >= 0 && options.degree <= max_polynomial_degree, "filter.degree", options.degree,
           "must be between 0 and 64");
-  above("filter.jacobi_alpha", options.jacobi_alpha, -1, "must be above -1");
-  above("filter.jacobi_beta", options.jacobi_beta, -1, "must be above -1");
-  above("filter.gegenbauer_lambda", options.gegenbauer_lambda, 0, "must be above 0");
-  above("filter.largest_eigenvalue", options.largest_eigenvalue, 0, "must be above 0");
+  above("filter.jacobi_alpha", options.jacobi_alpha, -1, "must be finite and above -1");
+  above("filter.jacobi_beta", options.jacobi_beta, -1, "must be finite and above -1");
+  above("filter.gegenbauer_lambda", options.gegenbauer_lambda, 0, "must be finite and above 0");
+  above("filter.largest_eigenvalue", options.largest_eigenvalue, 0, "must be finite and above 0");
   require(!options.published || options.basis == PolynomialBasis::jacobi ||
               options.basis == PolynomialBasis::chebyshev_interpolation,
           "filter.published", "true",

@@ -41,14 +41,20 @@ class PolynomialDiffusionLayer {
   PolynomialDiffusionLayer() = default;
   /// \param graph, diffusion  must outlive the layer
   /// \param terms             `recompute` needs the spectrum of L̂ in [−1, 1]: elsewhere the recurrence run downwards
-  ///                          is not stable
+  ///                          is not stable. Of a degree up to 2 terms are kept
   /// \param workspace         shared by layers on the same graph, of the same shape, that run in turn; null: the layer's
   ///                          own. Copies of a layer share it
   /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family; a workspace of
-  ///                                layers on another graph
+  ///                                layers on another graph or of another shape
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace = nullptr);
+  PolynomialDiffusionLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&,
+                           const PolynomialOptions&, FilterTerms = FilterTerms::keep,
+                           std::shared_ptr<detail::FilterWorkspace<Family, S>> = nullptr) = delete;
+  PolynomialDiffusionLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions&,
+                           const PolynomialOptions&, FilterTerms = FilterTerms::keep,
+                           std::shared_ptr<detail::FilterWorkspace<Family, S>> = nullptr) = delete;
 
   /// X' at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
@@ -57,14 +63,15 @@ class PolynomialDiffusionLayer {
   /// That of the dropout of X.
   [[nodiscard]] DropoutMask& mask() noexcept { return mixing_.mask(); }
 
-  /// Computes output() at some nodes from x (n × d' × f), which must not change until backward().
+  /// Computes output() at some nodes from x (n × d' × f). Neither x nor the list of nodes may change until backward().
   ///
   /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
                const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const Dropout& dropout,
                const NodeSelection& nodes);
 
-  /// Computes output() without dropout, and nothing that only backward() needs. \throws as forward()
+  /// Computes output() without dropout, and nothing that only backward() needs. `mixed`: Y is computed, and kept for a pass
+  /// with the same X, A and B, which may reuse it (unchecked). \throws as forward()
   void evaluate(Execution execution, const DiffusionWeights<const S>& weights,
                 const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
                 const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed);

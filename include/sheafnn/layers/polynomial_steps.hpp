@@ -49,17 +49,22 @@ struct FilterWorkspace {
   LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
   Buffer<S> y;                    ///< Y of evaluations, G
   Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
+  Index coordinates = 0, channels = 0;  ///< of the layers
 
   /// Takes the memory of evaluations, once for all layers.
   ///
   /// \param size  of a term, numbers of all tiles
-  /// \throws std::invalid_argument  it already serves layers on another graph, or of another size
+  /// \throws std::invalid_argument  it already serves layers on another graph, or of another shape
   void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
     if (rows.is_built()) {
       require(&rows.graph() == &graph, "workspace", "of layers on another graph", "must be of layers on the same");
-      require(y.size() == size, "workspace", y.size(), concat("this layer's terms have ", size, " numbers"));
+      require(coordinates == shape.coordinates && channels == shape.channels, "workspace",
+              concat("of layers of ", coordinates, " coordinates × ", channels, " channels"),
+              concat("this layer has ", shape.coordinates, " × ", shape.channels));
       return;
     }
+    coordinates = shape.coordinates;
+    channels = shape.channels;
     for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
     rows = LaplacianRows<Family, S>(graph, shape);
   }
@@ -153,7 +158,8 @@ struct FilterStep {
   S* next = nullptr;                                        ///< may be `previous`, but where x_before is read
 };
 
-/// Of two steps of the recurrence backwards, the second of which is taken: what the derivatives of Δ's blocks are made of,
+/// What a step backwards adds to the derivatives of Δ's blocks. Two applications of Δ, k and k + 1, hand over their share
+/// together, in step k:
 ///   slope · V_u x_vᵀ + slope_before · V'_u x'_vᵀ of every arc u→v, and the same with x_u and x'_u of every node.
 /// Sums over channels cost more than products: both steps share them.
 template <class S>

@@ -67,10 +67,12 @@ template <class S>
 class SagePair {
  public:
   /// \param arcs             what it views must outlive the pair
-  /// \param inputs, outputs  of each convolution: i and o
+  /// \param inputs, outputs  of each convolution: i and o, 1 … 10240
   /// \param shared           do both read the same X? Then its rows have i numbers, otherwise 2i
+  /// \throws std::invalid_argument  inputs or outputs out of range
   SagePair(const ArcLists& arcs, Index inputs, Index outputs, bool shared, bool projected)
-      : arcs_(arcs),
+      : arcs_((require_between("inputs", inputs, 1, detail::max_learner_size),
+               require_between("outputs", outputs, 1, detail::max_learner_size), arcs)),
         projected_(projected),
         projection_(projected ? LinearPair<S>(inputs, inputs, shared) : LinearPair<S>()),
         neighbour_(inputs, outputs, shared && !projected),

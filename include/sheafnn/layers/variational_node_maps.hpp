@@ -41,6 +41,7 @@ class VariationalNodeMaps {
     gradient_.resize(2 * degrees.blocks() * Q::gradient_size * W);
     block_sum_.resize(degrees.blocks());
   }
+  VariationalNodeMaps(const NodeDegrees<S>&&, bool) = delete;  // they would dangle
 
   /// The distributions at packs [begin, end) of nodes from raw outputs, n × 2 raw_size: those of T, then those of S.
   void infer(Index begin, Index end, const MatrixView<const S>& raw) {
