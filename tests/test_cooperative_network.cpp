@@ -550,6 +550,41 @@ TEST_CASE("options of cooperative models that are refused") {
                        "arcs[1]: 2 is not allowed; a node number must be between 0 and 1", std::invalid_argument);
 }
 
+TEST_CASE("cooperative networks: what a draw computes is there after it, and an objective ends with its pass") {
+  using Model = sheafnn::Bcsnn<2, double>;
+  for (const bool layer_learners : {false, true}) {
+    CooperativeOptions of = options();
+    of.layer_learners = layer_learners;
+    const Model model(of);
+    Network<Model> network(model, task().graph, task().features);
+    CHECK_THROWS_AS(static_cast<void>(network.kl()), std::logic_error);
+    for (int pass = 0; pass < 2; ++pass) {  // the second one must not show what the first one drew
+      network.begin({.training = true});
+      CAPTURE(layer_learners);
+      CAPTURE(pass);
+      CHECK_NOTHROW(static_cast<void>(network.features_after(0)));
+      CHECK_THROWS_AS(static_cast<void>(network.features_after(1)), std::logic_error);
+      CHECK_THROWS_AS(static_cast<void>(network.node_maps(0)), std::logic_error);
+      if (layer_learners) {
+        CHECK_THROWS_AS(static_cast<void>(network.kl()), std::logic_error);
+        CHECK_THROWS_AS(static_cast<void>(network.posterior(0)), std::logic_error);
+      } else {
+        CHECK(network.kl() > 0);
+        CHECK_NOTHROW(static_cast<void>(network.posterior(0)));
+      }
+      network.draw(0);
+      CHECK(network.kl() > 0);
+      CHECK_NOTHROW(static_cast<void>(network.posterior(0)));
+      CHECK(network.node_maps(0).node_count() == task().graph.node_count());
+      CHECK(network.features_after(1).nodes() == task().graph.node_count());
+    }
+    network.begin_backward({});
+    network.begin({.training = true});
+    network.draw(0);
+    CHECK_THROWS_AS(network.accumulate(network.output_bar()), std::logic_error);
+  }
+}
+
 TEST_CASE("directed arcs by what they leave and enter") {
   const std::vector<sheafnn::Edge> list = {{2, 0}, {0, 1}, {0, 1}, {1, 1}, {0, 2}};
   const sheafnn::DirectedArcs arcs(3, list);
