@@ -61,7 +61,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// \throws std::invalid_argument  a step that is not positive and finite
   void set_steps(std::vector<S> sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      require(sizes[i] > 0 && std::isfinite(sizes[i]), detail::concat("sizes[", i, "]"), sizes[i],
+      require(sizes[i] > 0 && std::isfinite(sizes[i]), ArgumentName({}, "sizes", i), sizes[i],
               "a step must be positive and finite");
     }
     replay_ = std::move(sizes);

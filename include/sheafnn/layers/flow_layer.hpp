@@ -220,7 +220,7 @@ void FlowLayer<Family, S>::forward(Execution execution, const DiffusionWeights<c
   check(weights);
   detail::require_over(*graph_, sheaf);
   for (std::size_t i = 0; i < replay.size(); ++i) {
-    require(replay[i] > 0 && std::isfinite(replay[i]), detail::concat("replay[", i, "]"), replay[i],
+    require(replay[i] > 0 && std::isfinite(replay[i]), ArgumentName({}, "replay", i), replay[i],
             "a step must be positive and finite");
   }
   keep_ = keep;
