@@ -10,8 +10,8 @@ FOLDER      an OUTPUT of `tune.py export` or `tune.py budget`, with NAME.json of
 
 The first table has the validation accuracy of the chosen setting and the test accuracy for both rules that say which epoch is the
 best: per cent, mean ± standard deviation over splits and seeds (divided by their number minus one). Its rows are in the order of
-the mean over the graphs of the difference to the graph's best mean (rule "loss"); networks without a figure for some graph are
-compared on the others.
+the mean over the graphs of the difference to the graph's best mean (rule "loss"); networks that lack figures for a graph come
+last, after those that lack fewer.
 
 In the second a row is a graph: of the networks that learn a sheaf, the one that the validation nodes choose, and its test accuracy minus
 that of others, best epoch by loss, then by accuracy, with p of Wilcoxon's signed-rank test over the splits, means over the seeds.
@@ -45,8 +45,8 @@ def print_figures(graphs):
     best = {dataset: max(test_mean(of) for of in networks.values()) for dataset, networks in graphs.items()}
 
     def behind(name):
-        return statistics.fmean(best[dataset] - test_mean(networks[name])
-                                for dataset, networks in graphs.items() if name in networks)
+        differences = [best[dataset] - test_mean(networks[name]) for dataset, networks in graphs.items() if name in networks]
+        return len(graphs) - len(differences), statistics.fmean(differences)
 
     names = sorted({name for networks in graphs.values() for name in networks}, key=behind)
     print("| network | " + " | ".join(f"{dataset}, validation | test, by loss | by accuracy" for dataset in graphs) + " |")
