@@ -571,7 +571,8 @@ def means_of_splits(final_of):
 
 
 def p_value(a, b):
-    """Of Wilcoxon's signed-rank test. Differences are rounded: equal ones, of a node or two, would otherwise be ranked by rounding errors."""
+    """Of Wilcoxon's signed-rank test. Differences are rounded: equal ones, of a node or two, would otherwise be ranked by
+    rounding errors."""
     import scipy.stats
     differences = [round(x - y, 9) for x, y in zip(a, b)]
     return scipy.stats.wilcoxon(differences).pvalue if any(differences) else 1.0
