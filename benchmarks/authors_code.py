@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """Milliseconds of an epoch of the authors' PyTorch code, in the setting of epochs.cpp, for every cell of its table.
 
-usage: authors_code.py NSD BSNN DATA [--threads N] [--ours FILE] [--seconds S]
+usage: authors_code.py NSD BSNN DATA [--threads N] [--device DEVICE] [--ours FILE] [--seconds S]
+                       [--models TEXT]
 
 NSD    checkout of github.com/twitter-research/neural-sheaf-diffusion
 BSNN   checkout of github.com/patrick-gillespie/bsnn
 DATA   folder with texas.npz, cora.npz, film.npz (see README.md)
 --ours FILE  epochs.json of epochs.cpp (benchmarks/run.sh writes build/release/benchmarks/epochs.json): adds the ratios
+--models TEXT  only those whose name contains the text
+--device cuda  on the GPU; FILE is then results/epochs.json of run_gpu.sh
 
 Runs in an interpreter that has what those checkouts import: PyTorch, torch_geometric, torch_sparse, torch_scatter,
 torch_householder, torchdiffeq, GitPython; without the compiled ones of these, see provide_missing(). An epoch is their
 own train() and test() of exp/run.py, the latter with three posterior samples for BSNN; the median of at least ten
-epochs, and of S seconds (default 10), after three to warm up. One process per cell.
+epochs, and of S seconds (default 10), after three to warm up. One process per cell, forked from one that has imported
+PyTorch.
 """
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import time
 import types
@@ -33,7 +37,7 @@ MODELS = [("nsd/diagonal", "DiagSheaf", "DiscreteDiagSheafDiffusion"),
           ("bsnn/general-linear", "BayesGeneralSheaf", "BayesGeneralSheafDiffusion")]
 
 
-def load(file):
+def load(file, device):
     """The features, edges and first split of an .npz file, as the authors' loaders prepare them."""
     import numpy as np
     import torch
@@ -47,7 +51,7 @@ def load(file):
     data = Data(x=x, edge_index=edges, y=torch.tensor(z["node_labels"], dtype=torch.long))
     for part in ("train", "val", "test"):
         data[part + "_mask"] = torch.tensor(z[part + "_masks"][0], dtype=torch.bool)
-    return transforms.NormalizeFeatures()(data)
+    return transforms.NormalizeFeatures()(data).to(device)
 
 
 def provide_missing():
@@ -66,7 +70,7 @@ def provide_missing():
             index = index.view([-1 if i == dim else 1 for i in range(src.dim())])
         index = index.expand(src.size())
         size = [dim_size if i == dim else n for i, n in enumerate(src.size())]
-        return torch.zeros(size, dtype=src.dtype).scatter_add_(dim, index, src)
+        return torch.zeros(size, dtype=src.dtype, device=src.device).scatter_add_(dim, index, src)
 
     def spmm(index, value, rows, _columns, matrix):
         products = matrix.index_select(-2, index[1]) * value.unsqueeze(-1)
@@ -95,7 +99,7 @@ def measure(options, graph, model):
     provide_missing()
     name, argument, network = next(m for m in MODELS if m[0] == model)
     bayesian = name.startswith("bsnn")
-    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"))
+    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"), options.device)
     folder = os.path.abspath(options.bsnn if bayesian else options.nsd)
     sys.path.insert(0, folder)
     os.chdir(folder)
@@ -111,39 +115,63 @@ def measure(options, graph, model):
         settings += ["--use_kl", "True", "--num_ensemble", "3", "--sheaf_use_deg", "False"]
     args = vars(run.get_parser().parse_args(settings))
     args.update(bayes_model=bayesian, graph_size=data.x.size(0), input_dim=data.x.size(1),
-                output_dim=int(data.y.max()) + 1, device=torch.device("cpu"), sheaf_decay=args["weight_decay"])
+                output_dim=int(data.y.max()) + 1, device=torch.device(options.device), sheaf_decay=args["weight_decay"])
     torch.manual_seed(args["seed"])
-    net = getattr(run, network)(data.edge_index, args)
+    net = getattr(run, network)(data.edge_index, args).to(options.device)
     sheaf, other = net.grouped_parameters()
     adam = torch.optim.Adam([{"params": sheaf, "weight_decay": args["sheaf_decay"]},
                              {"params": other, "weight_decay": args["weight_decay"]}], lr=args["lr"])
     seconds, begin, epoch = [], None, 0
-    while len(seconds) < 10 or time.perf_counter() - begin < options.seconds:
-        start = time.perf_counter()
+    while len(seconds) < 10 or now(options.device) - begin < options.seconds:
+        start = now(options.device)
         run.train(net, adam, data, *((args, epoch) if bayesian else ()))
         run.test(net, data, *((args,) if bayesian else ()))
         epoch += 1
         if epoch <= 3:
-            begin = time.perf_counter()
+            begin = now(options.device)
         else:
-            seconds.append(time.perf_counter() - start)
+            seconds.append(now(options.device) - start)
     return seconds
 
 
-def cell(script, options, checkouts, graph, model):
-    """Median milliseconds of one cell, measured by the script in a process of its own."""
-    threads = str(options.threads)
-    command = [sys.executable, os.path.abspath(script), *checkouts, options.data, "--threads", threads,
-               "--seconds", str(options.seconds), "--cell", graph, model]
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads))
-    if done.returncode != 0:
-        sys.exit(f"{os.path.basename(script)}: {graph}, {model}:\n{done.stderr[-2000:]}")
-    return 1000 * statistics.median(json.loads(done.stdout.splitlines()[-1]))
+def own_milliseconds(file):
+    """The median milliseconds of this library, by GRAPH/MODEL: of Google Benchmark's files or of run_gpu.sh's."""
+    with open(file, encoding="utf-8") as stream:
+        report = json.load(stream)
+    if "benchmarks" in report:
+        return {row["name"].removesuffix("/manual_time"): row["median_ms"] for row in report["benchmarks"]}
+    filters = report["section"] == "filters"
+    return {row["name"].replace("nsd/", "polynomial/") if filters else row["name"]: row["median_us"] / 1000
+            for row in report["measurements"]}
 
 
-def run(script, description, checkouts, models, measure):
-    """The command line of a script: measures one cell in this process, or prints the table of all of them.
+def now(device):
+    """Seconds, when the device has done its work."""
+    import torch
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def cell(measure, options, graph, model):
+    """Median milliseconds of one cell, measured in a process of its own; NaN if that fails."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(measure(options, graph, model)))
+    process.start()
+    sender.close()
+    try:
+        seconds = receiver.recv()
+    except EOFError:
+        print(f"{graph}, {model}: failed, see above", file=sys.stderr)
+        return math.nan
+    finally:
+        process.join()
+    return 1000 * statistics.median(seconds)
+
+
+def run(description, checkouts, models, measure):
+    """The command line of a script: prints the table of all cells.
 
     checkouts: names of the positional arguments before DATA; measure(options, graph, model): seconds of every epoch.
     """
@@ -153,26 +181,23 @@ def run(script, description, checkouts, models, measure):
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ours")
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--models", default="")
     options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(measure(options, *options.cell)))
-        return
-    ours = {}
-    if options.ours:
-        with open(options.ours, encoding="utf-8") as file:
-            for row in json.load(file)["benchmarks"]:
-                ours[row["name"].removesuffix("/manual_time")] = row["median_ms"]
+    models = [model for model in models if options.models in model]
+    ours = own_milliseconds(options.ours) if options.ours else {}
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
+    import torch_geometric  # noqa: F401  (once, for the processes of all cells)
     print("|  | " + " | ".join(models) + " |")
     print("| --- " * (len(models) + 1) + "|", flush=True)
     ratios = []
     for graph in GRAPHS:
         texts = []
         for model in models:
-            milliseconds = cell(script, options, [getattr(options, name) for name in checkouts], graph, model)
+            milliseconds = cell(measure, options, graph, model)
             texts.append(f"{milliseconds:.3g}")
             own = ours.get(f"{graph}/{model}")
-            if own:
+            if own and not math.isnan(milliseconds):
                 ratios.append(milliseconds / own)
                 texts[-1] += f" → {own:.3g} ({ratios[-1]:.3g}×)"
         print(f"| {graph} | " + " | ".join(texts) + " |", flush=True)
@@ -182,4 +207,4 @@ def run(script, description, checkouts, models, measure):
 
 
 if __name__ == "__main__":
-    run(__file__, __doc__, ["nsd", "bsnn"], [m[0] for m in MODELS], measure)
+    run(__doc__, ["nsd", "bsnn"], [m[0] for m in MODELS], measure)

@@ -2,11 +2,13 @@
 """Milliseconds of an epoch of the polynomial and the cooperative networks in their authors' PyTorch code, in the setting
 of networks.cpp, for every cell of its table.
 
-usage: authors_networks.py POLYNSD CSNN DATA [--threads N] [--ours FILE] [--seconds S]
+usage: authors_networks.py POLYNSD CSNN DATA [--threads N] [--device DEVICE] [--ours FILE] [--seconds S]
+                           [--models TEXT]
 
 POLYNSD  checkout of github.com/JLloyd22/L65-Mini-Project---Polynomial-Neural-Sheaf-Diffusion
 CSNN     checkout of github.com/andrerg02/Cooperative-Sheaf-NN
-DATA, --threads, --ours, --seconds  as in authors_code.py; FILE is networks.json of networks.cpp
+DATA and the options are those of authors_code.py; FILE is networks.json of networks.cpp, or
+         results/filters.json of run_gpu.sh
 
 An epoch is one step of Adam on the training nodes and one evaluation of the three sets of nodes, as in the train() and
 test() of the checkouts: the network is called once for each. The other conventions are those of authors_code.py, whose
@@ -14,9 +16,8 @@ stand-ins for missing packages it uses.
 """
 import os
 import sys
-import time
 
-from authors_code import load, provide_missing, run
+from authors_code import load, now, provide_missing, run
 
 POLYNOMIAL = {"polynomial/diagonal": "DiscreteDiagSheafDiffusionPolynomial",
               "polynomial/special-orthogonal": "DiscreteBundleSheafDiffusionPolynomial",
@@ -36,7 +37,7 @@ def polynomial_network(folder, model, data, classes):
                 "orth": "householder", "sheaf_act": "tanh", "edge_weights": True, "left_weights": True,
                 "right_weights": True, "use_act": True, "sparse_learner": False, "use_epsilons": True,
                 "polynomial_type": "ChebyshevType1", "poly_layers_K": 8, "graph_size": data.x.size(0),
-                "input_dim": data.x.size(1), "output_dim": classes, "device": torch.device("cpu")}
+                "input_dim": data.x.size(1), "output_dim": classes, "device": data.x.device}
     network = getattr(networks, POLYNOMIAL[model])(data.edge_index, settings)
     return network, lambda: network(data.x)
 
@@ -58,17 +59,18 @@ def measure(options, graph, model):
     import torch.nn.functional as F
     torch.set_num_threads(options.threads)
     provide_missing()
-    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"))
+    data = load(os.path.join(os.path.abspath(options.data), graph + ".npz"), options.device)
     classes = int(data.y.max()) + 1
     torch.manual_seed(0)
     if model in POLYNOMIAL:
         network, outputs = polynomial_network(os.path.abspath(options.polynsd), model, data, classes)
     else:
         network, outputs = cooperative_network(os.path.abspath(options.csnn), model, data, classes)
+    network.to(options.device)
     adam = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
     seconds, begin, epoch = [], None, 0
-    while len(seconds) < 10 or time.perf_counter() - begin < options.seconds:
-        start = time.perf_counter()
+    while len(seconds) < 10 or now(options.device) - begin < options.seconds:
+        start = now(options.device)
         network.train()
         adam.zero_grad()
         F.nll_loss(outputs()[data.train_mask], data.y[data.train_mask]).backward()
@@ -81,11 +83,11 @@ def measure(options, graph, model):
                 float((predicted[mask].argmax(1) == data.y[mask]).float().mean())
         epoch += 1
         if epoch <= 3:
-            begin = time.perf_counter()
+            begin = now(options.device)
         else:
-            seconds.append(time.perf_counter() - start)
+            seconds.append(now(options.device) - start)
     return seconds
 
 
 if __name__ == "__main__":
-    run(__file__, __doc__, ["polynsd", "csnn"], MODELS, measure)
+    run(__doc__, ["polynsd", "csnn"], MODELS, measure)

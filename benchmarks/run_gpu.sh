@@ -9,9 +9,12 @@
 #   OUT              where results go (default build/gpu): summary.txt, gpu.json, gpu.md (the tables for
 #                    docs/performance.md, which is renewed and copied here as well), results/ (each section), and the
 #                    logs of compile, tests, benchmarks, sanitizer
-#   SHEAFNN_STEPS    of "tests benchmarks sanitizer" (default: tests benchmarks); what they need is compiled. sanitizer:
-#                    the tests under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a
-#                    run of its own
+#   SHEAFNN_STEPS    of "compile tests benchmarks sanitizer" (default: tests benchmarks); what they need is compiled.
+#                    compile: compiles everything and runs nothing, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
+#                    under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a run of
+#                    its own
+#   SHEAFNN_PREBUILT yes: objects in build/gpu/objects are used as they are, whatever their time and their flags
+#                    (compiled elsewhere by the step compile, and copied with these sources)
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)
 #   SHEAFNN_JOBS     compilers side by side (default: one per processor)
@@ -45,10 +48,11 @@ root=$PWD
 steps=${SHEAFNN_STEPS:-tests benchmarks}
 for step in $steps; do
   case $step in
-    tests | benchmarks | sanitizer) ;;
-    *) echo "run_gpu.sh: SHEAFNN_STEPS: $step is none of tests, benchmarks, sanitizer" >&2; exit 2 ;;
+    compile | tests | benchmarks | sanitizer) ;;
+    *) echo "run_gpu.sh: SHEAFNN_STEPS: $step is none of compile, tests, benchmarks, sanitizer" >&2; exit 2 ;;
   esac
 done
+prebuilt=${SHEAFNN_PREBUILT:-}
 total=${SHEAFNN_SECONDS:-540} jobs=${SHEAFNN_JOBS:-$(nproc)} arch=${SHEAFNN_ARCH:-native}
 for number in "$total" "$jobs"; do
   if ! [[ $number =~ ^[1-9][0-9]*$ ]]; then
@@ -113,7 +117,7 @@ within() {
 
 # --- Compiling: every file by itself, side by side ---
 
-includes=(-I "$root/include" -I "$root/benchmarks" -I "$root/tests")
+includes=(-I include -I benchmarks -I tests)
 zlib=(-lz)
 if [ -n "${SHEAFNN_HEADERS:-}" ]; then
   includes+=(-isystem "$SHEAFNN_HEADERS")
@@ -126,26 +130,29 @@ case $cublas_header in
   *) includes+=(-isystem "$(dirname "$cublas_header")") ;;
 esac
 flags=(-std=c++20 -O3 --expt-relaxed-constexpr "-arch=$arch" -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas
-       "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"")
-if [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
+       "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"tests\"")
+if [ "$prebuilt" != yes ] && [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
   rm -rf "$work/objects"
   echo "$nvcc ${flags[*]}" > "$work/flags"
 fi
 mkdir -p "$work/objects"
 
 object_of() { echo "$work/objects/$(tr '/' '_' <<< "${1%.*}").o"; }
-# usage: compile SOURCE: makes its object, or a file OBJECT.failed; nothing when the object is newer than all sources
+# usage: usable OBJECT: is there an object newer than all sources, or one compiled elsewhere?
+usable() {
+  [ -e "$1" ] && { [ "$prebuilt" = yes ] ||
+                   [ -z "$(find include benchmarks tests -newer "$1" -name '*.[ch]*' -print -quit)" ]; }
+}
+# usage: compile SOURCE: makes its object, or a file OBJECT.failed; nothing when the object is usable
 compile() {
   local source=$1 object compiler
   object=$(object_of "$source")
   rm -f "$object.failed"
-  if [ -e "$object" ]; then
-    if [ -z "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then return; fi
-  fi
+  if usable "$object"; then return; fi
   rm -f "$object"
   compiler=("$nvcc" "${flags[@]}")
   case $source in
-    *.cpp) compiler=("${CXX:-g++}" -std=c++20 -O2 "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"$root/tests\"") ;;
+    *.cpp) compiler=("${CXX:-g++}" -std=c++20 -O2 "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"tests\"") ;;
     benchmarks/*) compiler+=(-DNDEBUG) ;;
   esac
   if timeout "$(within 420)" "${compiler[@]}" -c "$source" -o "$object.part" > "$object.log" 2>&1; then
@@ -207,7 +214,7 @@ run_test() {
   verdict $? "test $1" tests.log
 }
 
-sections=(calibration epochs batch kernels scaling)
+sections=(calibration epochs filters batch kernels scaling)
 measured=yes
 # usage: tables: gpu.md and gpu.json of what the sections have written
 tables() {
@@ -226,6 +233,7 @@ tables() {
       case $section in
         calibration) printf '\n### GPU: limits\n\n' ;;
         epochs) printf '\n### GPU: epochs\n\nMicroseconds per epoch (in brackets: on the CPU, see above).\n\n' ;;
+        filters) printf '\n### GPU: polynomial filters\n\nMicroseconds per epoch with Chebyshev filters of degree 8.\n\n' ;;
         batch) printf '\n### GPU: models side by side\n\n' ;;
         kernels) printf '\n### GPU: kernels\n\n' ;;
         scaling) printf '\n### GPU: large graphs\n\n' ;;
@@ -304,18 +312,18 @@ kernel_files=("${measuring[@]}" benchmarks/gpu/kernels*.cu)
 scaling_files=("${measuring[@]}" benchmarks/gpu/scaling.cu benchmarks/gpu/bsnn_special_orthogonal.cu)
 
 sources=()
-if has_step tests || has_step sanitizer; then sources+=("${first_files[@]}" "${golden[@]}"); fi
-if has_step benchmarks; then sources+=("${epoch_files[@]}" "${kernel_files[@]}" "${scaling_files[@]}"); fi
-if has_step tests || has_step sanitizer; then sources+=("${test_files[@]}" "${single_files[@]}"); fi
+if has_step compile || has_step tests || has_step sanitizer; then sources+=("${first_files[@]}" "${golden[@]}"); fi
+if has_step compile || has_step benchmarks; then sources+=("${epoch_files[@]}" "${kernel_files[@]}" "${scaling_files[@]}"); fi
+if has_step compile || has_step tests || has_step sanitizer; then
+  sources+=("${test_files[@]}" "${single_files[@]}")
+fi
 # Each once, in this order.
 mapfile -t sources < <(printf '%s\n' "${sources[@]}" | awk '!seen[$0]++')
 for source in "${sources[@]}"; do
   rm -f "$(object_of "$source").failed"
   # What is out of date must not be linked while it waits for its compiler.
   object=$(object_of "$source")
-  if [ -e "$object" ] && [ -n "$(find include benchmarks tests -newer "$object" -name '*.[ch]*' -print -quit)" ]; then
-    rm -f "$object"
-  fi
+  if ! usable "$object"; then rm -f "$object"; fi
 done
 compile_all "${sources[@]}" &
 compiling=$!
@@ -325,7 +333,7 @@ if has_step benchmarks; then
   commit=$(git rev-parse --short HEAD 2> /dev/null || echo "${SHEAFNN_COMMIT:-unknown}")
   if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
   mkdir -p "$out/results"
-  if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs batch; else measured=no; fi
+  if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs filters batch; else measured=no; fi
   if link gpu_kernels "" "${kernel_files[@]}"; then measure gpu_kernels kernels; else measured=no; fi
   if link gpu_scaling "" "${scaling_files[@]}"; then measure gpu_scaling scaling; else measured=no; fi
   if [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
@@ -341,6 +349,16 @@ if has_step tests; then
   for name in "${tests[@]}"; do run_test "$name"; done
 fi
 wait
+if has_step compile; then
+  for source in "${sources[@]}"; do
+    object=$(object_of "$source")
+    if [ ! -e "$object" ]; then
+      { echo "=== $source"; cat "$object.log"; } >> "$out/compile.log"
+      report FAILED "compile $source (compile.log)"
+    fi
+  done
+  report ok "compile: ${#sources[@]} files"
+fi
 
 # Memory errors. Trainings are left out, they launch the kernels of the other tests again and again.
 if has_step sanitizer; then

@@ -1,6 +1,6 @@
 /// \file
-/// Epochs of training, of the models and graphs of the CPU's table (../epochs.cpp), and of many models side by
-/// side.
+/// Epochs of training, of the models and graphs of the CPU's tables (../epochs.cpp, ../networks.cpp), and of many models
+/// side by side.
 #include <array>
 #include <memory>
 #include <stdexcept>
@@ -17,9 +17,9 @@ using sheafnn::detail::concat;
 using sheafnn::Index;
 
 /// `count` models of four layers.
-GpuTask task_of(const Settings& settings, const sheafnn::Dataset& data, Index count) {
+GpuTask task_of(const Settings& settings, const sheafnn::Dataset& data, Index count, Index degree = 0) {
   using sheafnn::batch::EvaluationOrder;
-  return {data, count, 4, settings.evaluate_in_turn ? EvaluationOrder::in_turn : EvaluationOrder::automatic};
+  return {data, count, 4, settings.evaluate_in_turn ? EvaluationOrder::in_turn : EvaluationOrder::automatic, degree};
 }
 
 /// Times the epoch of a task.
@@ -32,18 +32,21 @@ Timing time_epochs(Executor& executor, const Settings& settings, GpuModel model,
   return r;
 }
 
+/// Degree of the polynomial filters, as in ../networks.cpp.
+constexpr Index filter_degree = 8;
+
+template <Index degree>
 void measure_epochs(Executor& executor, const Settings& settings, Report& report) {
   for (const EpochGraph& graph : epoch_graphs) {
     const sheafnn::Dataset data = twin(graph, 1, true);
     for (std::size_t model = 0; model < epoch_models.size(); ++model) {
       for (std::size_t maps = 0; maps < epoch_maps.size(); ++maps) {
         const std::string name = concat(graph.name, "/", epoch_models[model], "/", epoch_maps[maps]);
+        if (!settings.wants(name)) continue;
         report.attempt(name, [&, model, maps] {
-          const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], task_of(settings, data, 1));
-          const auto cpu = settings.cpu.find(name);
+          const Timing t = time_epochs(executor, settings, *gpu_models[model][maps], task_of(settings, data, 1, degree));
           report.add(name, {{"median_us", 1e6 * t.median},
                             {"fastest_us", 1e6 * t.fastest},
-                            {"cpu_us", cpu != settings.cpu.end() ? 1e3 * cpu->second : 0},
                             {"blocks", t.blocks},
                             {"replays_per_block", static_cast<double>(t.replays)}});
         });
@@ -75,6 +78,21 @@ std::string epoch_cells(const Settings& settings, const Report& report) {
   return text;
 }
 
+std::string filter_cells(const Settings&, const Report& report) {
+  std::string text = head({"", "NSD diag", "NSD SO", "NSD general", "BSNN diag", "BSNN SO", "BSNN general"});
+  for (const EpochGraph& graph : epoch_graphs) {
+    std::vector<std::string> cells = {std::string(graph.name)};
+    for (const std::string_view model : epoch_models) {
+      for (const std::string_view maps : epoch_maps) {
+        cells.push_back(report.cell(concat(graph.name, "/", model, "/", maps),
+                                    [](const Measurement& m) { return figure(m["median_us"]); }));
+      }
+    }
+    text += row(cells);
+  }
+  return text;
+}
+
 constexpr std::array<Index, 3> batch_counts = {1, 10, 100};
 /// Models that are batched: indices into epoch_models and epoch_maps.
 constexpr std::array<std::array<std::size_t, 2>, 2> batch_models = {{{1, 1}, {0, 0}}};
@@ -88,6 +106,7 @@ void measure_batches(Executor& executor, const Settings& settings, Report& repor
   for (const auto& model : batch_models) {
     for (const Index count : batch_counts) {
       const std::string name = batch_name(model, count);
+      if (!settings.wants(name)) continue;
       report.attempt(name, [&, count] {
         const double before = used_bytes(executor);
         const std::unique_ptr<GpuTrainings> trainings =
@@ -128,7 +147,8 @@ std::string batch_table(const Settings&, const Report& report) {
 
 }  // namespace
 
-const RegisteredSection epochs(2, {"epochs", measure_epochs, epoch_cells});
-const RegisteredSection batches(3, {"batch", measure_batches, batch_table});
+const RegisteredSection epochs(2, {"epochs", measure_epochs<0>, epoch_cells});
+const RegisteredSection filters(3, {"filters", measure_epochs<filter_degree>, filter_cells});
+const RegisteredSection batches(4, {"batch", measure_batches, batch_table});
 
 }  // namespace benchmarks

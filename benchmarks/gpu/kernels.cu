@@ -171,6 +171,6 @@ std::string table(const Settings& settings, const Report& report) {
 
 }  // namespace
 
-const RegisteredSection kernels(4, {"kernels", measure, table});
+const RegisteredSection kernels(5, {"kernels", measure, table});
 
 }  // namespace benchmarks

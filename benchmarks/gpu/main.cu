@@ -4,7 +4,7 @@
 ///
 ///     sheafnn_gpu_benchmarks [SECTION...] [--out FOLDER] [--quick] …
 ///
-/// Sections, all by default: calibration, epochs, batch, kernels, scaling, as far as the program links their files.
+/// Sections, all by default: calibration, epochs, filters, batch, kernels, scaling, as far as the program links their files.
 /// docs/performance.md says what they measure. Results are written after each measurement.
 ///
 ///     --out FOLDER          where results go (default: they are only printed); it must exist
@@ -13,6 +13,7 @@
 ///     --in-turn             kernels start when the one before them has ended: no programmatic dependent launch
 ///     --evaluate-in-turn    evaluations come before training passes, not beside them, on small graphs too
 ///     --mix-apart           each layer's mixing is a launch of its own, on small graphs too
+///     --only TEXT           of the epochs and batches those whose name contains the text (texas/bsnn/diagonal)
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
 ///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
@@ -87,6 +88,7 @@ CommandLine parse(int argc, char** argv) {
   r.settings.edges = static_cast<Index>(number("--edges", r.settings.quick ? 1e6 : 6e7, 1e5, 1073741824.0));
   r.settings.kernel_edges =
       static_cast<Index>(number("--kernel-edges", r.settings.quick ? 1e6 : 2e7, 1e5, 1073741824.0));
+  r.settings.only = take_text(argc, argv, "--only");
   const std::string page = take_text(argc, argv, "--cpu-page");
   if (!page.empty()) r.settings.cpu = cpu_epochs(page);
   r.out = take_text(argc, argv, "--out");

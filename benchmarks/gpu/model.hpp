@@ -18,6 +18,7 @@ struct GpuTask {
   const sheafnn::Dataset& data;
   sheafnn::Index count = 1, layers = 4;
   sheafnn::batch::EvaluationOrder order = sheafnn::batch::EvaluationOrder::automatic;
+  sheafnn::Index degree = 0;  ///< of each layer's Chebyshev filter; 0: no filter
 };
 
 /// Trainings whose epoch the executor has recorded. They never finish.
@@ -50,6 +51,10 @@ class ModelTrainings final : public GpuTrainings {
     options.features = task.data.feature_count();
     options.classes = task.data.class_count;
     options.layers = task.layers;
+    if (task.degree > 0) {
+      options.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+      options.filter.degree = task.degree;
+    }
     std::vector<Model> r;
     for (sheafnn::Index i = 0; i < task.count; ++i) r.emplace_back(options, static_cast<std::uint64_t>(i));
     return r;

@@ -67,6 +67,6 @@ std::string table(const Settings& settings, const Report& report) {
 
 }  // namespace
 
-const RegisteredSection scaling(5, {"scaling", measure, table});
+const RegisteredSection scaling(6, {"scaling", measure, table});
 
 }  // namespace benchmarks
