@@ -40,7 +40,7 @@ SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
 #endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
-SHEAFNN_ITEMS(SegmentNeighbours<Rotations, float>);
+SHEAFNN_TEAMS(SegmentNeighbours<Rotations, float>);
 SHEAFNN_TEAMS(EdgeGradient<Rotations, float>);
 SHEAFNN_TEAMS(NodeGradient<Rotations, float>);
 SHEAFNN_TEAMS(GatherProjections<float>);

@@ -30,27 +30,28 @@ struct PartialRows {
   }
 };
 
-/// Adds up `width` columns of values in double precision, 64 rows to one: item (row of the result, column). The
-/// rows of one sum lie as far apart as there are results, so that neighbouring threads read neighbouring rows.
-/// Applied repeatedly until few rows are left.
+/// Adds up `width` columns of values in double precision, 256 rows to one: a team, lanes over rows, per item (row of the
+/// result, column). Applied repeatedly until few rows are left.
 template <class T>
 struct ColumnSums {
-  static constexpr Index chunk = 64;
+  using Scalar = double;
+  static constexpr Index chunk = 256;
+  static constexpr int outputs = 1;
   const T* in;
   Index rows;
   Divisor width;
   Index in_run;
   double* out;
-  Index out_run, out_rows;
+  Index out_run;
 
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index column = item % width;
-    double sum = 0;
-    for (Index row = item / width; row < rows; row += out_rows) {
-      sum += static_cast<double>(in[run * in_run + row * width + column]);
+  SHEAFNN_HD void part(Index item, Index run, int lane, double* sums) const {
+    const Index first = item / width * chunk, end = first + chunk < rows ? first + chunk : rows;
+    const T* column = in + run * in_run + item % width;
+    SHEAFNN_UNROLL_FOUR for (Index row = first + lane; row < end; row += max_lanes) {
+      sums[0] += static_cast<double>(column[row * width]);
     }
-    out[run * out_run + item] = sum;
   }
+  SHEAFNN_HD void finish(Index item, Index run, const double* sums) const { out[run * out_run + item] = sums[0]; }
 };
 
 /// A tree of ColumnSums: `rows` × `width` numbers per run become at most max_rows rows.
@@ -80,18 +81,20 @@ class ColumnTree {
   }
 
   /// The first of the launches of run() by itself, to be followed by finish().
-  [[nodiscard]] Items<ColumnSums<T>> begin(const T* values) {
-    const Index rows = shrunk(rows_);
-    return {rows * width_, runs_, {values, rows_, width_, rows_ * width_, level_[0].data(), stride_, rows}};
+  [[nodiscard]] Teams<ColumnSums<T>> begin(const T* values) {
+    return {shrunk(rows_) * width_,
+            runs_,
+            max_lanes,
+            {values, rows_, width_, rows_ * width_, level_[0].data(), stride_}};
   }
   void finish(Executor& executor) {
     Index rows = shrunk(rows_);
     int from = 0;
     while (rows > max_rows) {
       const Index next = shrunk(rows);
-      executor.launch(next * width_, runs_,
-                      ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(),
-                                         stride_, next});
+      executor.launch_teams(next * width_, runs_, max_lanes,
+                            ColumnSums<double>{level_[from].data(), rows, width_, stride_, level_[1 - from].data(),
+                                               stride_});
       from = 1 - from;
       rows = next;
     }

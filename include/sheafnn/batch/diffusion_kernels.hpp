@@ -96,15 +96,27 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, 
   }
 }
 
-/// The sum over one segment of a high-degree node's arcs; item (segment, channels), group: instance.
+/// Adds the numbers of quads, coordinate by coordinate.
+template <int Size, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Quad<S> (&quads)[Size], S* sums) {
+  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) {
+    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) sums[4 * i + c] += quads[i][c];
+  }
+}
+
+/// The sum over one segment of a high-degree node's arcs: a team, lanes over arcs, per item (segment, channels); group:
+/// instance.
 template <class Family, class S>
 struct SegmentNeighbours {
+  using Scalar = S;
+  static constexpr int max_coordinates = Family::stalk_dimension + 2, outputs = 4 * max_coordinates;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
   const S* features;
   S* out;  ///< segments × d' × f per instance
+  int lanes;
 
   struct Place {
     NodeChannels at;  ///< the segment in the place of the node
@@ -117,20 +129,27 @@ struct SegmentNeighbours {
     return r;
   }
 
-  SHEAFNN_HD void operator()(const Place& place) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
+  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const {
     const Index instance = place.at.instance;
-    Quad<S> sums[max_coordinates] = {};
-    add_neighbours<Family>(graph, sheaf.transport_of(range.slot(instance), 0), shape, place.at.range, place.arcs,
-                           features + instance * shape.size() + place.at.channel, sums);
+    Quad<S> own[max_coordinates] = {};
+    add_neighbours<Family>(graph, sheaf.transport_of(range.slot(instance), 0), shape, place.at.range,
+                           {place.arcs.first + lane, place.arcs.last, lanes},
+                           features + instance * shape.size() + place.at.channel, own);
+    add_numbers(own, sums);
+  }
+  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
+    Quad<S> own[max_coordinates];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) own[i][c] = sums[4 * i + c];
+    }
     NodeChannels to = place.at;
-    to.index = instance * graph.segments * shape.row() + static_cast<Index>(to.element);
-    store_stalk(shape, to, sums, out);
+    to.index = place.at.instance * graph.segments * shape.row() + static_cast<Index>(to.element);
+    store_stalk(shape, to, own, out);
   }
 };
 
-/// L at one node and some channels, for other kernels: a team adds up the arcs, lanes over arcs, or the sums of
-/// SegmentNeighbours for high-degree nodes. Then R = L W and Z = S R, for D learned coordinates and the fixed filters
+/// L at one node and some channels, for other kernels: a team adds up the arcs, or the sums of SegmentNeighbours for
+/// high-degree nodes, lanes over these. Then R = L W and Z = S R, for D learned coordinates and the fixed filters
 /// after them.
 template <class Family, class S>
 struct Diffusion {
@@ -157,7 +176,7 @@ struct Diffusion {
     r.arcs = {graph.offset[r.at.node], graph.offset[r.at.node + 1], 1};
     r.segment = graph.node_segment[r.at.node];
     r.last_segment = graph.node_segment[r.at.node + 1];
-    r.left_out = nodes == nullptr && graph.crowded > 0 && r.arcs.last - r.arcs.first > GraphView<S>::segment;
+    r.left_out = nodes == nullptr && graph.crowded > 0 && r.arcs.last - r.arcs.first > GraphView<S>::high_degree;
     return r;
   }
 
@@ -170,18 +189,16 @@ struct Diffusion {
       add_neighbours<Family>(graph, sheaf.transport_of(place.slot, 0), shape, place.at.range,
                              {place.arcs.first + lane, place.arcs.last, lanes},
                              features + instance * shape.size() + place.at.channel, own);
-    } else if (lane == 0) {
+    } else {
       NodeChannels from = place.at;
-      from.index = (instance * graph.segments + place.segment) * shape.row() + from.channel;
-      for (std::int32_t s = place.segment; s < place.last_segment; ++s, from.index += shape.row()) {
+      SHEAFNN_UNROLL_FOUR for (std::int32_t s = place.segment + lane; s < place.last_segment; s += lanes) {
+        from.index = (instance * graph.segments + s) * shape.row() + from.channel;
         Quad<S> part[max_coordinates];
         load_stalk(shape, from, partial, part);
         SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] += part[i];
       }
     }
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) sums[4 * i + c] += own[i][c];
-    }
+    add_numbers(own, sums);
   }
   /// R and Z from the sum.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Quad<S> (&r)[max_coordinates],
@@ -221,8 +238,10 @@ template <class Executor, class Family, class S>
 [[nodiscard]] Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, const GraphView<S>& graph,
                                                    const SheafRange& range, const SheafView<Family, S>& sheaf,
                                                    const FeatureShape<S>& shape, const S* features, S* segments) {
-  executor.launch(graph.segments * shape.quads, instances,
-                  SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments});
+  const Index items = graph.segments * shape.quads;
+  const int lanes = GraphView<S>::segment_lanes(items * instances);
+  executor.launch_teams(items, instances, lanes,
+                        SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments, lanes});
   return {graph, range, sheaf, shape, features, segments};
 }
 /// Launches a kernel with a diffusion: a few lanes for each node and quad of channels, and for those of the crowded nodes

@@ -92,21 +92,29 @@ struct SumGradients {
   const PartialSum* ranges;
   int range_count;
 
-  SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
+  struct Place {
+    Index run = 0, number = 0;  ///< of the range
+    PartialSum range;
+  };
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index run) const {
     const PartialSum& range = range_of(item);
+    return {run, item - range.first_item, range};
+  }
+
+  SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
+    const Divisor inner = at.range.inner;
     const S* in =
-        parameters.arena + run * parameters.arena_stride + range.offset + (item - range.first_item) * range.inner;
-    const Divisor inner = range.inner;
-    for (Index k = lane; k < range.chunks * inner; k += max_lanes) {
-      sums[0] += in[k / inner * range.chunk_stride + k % inner];
+        parameters.arena + at.run * parameters.arena_stride + at.range.offset + at.number * at.range.inner;
+    const Index count = at.range.chunks * inner, stride = at.range.chunk_stride;
+    SHEAFNN_UNROLL_FOUR for (Index k = lane; k < count; k += max_lanes) {
+      sums[0] += in[k / inner * stride + k % inner];
     }
   }
-  SHEAFNN_HD void finish(Index item, Index run, const S* sums) const {
+  SHEAFNN_HD void finish(const Place& at, const S* sums) const {
     using std::tanh;
-    const PartialSum& range = range_of(item);
-    const Index index = run * parameters.stride + range.parameter + item - range.first_item;
-    const S tangent = range.tanh_slope ? tanh(parameters.value[index]) : S(0);
-    parameters.gradient[index] = sums[0] * (static_cast<S>(range.factor) * (S(1) - tangent * tangent));
+    const Index index = at.run * parameters.stride + at.range.parameter + at.number;
+    const S tangent = at.range.tanh_slope ? tanh(parameters.value[index]) : S(0);
+    parameters.gradient[index] = sums[0] * (static_cast<S>(at.range.factor) * (S(1) - tangent * tangent));
   }
 
  private:
@@ -147,7 +155,9 @@ struct RowProducts {
     if (i == a_columns) {
       for (Index row = chunks.begin(chunk); row < end; ++row) sum += right[row * b_stride];
     } else {
-      for (Index row = chunks.begin(chunk); row < end; ++row) sum += left[row * a_stride] * right[row * b_stride];
+      SHEAFNN_UNROLL_FOUR for (Index row = chunks.begin(chunk); row < end; ++row) {
+        sum += left[row * a_stride] * right[row * b_stride];
+      }
     }
     out[run * out_run + item] = sum;
   }
@@ -177,7 +187,7 @@ struct CoordinateProducts {
     const S* right = b + run * run_stride + j * channels + c;
     const Index row = coordinates * channels, end = chunks.end(chunk);
     S sum = S(0);
-    for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
+    SHEAFNN_UNROLL_FOUR for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
     out[run * out_run + item] = sum;
   }
 };

@@ -39,9 +39,12 @@ struct GraphView {
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
   Index crowded;                     ///< high-degree nodes without segments, whose arcs a warp adds up
   const std::int32_t* crowded_node;  ///< their numbers
+  Index largest_degree;
 
-  /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments of this many, or by a warp.
-  static constexpr int segment = 32;
+  /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments, or by a warp.
+  static constexpr int high_degree = 32;
+  /// Arcs of a segment.
+  static constexpr int segment = 128;
   /// Threads of a launch, from which on a device has none to spare for the diffusion's sums.
   static constexpr Index enough_threads = Index{1} << 16;
 
@@ -55,12 +58,20 @@ struct GraphView {
     while (lanes < 8 && lanes * nodes < 2 * edges && 2 * lanes * sums <= enough_threads) lanes *= 2;
     return lanes;
   }
+  /// Lanes for the sums of segments: a warp, while there are threads to spare.
+  ///
+  /// \param sums  how many there are side by side
+  [[nodiscard]] static int segment_lanes(Index sums) noexcept {
+    int lanes = max_lanes;
+    while (lanes > 1 && lanes * sums > enough_threads) lanes /= 2;
+    return lanes;
+  }
   /// Lanes for sums over the arcs of all nodes: a warp, for the node of the highest degree, while there are threads to
   /// spare.
   ///
   /// \param sums  how many there are side by side
   [[nodiscard]] int arc_lanes(Index sums) const noexcept {
-    constexpr Index enough_for_all = Index{1} << 20;
+    constexpr Index enough_for_all = Index{1} << 22;
     const int least = team_lanes(nodes > 0 ? 2 * edges / nodes : 0);
     int lanes = max_lanes;
     while (lanes > least && lanes * sums > enough_for_all) lanes /= 2;
@@ -72,9 +83,9 @@ struct GraphView {
 template <class Executor, class S>
 class BatchGraph {
  public:
-  /// In a graph of at most this many nodes, and of at most this degree, warps sum over the arcs of high-degree nodes:
-  /// that saves a launch.
-  static constexpr Index small_graph = 4096, small_degree = 256;
+  /// In a graph of at most this many high-degree nodes, and of at most this degree, warps sum over their arcs: that saves
+  /// a launch.
+  static constexpr Index most_crowded = 4096, most_arcs = 2048;
 
   /// \param arc_features  how many features of the graph's arcs are read, all of them or none
   BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0)
@@ -99,12 +110,15 @@ class BatchGraph {
       degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
       inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
     }
-    Index largest_degree = 0;
-    for (Index u = 0; u < nodes_; ++u) largest_degree = std::max(largest_degree, graph.degree(u));
-    const bool warps = largest_degree <= small_degree && nodes_ <= small_graph;
+    Index high_nodes = 0;
+    for (Index u = 0; u < nodes_; ++u) {
+      largest_degree_ = std::max(largest_degree_, graph.degree(u));
+      if (graph.degree(u) > GraphView<S>::high_degree) ++high_nodes;
+    }
+    const bool warps = largest_degree_ <= most_arcs && high_nodes <= most_crowded;
     std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node, crowded;
     for (Index u = 0; u < nodes_; ++u) {
-      const bool high = graph.degree(u) > GraphView<S>::segment;
+      const bool high = graph.degree(u) > GraphView<S>::high_degree;
       if (high && warps) {
         crowded.push_back(static_cast<std::int32_t>(u));
       } else if (high) {
@@ -153,11 +167,12 @@ class BatchGraph {
             segment_node_.data(),
             pair_feature_.data(),
             crowded_node_.size(),
-            crowded_node_.data()};
+            crowded_node_.data(),
+            largest_degree_};
   }
 
  private:
-  Index nodes_, edges_;
+  Index nodes_, edges_, largest_degree_ = 0;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
   Array<Executor, S> degree_, inverse_root_, pair_feature_;
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_, crowded_node_;

@@ -199,7 +199,7 @@ struct GatherProjections {
     const S* bar =
         raw ? first_bar.data + at.run * first_bar.run + at.column : edge_logit_bar + at.run * graph.pairs();
     const Index row = raw ? first_bar.pair : 1;
-    for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
+    SHEAFNN_UNROLL_FOUR for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];
       const Index reverse = pair < graph.edges ? pair + graph.edges : pair - graph.edges;
       const Quad<S> own = at.range.load(bar + pair * row), other = at.range.load(bar + reverse * row);
@@ -263,7 +263,7 @@ struct FirstLayerProducts {
       const Index i = first + j * step;
       const S* left = projection_bar + run * chunks.rows * 2 * q + i / h * q + row;
       const S* right = z + run * chunks.rows * h + i % h;
-      for (Index u = begin; u < end; ++u) sum += left[u * 2 * q] * right[u * h];
+      SHEAFNN_UNROLL_FOUR for (Index u = begin; u < end; ++u) sum += left[u * 2 * q] * right[u * h];
     }
     return sum;
   }

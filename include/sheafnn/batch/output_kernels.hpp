@@ -30,18 +30,30 @@ struct LogitsBar {
   Index parameter_stride = 0, classes = 0;
 };
 
+/// f(c) for each class. A known largest number of them, Max > 0, keeps arrays of that size in registers.
+template <int Max, class F>
+SHEAFNN_HD SHEAFNN_INLINE void for_each_class(Index classes, const F& f) {
+  if constexpr (Max > 0) {
+    SHEAFNN_UNROLL for (int c = 0; c < Max; ++c) {
+      if (c < classes) f(c);
+    }
+  } else {
+    for (Index c = 0; c < classes; ++c) f(c);
+  }
+}
+
 /// logits + bias → log-softmax, in place.
-template <class S>
+template <int Max, class S>
 SHEAFNN_HD SHEAFNN_INLINE void log_softmax_in_place(S* row, const S* bias, Index classes) {
   using std::exp;
   using std::log;
-  for (Index c = 0; c < classes; ++c) row[c] += bias[c];
+  for_each_class<Max>(classes, [&](auto c) { row[c] += bias[c]; });
   S largest = row[0];
-  for (Index c = 1; c < classes; ++c) largest = row[c] > largest ? row[c] : largest;
+  for_each_class<Max>(classes, [&](auto c) { largest = row[c] > largest ? row[c] : largest; });
   S sum = S(0);
-  for (Index c = 0; c < classes; ++c) sum += exp(row[c] - largest);
+  for_each_class<Max>(classes, [&](auto c) { sum += exp(row[c] - largest); });
   const S shift = largest + log(sum);
-  for (Index c = 0; c < classes; ++c) row[c] -= shift;
+  for_each_class<Max>(classes, [&](auto c) { row[c] -= shift; });
 }
 
 /// Logits, which become log-probabilities, and what is known of their nodes.
@@ -54,11 +66,14 @@ struct OutputRows {
   Index parameter_stride;
   S* logits;  ///< n × C per instance
 
-  /// The log-probabilities of a node, in the place of its logits.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S* log_probabilities(Index u, Index instance, Index run) const {
-    S* row = logits + (instance * targets.nodes + u) * targets.classes;
-    log_softmax_in_place(row, bias + run * parameter_stride, targets.classes);
-    return row;
+  /// Where those of a node are.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S* row_of(Index u, Index instance) const {
+    return logits + (instance * targets.nodes + u) * targets.classes;
+  }
+  /// The log-probabilities of a node, in the place of its logits: of row_of(), or of a copy of at most Max of them.
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_INLINE void normalise(S* row, Index run) const {
+    log_softmax_in_place<Max>(row, bias + run * parameter_stride, targets.classes);
   }
   /// NodeRole bits of a node.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE int role(Index u, Index run) const {
@@ -75,23 +90,28 @@ struct TrainingOutput : OutputRows<S> {
   double* nll;  ///< n per instance: −w log p(label) / Σ w / copies, w of the node's class; 0 unless in training
 
   SHEAFNN_HD void operator()(Index u, Index instance) const {
+    S* row = this->row_of(u, instance);
+    this->template normalise<0>(row, pass.run_of(instance));
+    store_loss<0>(u, instance, row);
+  }
+  /// The loss and its derivative from the log-probabilities.
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_INLINE void store_loss(Index u, Index instance, const S* row) const {
     using std::exp;
     const Index run = pass.run_of(instance), classes = targets.classes;
     const Index index = instance * targets.nodes + u;
-    const S* row = this->log_probabilities(u, instance, run);
-    S* bar = logits_bar + index * classes;
-    if ((this->role(u, run) & training_node) == 0) {
-      for (Index c = 0; c < classes; ++c) bar[c] = S(0);
-      nll[index] = 0;
-      return;
-    }
-    const std::int32_t label = targets.label[u];
+    const bool trained = (this->role(u, run) & training_node) != 0;
+    const Index label = trained ? targets.label[u] : -1;
     const double weight =
-        runs[run].training_share * targets.class_weight[label] / static_cast<double>(pass.copies);
+        trained ? runs[run].training_share * targets.class_weight[label] / static_cast<double>(pass.copies) : 0.0;
     const S share = static_cast<S>(weight);
-    for (Index c = 0; c < classes; ++c) bar[c] = share * exp(row[c]);
-    bar[label] -= share;
-    nll[index] = -static_cast<double>(row[label]) * weight;
+    S* bar = logits_bar + index * classes;
+    S of_label = S(0);
+    for_each_class<Max>(classes, [&](auto c) {
+      if (c == label) of_label = row[c];
+      bar[c] = trained ? share * exp(row[c]) - (c == label ? share : S(0)) : S(0);
+    });
+    nll[index] = -static_cast<double>(of_label) * weight;
   }
 };
 
@@ -113,18 +133,17 @@ struct FewClassesOutput {
     const S* w = weight + output.pass.run_of(instance) * output.parameter_stride;
     for (Index k = lane; k < inputs; k += lanes) {
       const S value = row[k];
-      SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
-        if (c < classes) sums[c] += value * w[k * classes + c];
-      }
+      for_each_class<max_classes>(classes, [&](auto c) { sums[c] += value * w[k * classes + c]; });
     }
   }
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
     const Index classes = output.targets.classes;
-    S* row = output.logits + (instance * output.targets.nodes + u) * classes;
-    SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
-      if (c < classes) row[c] = sums[c];
-    }
-    output(u, instance);
+    S row[max_classes];
+    SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) row[c] = sums[c];
+    output.template normalise<max_classes>(row, output.pass.run_of(instance));
+    S* out = output.row_of(u, instance);
+    for_each_class<max_classes>(classes, [&](auto c) { out[c] = row[c]; });
+    output.template store_loss<max_classes>(u, instance, row);
   }
 };
 
@@ -141,35 +160,53 @@ struct EvaluationOutput : OutputRows<S> {
   double* report;  ///< n × evaluation_columns per run
 
   SHEAFNN_HD void operator()(Index u, Index run) const {
-    using std::exp;
-    const Index classes = targets.classes;
-    double* mean = probability + (run * targets.nodes + u) * classes;
-    const Index first_sample = static_cast<Index>(pass.first_sample);
-    if (first_sample == 0) {
-      for (Index c = 0; c < classes; ++c) mean[c] = 0;
+    double* mean = mean_of(u, run);
+    if (first()) {
+      for (Index c = 0; c < targets.classes; ++c) mean[c] = 0;
     }
     for (Index copy = 0; copy < pass.copies; ++copy) {
-      const S* row = this->log_probabilities(u, run * pass.copies + copy, run);
-      for (Index c = 0; c < classes; ++c) mean[c] += static_cast<double>(exp(row[c]));
+      S* row = this->row_of(u, run * pass.copies + copy);
+      this->template normalise<0>(row, run);
+      add<0>(row, mean);
     }
-    if (first_sample + pass.copies == total) finish(u, run, mean);
+    if (last()) finish<0>(u, run, mean);
   }
-
- private:
-  SHEAFNN_HD void finish(Index u, Index run, double* mean) const {
+  /// n × C per run
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double* mean_of(Index u, Index run) const {
+    return probability + (run * targets.nodes + u) * targets.classes;
+  }
+  /// Is this pass the first, the last of the evaluation?
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool first() const { return pass.first_sample == 0; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool last() const {
+    return static_cast<Index>(pass.first_sample) + pass.copies == total;
+  }
+  /// Adds the probabilities of one copy.
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_INLINE void add(const S* log_probabilities, double* mean) const {
+    using std::exp;
+    for_each_class<Max>(targets.classes,
+                        [&](auto c) { mean[c] += static_cast<double>(exp(log_probabilities[c])); });
+  }
+  /// The mean from the sum of all samples, and what is reported.
+  template <int Max>
+  SHEAFNN_HD SHEAFNN_INLINE void finish(Index u, Index run, double* mean) const {
     using std::log;
     constexpr double smallest = 2.2250738585072014e-308;  // as uncertainty/metrics.hpp
-    const Index classes = targets.classes;
-    Index best = 0;
-    bool finite = true;
-    for (Index c = 0; c < classes; ++c) {
-      mean[c] /= static_cast<double>(total);
-      if (mean[c] > mean[best]) best = c;
-      finite = finite && mean[c] - mean[c] == 0;
-    }
     const int role = this->role(u, run);
     const std::int32_t label = role != 0 ? targets.label[u] : 0;  // other nodes may have none
-    const double p = mean[label] > smallest ? mean[label] : smallest;
+    Index best = 0;
+    bool finite = true;
+    double largest = 0, of_label = 0;
+    for_each_class<Max>(targets.classes, [&](auto c) {
+      mean[c] /= static_cast<double>(total);
+      if (c == 0 || mean[c] > largest) {
+        best = c;
+        largest = mean[c];
+      }
+      if (c == label) of_label = mean[c];
+      finite = finite && mean[c] - mean[c] == 0;
+    });
+    const double p = of_label > smallest ? of_label : smallest;
     const bool correct = best == label;
     double* out = report + (run * targets.nodes + u) * evaluation_columns;
     out[validation_nll] = (role & validation_node) != 0 ? -targets.class_weight[label] * log(p) : 0.0;
@@ -201,23 +238,29 @@ struct FewClassesEvaluation {
       SHEAFNN_UNROLL for (int copy = 0; copy < max_copies; ++copy) {
         if (copy < copies) {
           const S value = rows[copy * nodes * inputs + k];
-          SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
-            if (c < classes) sums[copy * max_classes + c] += value * w[k * classes + c];
-          }
+          for_each_class<max_classes>(classes,
+                                      [&](auto c) { sums[copy * max_classes + c] += value * w[k * classes + c]; });
         }
       }
     }
   }
   SHEAFNN_HD void finish(Index u, Index run, const S* sums) const {
-    const int classes = static_cast<int>(output.targets.classes), copies = static_cast<int>(output.pass.copies);
-    const Index nodes = output.targets.nodes;
-    S* rows = output.logits + (run * output.pass.copies * nodes + u) * classes;
+    const Index classes = output.targets.classes, copies = output.pass.copies;
+    double* stored = output.mean_of(u, run);
+    double mean[max_classes];
+    for_each_class<max_classes>(classes, [&](auto c) { mean[c] = output.first() ? 0.0 : stored[c]; });
     SHEAFNN_UNROLL for (int copy = 0; copy < max_copies; ++copy) {
-      SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) {
-        if (copy < copies && c < classes) rows[copy * nodes * classes + c] = sums[copy * max_classes + c];
+      if (copy < copies) {
+        S row[max_classes];
+        SHEAFNN_UNROLL for (int c = 0; c < max_classes; ++c) row[c] = sums[copy * max_classes + c];
+        output.template normalise<max_classes>(row, run);
+        S* out = output.row_of(u, run * copies + copy);
+        for_each_class<max_classes>(classes, [&](auto c) { out[c] = row[c]; });
+        output.template add<max_classes>(row, mean);
       }
     }
-    output(u, run);
+    if (output.last()) output.template finish<max_classes>(u, run, mean);
+    for_each_class<max_classes>(classes, [&](auto c) { stored[c] = mean[c]; });
   }
 };
 

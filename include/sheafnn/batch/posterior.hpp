@@ -79,8 +79,8 @@ class BatchPosterior {
   }
 
   /// The first step of the KL's sum, nothing unless `needed`; then finish_kl().
-  [[nodiscard]] Items<ColumnSums<S>> begin_kl(bool needed) {
-    return needed ? kl_tree_.begin(kl_.data()) : Items<ColumnSums<S>>{};
+  [[nodiscard]] Teams<ColumnSums<S>> begin_kl(bool needed) {
+    return needed ? kl_tree_.begin(kl_.data()) : Teams<ColumnSums<S>>{};
   }
   void finish_kl(Executor& executor, bool needed) {
     if (needed) kl_tree_.finish(executor);

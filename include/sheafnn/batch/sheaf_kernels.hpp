@@ -245,7 +245,7 @@ struct BuildNodes {
     if constexpr (is_orthogonal<Family>) {
       if (edge_weight == nullptr) return;
       const S* weights = edge_weight + range.instance(group) / copies * m;
-      for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
+      SHEAFNN_UNROLL_FOUR for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
         const Index pair = graph.arc_pair[arc];
         const S w = weights[pair < m ? pair : pair - m];
         sums[0] += w * w;
@@ -253,7 +253,7 @@ struct BuildNodes {
     } else {
       constexpr int row = BlockRows<Family>::gram;
       const S* grams = sheaf.arc_gram + range.slot(group) * 2 * m * row;
-      for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
+      SHEAFNN_UNROLL_FOUR for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
         S numbers[Sizes::gram];
         load_row<Sizes::gram>(grams + arc * row, numbers);
         for (int k = 0; k < Sizes::gram; ++k) sums[k] += numbers[k];
