@@ -186,6 +186,7 @@ def run(description, checkouts, models, measure):
     options = parser.parse_args()
     models = [model for model in models if options.models in model]
     ours = own_milliseconds(options.ours) if options.ours else {}
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # CUDA begins in the processes of the cells
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
     import torch_geometric  # noqa: F401  (once, for the processes of all cells)
     print("|  | " + " | ".join(models) + " |")

@@ -10,11 +10,10 @@
 #                    docs/performance.md, which is renewed and copied here as well), results/ (each section), and the
 #                    logs of compile, tests, benchmarks, sanitizer
 #   SHEAFNN_STEPS    of "compile tests benchmarks sanitizer" (default: tests benchmarks); what they need is compiled.
-#                    compile: compiles everything and runs nothing, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
+#                    compile: makes all programs and runs none, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
 #                    under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a run of
 #                    its own
-#   SHEAFNN_PREBUILT yes: objects in build/gpu/objects are used as they are, whatever their time and their flags
-#                    (compiled elsewhere by the step compile, and copied with these sources)
+#   SHEAFNN_PREBUILT yes: compiles nothing; the programs in build/gpu were made elsewhere, by the step compile
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)
 #   SHEAFNN_JOBS     compilers side by side (default: one per processor)
@@ -131,18 +130,15 @@ case $cublas_header in
 esac
 flags=(-std=c++20 -O3 --expt-relaxed-constexpr "-arch=$arch" -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas
        "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"tests\"")
-if [ "$prebuilt" != yes ] && [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
+if [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
   rm -rf "$work/objects"
   echo "$nvcc ${flags[*]}" > "$work/flags"
 fi
 mkdir -p "$work/objects"
 
 object_of() { echo "$work/objects/$(tr '/' '_' <<< "${1%.*}").o"; }
-# usage: usable OBJECT: is there an object newer than all sources, or one compiled elsewhere?
-usable() {
-  [ -e "$1" ] && { [ "$prebuilt" = yes ] ||
-                   [ -z "$(find include benchmarks tests -newer "$1" -name '*.[ch]*' -print -quit)" ]; }
-}
+# usage: usable OBJECT: is there an object newer than all sources?
+usable() { [ -e "$1" ] && [ -z "$(find include benchmarks tests -newer "$1" -name '*.[ch]*' -print -quit)" ]; }
 # usage: compile SOURCE: makes its object, or a file OBJECT.failed; nothing when the object is usable
 compile() {
   local source=$1 object compiler
@@ -175,6 +171,11 @@ compile_all() {
 link() {
   local program=$1 libraries=$2 source object objects=() bad=()
   shift 2
+  if [ "$prebuilt" = yes ]; then
+    if [ ! -x "$work/$program" ]; then report FAILED "$program: not in $work"; fi
+    [ -x "$work/$program" ]
+    return
+  fi
   rm -f "$work/$program"
   for source in "$@"; do
     object=$(object_of "$source")
@@ -256,6 +257,7 @@ tables() {
 measure() {
   local program=$1 section rc
   shift
+  if ! has_step benchmarks; then return; fi
   for section in "$@"; do
     timeout -k 5 "$(within 200)" "$work/$program" "$section" "${quick[@]}" --out "$out/results" \
       --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
@@ -292,7 +294,7 @@ done
 first_files=(tests/cuda/main.cu tests/cuda/test_device_executor.cu tests/cuda/test_device_launch_chain.cu
              tests/cuda/test_device_golden_special_orthogonal.cu)
 # The golden tests read compressed files.
-if ! echo '#include <zlib.h>
+if [ "$prebuilt" != yes ] && ! echo '#include <zlib.h>
 int main() { return zlibVersion()[0] == 0; }' | "${CXX:-g++}" "${includes[@]}" -x c++ - -x none "${zlib[@]}" \
     -o "$work/zlib_check" 2> /dev/null; then
   golden=() zlib=()
@@ -325,21 +327,29 @@ for source in "${sources[@]}"; do
   object=$(object_of "$source")
   if ! usable "$object"; then rm -f "$object"; fi
 done
+if [ "$prebuilt" = yes ]; then
+  sources=()
+  LD_LIBRARY_PATH=$(dirname "$cublas_library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH
+fi
 compile_all "${sources[@]}" &
 compiling=$!
 
-if has_step tests && link device_first "${zlib[*]}" "${first_files[@]}" "${golden[@]}"; then run_test device_first; fi
-if has_step benchmarks; then
+wanted() { has_step compile || has_step "$1"; }
+if wanted tests && link device_first "${zlib[*]}" "${first_files[@]}" "${golden[@]}" && has_step tests; then
+  run_test device_first
+fi
+if wanted benchmarks; then
   commit=$(git rev-parse --short HEAD 2> /dev/null || echo "${SHEAFNN_COMMIT:-unknown}")
   if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
   mkdir -p "$out/results"
   if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs filters batch; else measured=no; fi
   if link gpu_kernels "" "${kernel_files[@]}"; then measure gpu_kernels kernels; else measured=no; fi
   if link gpu_scaling "" "${scaling_files[@]}"; then measure gpu_scaling scaling; else measured=no; fi
-  if [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
+  if has_step benchmarks && [ $measured = yes ] && [ ${#quick[@]} -eq 0 ]; then renew_page; fi
 fi
 tests=()
-if has_step tests || has_step sanitizer; then
+if wanted tests || has_step sanitizer; then
   if link device_tests "${zlib[*]}" "${test_files[@]}" "${golden[@]}"; then tests+=(device_tests); fi
   for file in "${single_files[@]}"; do
     if link "$(basename "$file" .cu)" "" "$file"; then tests+=("$(basename "$file" .cu)"); fi
@@ -349,16 +359,6 @@ if has_step tests; then
   for name in "${tests[@]}"; do run_test "$name"; done
 fi
 wait
-if has_step compile; then
-  for source in "${sources[@]}"; do
-    object=$(object_of "$source")
-    if [ ! -e "$object" ]; then
-      { echo "=== $source"; cat "$object.log"; } >> "$out/compile.log"
-      report FAILED "compile $source (compile.log)"
-    fi
-  done
-  report ok "compile: ${#sources[@]} files"
-fi
 
 # Memory errors. Trainings are left out, they launch the kernels of the other tests again and again.
 if has_step sanitizer; then

@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # Trains Bayesian sheaf networks on public graphs, ten splits each, with the settings chosen by validation accuracy, and
 # writes one report for each graph and family of maps here.
-# usage: [SEEDS=0-4] docs/results/run.sh FOLDER_OF_NPZ_FILES [DATASET...]
+# usage: [SEEDS=0-4] [DEVICE=cuda] docs/results/run.sh FOLDER_OF_NPZ_FILES [DATASET...]
 # SEEDS: every split with each of these seeds, and all predictions, in the folder seeds/ of the current one
 # (benchmarks/seed_ensembles.py reads them).
+# DEVICE: on this device, all trainings of a graph and family side by side, in the folder device/ of the current one,
+# without predictions (benchmarks/device_table.py reads them). TRAIN: the program (default build/cuda/examples/train).
 set -euo pipefail
 data=$(cd "$1" && pwd)
 shift
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 train=$root/build/release/examples/train
-if [ -n "${SEEDS:-}" ]; then
+if [ -n "${DEVICE:-}" ]; then
+  train=$(realpath "${TRAIN:-$root/build/cuda/examples/train}")
+  mkdir -p device
+  cd device
+elif [ -n "${SEEDS:-}" ]; then
   mkdir -p seeds
   cd seeds
 else
@@ -21,7 +27,11 @@ run() {
   local dataset=$1 maps=$2
   shift 2
   local seeds=(--seed 0)
-  if [ -n "${SEEDS:-}" ]; then seeds=(--seeds "$SEEDS" --parallel splits --predictions "$dataset-$maps.npz"); fi
+  if [ -n "${DEVICE:-}" ]; then
+    seeds=(--seeds "${SEEDS:-0}" --device "$DEVICE")
+  elif [ -n "${SEEDS:-}" ]; then
+    seeds=(--seeds "$SEEDS" --parallel splits --predictions "$dataset-$maps.npz")
+  fi
   "$train" --preset none --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
     --report "$dataset-$maps.json" "$@"
 }

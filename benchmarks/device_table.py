@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Accuracies of trainings on a GPU beside those on the CPU, from the reports of docs/results/run.sh.
+
+usage: device_table.py DEVICE CPU
+
+DEVICE  folder of the reports that DEVICE=cuda SEEDS=0-9 docs/results/run.sh has written
+CPU     folder of those of the CPU, of seed 0 (docs/results)
+
+Per graph and family: test accuracy on the GPU, mean and standard deviation over splits and seeds; means over the splits
+of seed 0 on the GPU and on the CPU, which draw the same numbers; and the seconds of an epoch of all trainings.
+"""
+import json
+import pathlib
+import statistics
+import sys
+
+FAMILIES = ["diagonal", "special-orthogonal", "general-linear"]
+
+
+def percent(values):
+    return 100 * statistics.fmean(values)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    device, cpu = map(pathlib.Path, sys.argv[1:])
+    print("| graph | maps | trainings | GPU | GPU, seed 0 | CPU, seed 0 | epoch of all, ms |\n" + "| --- " * 7 + "|")
+    graphs = list(dict.fromkeys(file.name.split("-")[0] for file in sorted(device.glob("*-*.json"))))
+    for graph in graphs:
+        for family in FAMILIES:
+            file = device / f"{graph}-{family}.json"
+            if not file.exists():
+                continue
+            report = json.loads(file.read_text())
+            runs = report["splits"]
+            accuracies = [run["test_accuracy"] for run in runs]
+            first = [run["test_accuracy"] for run in runs if run.get("seed", 0) == 0]
+            there = json.loads((cpu / file.name).read_text())["test_accuracy"]["mean"]
+            milliseconds = 1000 * report["seconds_per_epoch"]["all"]
+            print(f"| {graph} | {family} | {len(runs)} | {percent(accuracies):.1f} ± "
+                  f"{100 * statistics.pstdev(accuracies):.1f} | {percent(first):.1f} | {100 * there:.1f} | "
+                  f"{milliseconds:.3g} |")
+
+
+if __name__ == "__main__":
+    main()
