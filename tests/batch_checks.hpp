@@ -20,7 +20,7 @@ namespace batch_checks {
 
 using sheafnn::Index;
 
-/// A ring with chords, a high-degree and an isolated node, and features with long rows. With more than 2063 nodes
+/// A ring with chords, a high-degree and an isolated node, and features with long rows. With more than 270 nodes
 /// the arcs of the high-degree node are summed in segments.
 struct Problem {
   sheafnn::Graph graph;

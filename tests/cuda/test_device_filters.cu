@@ -33,7 +33,7 @@ TEST_CASE("batches on the GPU agree with the host: initial residuals") {
   o.residual = {ResidualForm::initial, 0.3, 1.2};
   o.add_lp = true;
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
-  compare_executors<Nsd<SpecialOrthogonal<2>, double>>(o, {}, batch_checks::small_problem(false, 2100));
+  compare_executors<Nsd<SpecialOrthogonal<2>, double>>(o, {}, batch_checks::small_problem(false, 330));
   o.channels = 8;
   o.layer_norm = true;
   compare_executors<Nsd<Identity<2>, double>>(o, {});

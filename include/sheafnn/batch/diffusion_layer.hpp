@@ -274,11 +274,10 @@ class BatchDiffusionLayer {
   }
   /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, where a
   /// launch takes longer than what it computes, if a warp is enough for the quads of a node with as many lanes as its
-  /// arcs want: eight for those of high degree, up to 256, four for others.
+  /// arcs want: eight for those of high degree, four for others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
     const Index quads = right_ >= 0 ? Index{shape_.quads} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
-    const bool small = graph_.segments == 0 && graph_.largest_degree <= 256 &&
-                       shape_.items() * instances <= GraphView<S>::enough_threads;
+    const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
     const bool fits = shape_.channels % 4 == 0 && quads <= most && (quads & (quads - 1)) == 0;
     return executor.exchanges && small && fits ? static_cast<int>(quads) : 0;
   }

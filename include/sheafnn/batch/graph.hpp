@@ -39,7 +39,6 @@ struct GraphView {
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
   Index crowded;                     ///< high-degree nodes without segments, whose arcs a warp adds up
   const std::int32_t* crowded_node;  ///< their numbers
-  Index largest_degree;
 
   /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments, or by a warp.
   static constexpr int high_degree = 32;
@@ -85,7 +84,7 @@ class BatchGraph {
  public:
   /// In a graph of at most this many high-degree nodes, and of at most this degree, warps sum over their arcs: that saves
   /// a launch.
-  static constexpr Index most_crowded = 4096, most_arcs = 2048;
+  static constexpr Index most_crowded = 4096, most_arcs = 256;
 
   /// \param arc_features  how many features of the graph's arcs are read, all of them or none
   BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0)
@@ -110,12 +109,12 @@ class BatchGraph {
       degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
       inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
     }
-    Index high_nodes = 0;
+    Index largest_degree = 0, high_nodes = 0;
     for (Index u = 0; u < nodes_; ++u) {
-      largest_degree_ = std::max(largest_degree_, graph.degree(u));
+      largest_degree = std::max(largest_degree, graph.degree(u));
       if (graph.degree(u) > GraphView<S>::high_degree) ++high_nodes;
     }
-    const bool warps = largest_degree_ <= most_arcs && high_nodes <= most_crowded;
+    const bool warps = largest_degree <= most_arcs && high_nodes <= most_crowded;
     std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node, crowded;
     for (Index u = 0; u < nodes_; ++u) {
       const bool high = graph.degree(u) > GraphView<S>::high_degree;
@@ -167,12 +166,11 @@ class BatchGraph {
             segment_node_.data(),
             pair_feature_.data(),
             crowded_node_.size(),
-            crowded_node_.data(),
-            largest_degree_};
+            crowded_node_.data()};
   }
 
  private:
-  Index nodes_, edges_, largest_degree_ = 0;
+  Index nodes_, edges_;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
   Array<Executor, S> degree_, inverse_root_, pair_feature_;
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_, crowded_node_;
