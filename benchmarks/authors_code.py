@@ -14,8 +14,7 @@ DATA   folder with texas.npz, cora.npz, film.npz (see README.md)
 Runs in an interpreter that has what those checkouts import: PyTorch, torch_geometric, torch_sparse, torch_scatter,
 torch_householder, torchdiffeq, GitPython; without the compiled ones of these, see provide_missing(). An epoch is their
 own train() and test() of exp/run.py, the latter with three posterior samples for BSNN; the median of at least ten
-epochs, and of S seconds (default 10), after three to warm up. One process per cell, forked from one that has imported
-PyTorch.
+epochs, and of S seconds (default 10), after three to warm up. One process per cell, measured one after another.
 """
 import argparse
 import json
@@ -92,8 +91,8 @@ def provide_missing():
             print(f"authors_code.py: no {name}; its functions in PyTorch instead", file=sys.stderr)
 
 
-def measure(options, graph, model):
-    """Seconds of every epoch of one cell, in this process."""
+def measure(options, graph, model, begin):
+    """Seconds of every epoch of one cell, in this process; begin() is called when all is prepared."""
     import torch
     torch.set_num_threads(options.threads)
     provide_missing()
@@ -121,14 +120,15 @@ def measure(options, graph, model):
     sheaf, other = net.grouped_parameters()
     adam = torch.optim.Adam([{"params": sheaf, "weight_decay": args["sheaf_decay"]},
                              {"params": other, "weight_decay": args["weight_decay"]}], lr=args["lr"])
-    seconds, begin, epoch = [], None, 0
-    while len(seconds) < 10 or now(options.device) - begin < options.seconds:
+    begin()
+    seconds, started, epoch = [], None, 0
+    while len(seconds) < 10 or now(options.device) - started < options.seconds:
         start = now(options.device)
         run.train(net, adam, data, *((args, epoch) if bayesian else ()))
         run.test(net, data, *((args,) if bayesian else ()))
         epoch += 1
         if epoch <= 3:
-            begin = now(options.device)
+            started = now(options.device)
         else:
             seconds.append(now(options.device) - start)
     return seconds
@@ -153,27 +153,58 @@ def now(device):
     return time.perf_counter()
 
 
-def cell(measure, options, graph, model):
-    """Median milliseconds of one cell, measured in a process of its own; NaN if that fails."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(measure(options, graph, model)))
-    process.start()
-    sender.close()
+def send_seconds(sender, turn, everybody, measure, options, graph, model):
+    """The work of a process: sends the seconds of a cell's epochs. All are prepared before the first is measured."""
+    mine = False
+
+    def begin():
+        nonlocal mine
+        everybody.wait()
+        mine = turn.acquire()
+
     try:
-        seconds = receiver.recv()
-    except EOFError:
-        print(f"{graph}, {model}: failed, see above", file=sys.stderr)
-        return math.nan
+        sender.send(measure(options, graph, model, begin))
     finally:
-        process.join()
-    return 1000 * statistics.median(seconds)
+        if mine:
+            turn.release()
+        else:
+            everybody.abort()
+
+
+def all_cells(measure, options, cells):
+    """Median milliseconds of the cells, in their order; NaN where one fails.
+
+    On the CPU processes are forked one after another from this one, which has imported PyTorch. With CUDA, which does not
+    survive a fork, they import it themselves, side by side.
+    """
+    context = multiprocessing.get_context("fork" if options.device == "cpu" else "spawn")
+    together = 1 if options.device == "cpu" else 9
+    for first in range(0, len(cells), together):
+        group = cells[first:first + together]
+        turn, everybody = context.Lock(), context.Barrier(len(group))
+        processes = []
+        for graph, model in group:
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=send_seconds,
+                                      args=(sender, turn, everybody, measure, options, graph, model))
+            process.start()
+            sender.close()
+            processes.append((process, receiver))
+        for (graph, model), (process, receiver) in zip(group, processes):
+            try:
+                seconds = receiver.recv()
+            except EOFError:
+                print(f"{graph}, {model}: failed, see above", file=sys.stderr)
+                seconds = [math.nan]
+            process.join()
+            yield 1000 * statistics.median(seconds)
 
 
 def run(description, checkouts, models, measure):
     """The command line of a script: prints the table of all cells.
 
-    checkouts: names of the positional arguments before DATA; measure(options, graph, model): seconds of every epoch.
+    checkouts: names of the positional arguments before DATA; measure(options, graph, model, begin): seconds of every
+    epoch.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in [*checkouts, "data"]:
@@ -186,16 +217,16 @@ def run(description, checkouts, models, measure):
     options = parser.parse_args()
     models = [model for model in models if options.models in model]
     ours = own_milliseconds(options.ours) if options.ours else {}
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # CUDA begins in the processes of the cells
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
-    import torch_geometric  # noqa: F401  (once, for the processes of all cells)
+    import torch_geometric  # noqa: F401  (once, for the processes that are forked)
     print("|  | " + " | ".join(models) + " |")
     print("| --- " * (len(models) + 1) + "|", flush=True)
     ratios = []
+    results = all_cells(measure, options, [(graph, model) for graph in GRAPHS for model in models])
     for graph in GRAPHS:
         texts = []
         for model in models:
-            milliseconds = cell(measure, options, graph, model)
+            milliseconds = next(results)
             texts.append(f"{milliseconds:.3g}")
             own = ours.get(f"{graph}/{model}")
             if own and not math.isnan(milliseconds):

@@ -53,8 +53,8 @@ def cooperative_network(folder, model, data, classes):
     return network, lambda: F.log_softmax(network(data.x, data.edge_index), dim=1)
 
 
-def measure(options, graph, model):
-    """Seconds of every epoch of one cell, in this process."""
+def measure(options, graph, model, begin):
+    """Seconds of every epoch of one cell, in this process; begin() is called when all is prepared."""
     import torch
     import torch.nn.functional as F
     torch.set_num_threads(options.threads)
@@ -68,8 +68,9 @@ def measure(options, graph, model):
         network, outputs = cooperative_network(os.path.abspath(options.csnn), model, data, classes)
     network.to(options.device)
     adam = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
-    seconds, begin, epoch = [], None, 0
-    while len(seconds) < 10 or now(options.device) - begin < options.seconds:
+    begin()
+    seconds, started, epoch = [], None, 0
+    while len(seconds) < 10 or now(options.device) - started < options.seconds:
         start = now(options.device)
         network.train()
         adam.zero_grad()
@@ -83,7 +84,7 @@ def measure(options, graph, model):
                 float((predicted[mask].argmax(1) == data.y[mask]).float().mean())
         epoch += 1
         if epoch <= 3:
-            begin = now(options.device)
+            started = now(options.device)
         else:
             seconds.append(now(options.device) - start)
     return seconds

@@ -7,7 +7,8 @@ DEVICE  folder of the reports that DEVICE=cuda SEEDS=0-9 docs/results/run.sh has
 CPU     folder of those of the CPU, of seed 0 (docs/results)
 
 Per graph and family: test accuracy on the GPU, mean and standard deviation over splits and seeds; means over the splits
-of seed 0 on the GPU and on the CPU, which draw the same numbers; and the seconds of an epoch of all trainings.
+of seed 0 on the GPU and on the CPU, which draw the same numbers; the seconds of all trainings, reading the graph and
+writing the report included; and the microseconds of an epoch, by the number of trainings.
 """
 import json
 import pathlib
@@ -25,8 +26,10 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     device, cpu = map(pathlib.Path, sys.argv[1:])
-    print("| graph | maps | trainings | GPU | GPU, seed 0 | CPU, seed 0 | epoch of all, ms |\n" + "| --- " * 7 + "|")
+    print("| graph | maps | trainings | GPU | GPU, seed 0 | CPU, seed 0 | seconds | µs per epoch and "
+          "training |\n" + "| --- " * 8 + "|")
     graphs = list(dict.fromkeys(file.name.split("-")[0] for file in sorted(device.glob("*-*.json"))))
+    seconds = 0
     for graph in graphs:
         for family in FAMILIES:
             file = device / f"{graph}-{family}.json"
@@ -37,10 +40,11 @@ def main():
             accuracies = [run["test_accuracy"] for run in runs]
             first = [run["test_accuracy"] for run in runs if run.get("seed", 0) == 0]
             there = json.loads((cpu / file.name).read_text())["test_accuracy"]["mean"]
-            milliseconds = 1000 * report["seconds_per_epoch"]["all"]
+            seconds += report["run"]["seconds"]
             print(f"| {graph} | {family} | {len(runs)} | {percent(accuracies):.1f} ± "
                   f"{100 * statistics.pstdev(accuracies):.1f} | {percent(first):.1f} | {100 * there:.1f} | "
-                  f"{milliseconds:.3g} |")
+                  f"{report['run']['seconds']:.1f} | {1e6 * report['seconds_per_epoch']['all']:.3g} |")
+    print(f"\nSeconds of all: {seconds:.0f}.")
 
 
 if __name__ == "__main__":
