@@ -17,7 +17,7 @@
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)
 #   SHEAFNN_JOBS     compilers side by side (default: one per processor)
-#   SHEAFNN_COMMIT   for the results, where there is no git
+#   SHEAFNN_COMMIT   for the results (default: git's)
 #   NVCC             compiler (default: nvcc, or /usr/local/cuda/bin/nvcc)
 # Exit code: 0; 1 a step failed; 2 bad arguments; 77 nothing failed, but there is no GPU.
 set -uo pipefail
@@ -340,8 +340,11 @@ if wanted tests && link device_first "${zlib[*]}" "${first_files[@]}" "${golden[
   run_test device_first
 fi
 if wanted benchmarks; then
-  commit=$(git rev-parse --short HEAD 2> /dev/null || echo "${SHEAFNN_COMMIT:-unknown}")
-  if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
+  commit=${SHEAFNN_COMMIT:-}
+  if [ -z "$commit" ]; then
+    commit=$(git rev-parse --short HEAD 2> /dev/null || echo unknown)
+    if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
+  fi
   mkdir -p "$out/results"
   if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs filters batch; else measured=no; fi
   if link gpu_kernels "" "${kernel_files[@]}"; then measure gpu_kernels kernels; else measured=no; fi
