@@ -153,51 +153,49 @@ def now(device):
     return time.perf_counter()
 
 
-def send_seconds(sender, turn, everybody, measure, options, graph, model):
-    """The work of a process: sends the seconds of a cell's epochs. All are prepared before the first is measured."""
-    mine = False
-
+def send_median(pipe, measure, options, graph, model):
+    """The work of a process: the median seconds of a cell's epochs, measured when the other end says so."""
     def begin():
-        nonlocal mine
-        everybody.wait()
-        mine = turn.acquire()
+        pipe.send(None)  # prepared
+        pipe.recv()  # its turn
 
+    pipe.send(statistics.median(measure(options, graph, model, begin)))
+
+
+def received(pipe):
+    """What a process sends; NaN when it has ended without."""
     try:
-        sender.send(measure(options, graph, model, begin))
-    finally:
-        if mine:
-            turn.release()
-        else:
-            everybody.abort()
+        return pipe.recv()
+    except (EOFError, OSError):
+        return math.nan
 
 
 def all_cells(measure, options, cells):
     """Median milliseconds of the cells, in their order; NaN where one fails.
 
     On the CPU processes are forked one after another from this one, which has imported PyTorch. With CUDA, which does not
-    survive a fork, they import it themselves, side by side.
+    survive a fork, they import it themselves, side by side, and are measured when all of a group are prepared.
     """
     context = multiprocessing.get_context("fork" if options.device == "cpu" else "spawn")
     together = 1 if options.device == "cpu" else 9
     for first in range(0, len(cells), together):
         group = cells[first:first + together]
-        turn, everybody = context.Lock(), context.Barrier(len(group))
         processes = []
-        for graph, model in group:
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=send_seconds,
-                                      args=(sender, turn, everybody, measure, options, graph, model))
+        for cell in group:
+            pipe, other = context.Pipe()
+            process = context.Process(target=send_median, args=(other, measure, options, *cell))
             process.start()
-            sender.close()
-            processes.append((process, receiver))
-        for (graph, model), (process, receiver) in zip(group, processes):
-            try:
-                seconds = receiver.recv()
-            except EOFError:
+            other.close()
+            processes.append((process, pipe))
+        prepared = [received(pipe) is None for _, pipe in processes]
+        for (graph, model), (process, pipe), good in zip(group, processes, prepared):
+            if good:
+                pipe.send(None)
+            seconds = received(pipe) if good else math.nan
+            if math.isnan(seconds):
                 print(f"{graph}, {model}: failed, see above", file=sys.stderr)
-                seconds = [math.nan]
             process.join()
-            yield 1000 * statistics.median(seconds)
+            yield 1000 * seconds
 
 
 def run(description, checkouts, models, measure):
@@ -221,12 +219,13 @@ def run(description, checkouts, models, measure):
     import torch_geometric  # noqa: F401  (once, for the processes that are forked)
     print("|  | " + " | ".join(models) + " |")
     print("| --- " * (len(models) + 1) + "|", flush=True)
-    ratios = []
+    ratios, failed = [], False
     results = all_cells(measure, options, [(graph, model) for graph in GRAPHS for model in models])
     for graph in GRAPHS:
         texts = []
         for model in models:
             milliseconds = next(results)
+            failed = failed or math.isnan(milliseconds)
             texts.append(f"{milliseconds:.3g}")
             own = ours.get(f"{graph}/{model}")
             if own and not math.isnan(milliseconds):
@@ -236,6 +235,8 @@ def run(description, checkouts, models, measure):
     if ratios:
         mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
         print(f"\nGeometric mean of the ratios {mean:.3g}, smallest {min(ratios):.3g} ({len(ratios)} cells).")
+    if failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

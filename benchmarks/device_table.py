@@ -19,7 +19,7 @@ FAMILIES = ["diagonal", "special-orthogonal", "general-linear"]
 
 
 def percent(values):
-    return 100 * statistics.fmean(values)
+    return f"{100 * statistics.fmean(values):.1f}" if values else "–"
 
 
 def main():
@@ -39,10 +39,11 @@ def main():
             runs = report["splits"]
             accuracies = [run["test_accuracy"] for run in runs]
             first = [run["test_accuracy"] for run in runs if run.get("seed", 0) == 0]
-            there = json.loads((cpu / file.name).read_text())["test_accuracy"]["mean"]
+            there = cpu / file.name
+            mean = [json.loads(there.read_text())["test_accuracy"]["mean"]] if there.exists() else []
             seconds += report["run"]["seconds"]
-            print(f"| {graph} | {family} | {len(runs)} | {percent(accuracies):.1f} ± "
-                  f"{100 * statistics.pstdev(accuracies):.1f} | {percent(first):.1f} | {100 * there:.1f} | "
+            print(f"| {graph} | {family} | {len(runs)} | {percent(accuracies)} ± "
+                  f"{100 * statistics.pstdev(accuracies):.1f} | {percent(first)} | {percent(mean)} | "
                   f"{report['run']['seconds']:.1f} | {1e6 * report['seconds_per_epoch']['all']:.3g} |")
     print(f"\nSeconds of all: {seconds:.0f}.")
 

@@ -13,11 +13,12 @@
 #                    compile: makes all programs and runs none, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
 #                    under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a run of
 #                    its own
-#   SHEAFNN_PREBUILT yes: compiles nothing; the programs in build/gpu were made elsewhere, by the step compile
+#   SHEAFNN_PREBUILT yes: compiles nothing; the programs in build/gpu, and the commit there, are those of a step compile
+#                    elsewhere. nvcc and cuBLAS must be there nevertheless
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)
 #   SHEAFNN_JOBS     compilers side by side (default: one per processor)
-#   SHEAFNN_COMMIT   for the results (default: git's)
+#   SHEAFNN_COMMIT   for the results (default: git's, or build/gpu/commit)
 #   NVCC             compiler (default: nvcc, or /usr/local/cuda/bin/nvcc)
 # Exit code: 0; 1 a step failed; 2 bad arguments; 77 nothing failed, but there is no GPU.
 set -uo pipefail
@@ -52,6 +53,10 @@ for step in $steps; do
   esac
 done
 prebuilt=${SHEAFNN_PREBUILT:-}
+if [ -n "$prebuilt" ] && [ "$prebuilt" != yes ]; then
+  echo "run_gpu.sh: SHEAFNN_PREBUILT=$prebuilt: must be yes, or empty" >&2
+  exit 2
+fi
 total=${SHEAFNN_SECONDS:-540} jobs=${SHEAFNN_JOBS:-$(nproc)} arch=${SHEAFNN_ARCH:-native}
 for number in "$total" "$jobs"; do
   if ! [[ $number =~ ^[1-9][0-9]*$ ]]; then
@@ -130,7 +135,7 @@ case $cublas_header in
 esac
 flags=(-std=c++20 -O3 --expt-relaxed-constexpr "-arch=$arch" -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas
        "${includes[@]}" "-DSHEAFNN_TEST_DATA=\"tests\"")
-if [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
+if [ "$prebuilt" != yes ] && [ "$(cat "$work/flags" 2> /dev/null)" != "$nvcc ${flags[*]}" ]; then
   rm -rf "$work/objects"
   echo "$nvcc ${flags[*]}" > "$work/flags"
 fi
@@ -321,17 +326,17 @@ if has_step compile || has_step tests || has_step sanitizer; then
 fi
 # Each once, in this order.
 mapfile -t sources < <(printf '%s\n' "${sources[@]}" | awk '!seen[$0]++')
+if [ "$prebuilt" = yes ]; then
+  sources=()
+  LD_LIBRARY_PATH=$(dirname "$cublas_library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH
+fi
 for source in "${sources[@]}"; do
   rm -f "$(object_of "$source").failed"
   # What is out of date must not be linked while it waits for its compiler.
   object=$(object_of "$source")
   if ! usable "$object"; then rm -f "$object"; fi
 done
-if [ "$prebuilt" = yes ]; then
-  sources=()
-  LD_LIBRARY_PATH=$(dirname "$cublas_library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export LD_LIBRARY_PATH
-fi
 compile_all "${sources[@]}" &
 compiling=$!
 
@@ -341,10 +346,12 @@ if wanted tests && link device_first "${zlib[*]}" "${first_files[@]}" "${golden[
 fi
 if wanted benchmarks; then
   commit=${SHEAFNN_COMMIT:-}
+  if [ "$prebuilt" = yes ] && [ -z "$commit" ]; then commit=$(cat "$work/commit" 2> /dev/null); fi
   if [ -z "$commit" ]; then
     commit=$(git rev-parse --short HEAD 2> /dev/null || echo unknown)
     if git rev-parse HEAD > /dev/null 2>&1 && ! git diff --quiet HEAD; then commit+=" with changes"; fi
   fi
+  if [ "$prebuilt" != yes ]; then echo "$commit" > "$work/commit"; fi
   mkdir -p "$out/results"
   if link gpu_epochs "" "${epoch_files[@]}"; then measure gpu_epochs calibration epochs filters batch; else measured=no; fi
   if link gpu_kernels "" "${kernel_files[@]}"; then measure gpu_kernels kernels; else measured=no; fi

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "map_kind.hpp"
@@ -53,6 +54,17 @@ inline Problem small_problem(bool edgeless = false, Index nodes = 83) {
                                    : sheafnn::batch::test_node);
   }
   return r;
+}
+
+/// The same with more edges between node u and the nodes behind it, `arcs` of them, for each (u, arcs).
+inline Problem with_degrees(Problem problem, const std::vector<std::pair<std::int32_t, std::int32_t>>& wanted) {
+  std::vector<sheafnn::Edge> edges;
+  for (Index e = 0; e < problem.graph.edge_count(); ++e) edges.push_back(problem.graph.edge(e));
+  for (const auto& [u, arcs] : wanted) {
+    for (std::int32_t k = 2; k < 2 + arcs; ++k) edges.push_back({u, u + k});
+  }
+  problem.graph = sheafnn::Graph(problem.graph.node_count(), edges);
+  return problem;
 }
 
 /// A small model for it.

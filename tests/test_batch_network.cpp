@@ -3,6 +3,10 @@
 /// and option, losses, gradients and predictions (batch_checks.hpp).
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "batch_checks.hpp"
 #include "heavy_tailed_posterior.hpp"
 #include "network_passes.hpp"
@@ -374,6 +378,54 @@ TEST_CASE("the batch engine agrees with the CPU: stalks of one coordinate, graph
   const batch_checks::Problem edgeless = batch_checks::small_problem(true);
   compare<Bsnn<Diagonal<2>, double>>(small_options(), {}, bound, edgeless);
   compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, edgeless);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: nodes of one, two and three segments, full ones and others") {
+  const batch_checks::Problem problem =
+      batch_checks::with_degrees(batch_checks::small_problem(false, 330),
+                                 {{3, 28}, {9, 36}, {21, 124}, {30, 126}, {40, 250}});
+  std::vector<Index> degrees;
+  for (const Index u : {3, 9, 21, 30, 40}) degrees.push_back(problem.graph.degree(u));
+
+  CHECK(*std::min_element(degrees.begin(), degrees.end()) <= 34);
+  CHECK(*std::max_element(degrees.begin(), degrees.end()) > 200);
+  compare<Bsnn<SpecialOrthogonal<3>, double>>(small_options(), {.samples = 2}, bound, problem);
+  compare<Nsd<GeneralLinear<2>, double>>(small_options(), {}, bound, problem);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: more nodes of high degree than warps are for") {
+  // A ring in which every node has 34 neighbours.
+  batch_checks::Problem problem = batch_checks::small_problem(false, 4200);
+  std::vector<Edge> edges;
+  for (std::int32_t u = 0; u < 4200; ++u) {
+    for (std::int32_t k = 1; k <= 17; ++k) edges.push_back({u, (u + k) % 4200});
+  }
+  problem.graph = Graph(4200, edges);
+  compare<Nsd<Diagonal<2>, double>>(small_options(), {}, bound, problem);
+}
+
+TEST_CASE("sums of columns of any number of rows, on one level and on two") {
+  batch::HostExecutor executor;
+  for (const Index rows : {Index{1}, Index{255}, Index{257}, Index{131072}, Index{140001}}) {
+    CAPTURE(rows);
+    constexpr Index width = 2, runs = 2;
+    std::vector<double> values(static_cast<std::size_t>(runs * rows * width));
+    std::vector<double> expected(static_cast<std::size_t>(runs * width));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>(i % 1021);  // sums of whole numbers are exact
+      expected[i / static_cast<std::size_t>(rows * width) * width + i % width] += values[i];
+    }
+    const batch::Array<batch::HostExecutor, double> in(executor, "test", std::span<const double>(values));
+    batch::detail::ColumnTree<batch::HostExecutor, double> tree(executor, runs, rows, width);
+    tree.run(executor, in.data(), false);
+    for (Index run = 0; run < runs; ++run) {
+      double sums[width] = {};
+      for (int lane = 0; lane < batch::max_lanes; ++lane) tree.partial().add<width>(run, lane, sums);
+      for (Index column = 0; column < width; ++column) {
+        CHECK(sums[column] == expected[static_cast<std::size_t>(run * width + column)]);
+      }
+    }
+  }
 }
 
 TEST_CASE(

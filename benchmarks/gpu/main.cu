@@ -13,7 +13,7 @@
 ///     --in-turn             kernels start when the one before them has ended: no programmatic dependent launch
 ///     --evaluate-in-turn    evaluations come before training passes, not beside them, on small graphs too
 ///     --mix-apart           each layer's mixing is a launch of its own, on small graphs too
-///     --only TEXT           of the epochs and batches those whose name contains the text (texas/bsnn/diagonal)
+///     --only TEXT           of the epochs, filters and batches those whose name contains the text (texas/bsnn/diagonal)
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
 ///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both

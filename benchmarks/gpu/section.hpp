@@ -23,7 +23,7 @@ struct Settings {
   bool mix_apart = false;                    ///< no layer's mixing in the launch of the diffusion below
   sheafnn::Index edges = 60'000'000;         ///< of the largest graph of the section "scaling"
   sheafnn::Index kernel_edges = 20'000'000;  ///< of the graph of the section "kernels"
-  std::string only;                          ///< of epochs and batches those whose name contains it
+  std::string only;                          ///< of epochs, filters and batches those whose name contains it
   std::map<std::string, double> cpu;         ///< epochs on the CPU, milliseconds by name (support/cpu_epochs.hpp)
 
   [[nodiscard]] bool wants(std::string_view name) const { return name.find(only) != std::string_view::npos; }

@@ -40,7 +40,18 @@ SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
 #endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
-SHEAFNN_TEAMS(SegmentNeighbours<Rotations, float>);
+/// As a kernel of items or, from the commit on that has it so, of teams.
+template <class Kernel>
+struct PartOf {
+  using Part = Items<Kernel>;
+};
+template <class Kernel>
+  requires requires { typename Kernel::Scalar; }
+struct PartOf<Kernel> {
+  using Part = Teams<Kernel>;
+};
+using Segments = PartOf<SegmentNeighbours<Rotations, float>>::Part;
+template __global__ void run_parts<Segments>(Segments);
 SHEAFNN_TEAMS(EdgeGradient<Rotations, float>);
 SHEAFNN_TEAMS(NodeGradient<Rotations, float>);
 SHEAFNN_TEAMS(GatherProjections<float>);

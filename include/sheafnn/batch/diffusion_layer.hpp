@@ -272,9 +272,9 @@ class BatchDiffusionLayer {
             mixed_.data(),
             filter_->active() ? filtered_.scaled() : scaled_.data()};
   }
-  /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, where a
-  /// launch takes longer than what it computes, if a warp is enough for the quads of a node with as many lanes as its
-  /// arcs want: eight for those of high degree, four for others.
+  /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, if a
+  /// warp is enough for the quads of a node with as many lanes as its arcs want: eight for those of high degree, four for
+  /// others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
     const Index quads = right_ >= 0 ? Index{shape_.quads} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
     const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;

@@ -7,7 +7,7 @@
 /// sample of it). A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to
 /// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
 /// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
-/// that do not touch each other's results may share a launch: on small graphs a launch takes longer than the kernel.
+/// that do not touch each other's results may share a launch: on small graphs kernels are so short that each one saved counts.
 ///
 /// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
 /// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums;

@@ -48,7 +48,7 @@ struct GraphView {
   static constexpr Index enough_threads = Index{1} << 16;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
-  /// Lanes for the diffusion's sums over the arcs of the other nodes: as many as a node has arcs on average, at most 8,
+  /// Lanes for the diffusion's sums over the arcs of the other nodes, or over the segments of a node: as many as a node has arcs on average, at most 8,
   /// while there are threads to spare.
   ///
   /// \param sums  how many there are side by side
