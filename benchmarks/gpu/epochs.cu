@@ -58,9 +58,13 @@ void measure_epochs(Executor& executor, const Settings& settings, Report& report
 /// Milliseconds of an NSD epoch of the authors' PyTorch code on the authors' GPU, by graph; 0: not known.
 constexpr std::array<double, 3> authors_nsd = {17, 22, 0};
 
+/// Without filters with the CPU's times in brackets, and the authors'.
+template <Index degree>
 std::string epoch_cells(const Settings& settings, const Report& report) {
-  std::string text = head({"", "NSD diag", "NSD SO", "NSD general", "BSNN diag", "BSNN SO", "BSNN general",
-                           "authors' NSD, their GPU"});
+  std::vector<std::string> columns = {"",          "NSD diag", "NSD SO",      "NSD general",
+                                      "BSNN diag", "BSNN SO",  "BSNN general"};
+  if (degree == 0) columns.push_back("authors' NSD, their GPU");
+  std::string text = head(columns);
   for (std::size_t g = 0; g < epoch_graphs.size(); ++g) {
     std::vector<std::string> cells = {std::string(epoch_graphs[g].name)};
     for (const std::string_view model : epoch_models) {
@@ -68,26 +72,11 @@ std::string epoch_cells(const Settings& settings, const Report& report) {
         const std::string name = concat(epoch_graphs[g].name, "/", model, "/", maps);
         std::string cell = report.cell(name, [](const Measurement& m) { return figure(m["median_us"]); });
         const auto cpu = settings.cpu.find(name);
-        if (cpu != settings.cpu.end()) cell += concat(" (", figure(1e3 * cpu->second), ")");
+        if (degree == 0 && cpu != settings.cpu.end()) cell += concat(" (", figure(1e3 * cpu->second), ")");
         cells.push_back(std::move(cell));
       }
     }
-    cells.push_back(authors_nsd[g] > 0 ? figure(1e3 * authors_nsd[g]) : "–");
-    text += row(cells);
-  }
-  return text;
-}
-
-std::string filter_cells(const Settings&, const Report& report) {
-  std::string text = head({"", "NSD diag", "NSD SO", "NSD general", "BSNN diag", "BSNN SO", "BSNN general"});
-  for (const EpochGraph& graph : epoch_graphs) {
-    std::vector<std::string> cells = {std::string(graph.name)};
-    for (const std::string_view model : epoch_models) {
-      for (const std::string_view maps : epoch_maps) {
-        cells.push_back(report.cell(concat(graph.name, "/", model, "/", maps),
-                                    [](const Measurement& m) { return figure(m["median_us"]); }));
-      }
-    }
+    if (degree == 0) cells.push_back(authors_nsd[g] > 0 ? figure(1e3 * authors_nsd[g]) : "–");
     text += row(cells);
   }
   return text;
@@ -147,8 +136,8 @@ std::string batch_table(const Settings&, const Report& report) {
 
 }  // namespace
 
-const RegisteredSection epochs(2, {"epochs", measure_epochs<0>, epoch_cells});
-const RegisteredSection filters(3, {"filters", measure_epochs<filter_degree>, filter_cells});
+const RegisteredSection epochs(2, {"epochs", measure_epochs<0>, epoch_cells<0>});
+const RegisteredSection filters(3, {"filters", measure_epochs<filter_degree>, epoch_cells<filter_degree>});
 const RegisteredSection batches(4, {"batch", measure_batches, batch_table});
 
 }  // namespace benchmarks

@@ -40,7 +40,7 @@ SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
 #endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
-/// As a kernel of items or, from the commit on that has it so, of teams.
+/// Teams of kernels that sum over lanes, else items: SegmentNeighbours had items in earlier commits.
 template <class Kernel>
 struct PartOf {
   using Part = Items<Kernel>;

@@ -104,6 +104,14 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Quad<S> (&quads)[Size], 
   }
 }
 
+/// The quads of numbers, coordinate by coordinate.
+template <int Size, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Quad<S> (&out)[Size]) {
+  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) {
+    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) out[i][c] = numbers[4 * i + c];
+  }
+}
+
 /// The sum over one segment of a high-degree node's arcs: a team, lanes over arcs, per item (segment, channels); group:
 /// instance.
 template <class Family, class S>
@@ -139,9 +147,7 @@ struct SegmentNeighbours {
   }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     Quad<S> own[max_coordinates];
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) own[i][c] = sums[4 * i + c];
-    }
+    unpack(sums, own);
     NodeChannels to = place.at;
     to.index = place.at.instance * graph.segments * shape.row() + static_cast<Index>(to.element);
     store_stalk(shape, to, own, out);

@@ -55,11 +55,6 @@ struct DiffuseMixForward : DiffuseForward<Family, S> {
     place.at.range = {4, true};
     return place;
   }
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void unpack(const S* numbers, Quad<S> (&out)[max_coordinates]) {
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) out[i][c] = numbers[4 * i + c];
-    }
-  }
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void pack(const Quad<S> (&values)[max_coordinates], S* numbers) {
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) numbers[4 * i + c] = values[i][c];
