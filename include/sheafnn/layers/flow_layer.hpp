@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -21,25 +22,28 @@
 #include "sheafnn/layers/diffusion_field.hpp"
 #include "sheafnn/layers/flow_odeint.hpp"
 #include "sheafnn/layers/flow_options.hpp"
+#include "sheafnn/layers/flow_stages.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
 
 namespace sheafnn {
 
-/// Buffers of a flow on one graph; the gradient's memory grows with the number of steps, one array of features each.
-/// Nothing is allocated by a pass that needs no more steps than one before it. math: "Continuous-time diffusion" (3.31).
+/// Buffers of a flow on one graph. A pass with a gradient keeps an array of features for each step, and of its first steps,
+/// as many as there is memory for, all that backward() reads; of the others backward() computes it anew. Nothing is
+/// allocated by a pass that needs no more steps than one before it. math: "Continuous-time diffusion" (3.31).
 template <RestrictionMapFamily Family, class S>
 class FlowLayer {
  public:
   /// `graph` and `shape` must outlive the layer.
   ///
+  /// \param stage_memory  bytes, at most, of what is kept of the stages; 0: none of them. On a part of a graph none are
   /// \throws std::invalid_argument  an option of the integration out of range, a shape of another graph or family
   FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
-            const DiffusionFieldOptions& field = {});
-  FlowLayer(const Graph&&, const DiffusionShape<S>&, const FlowIntegration&,
-            const DiffusionFieldOptions& = {}) = delete;
-  FlowLayer(const Graph&, const DiffusionShape<S>&&, const FlowIntegration&,
-            const DiffusionFieldOptions& = {}) = delete;
+            const DiffusionFieldOptions& field = {}, std::size_t stage_memory = flow_stage_memory);
+  FlowLayer(const Graph&&, const DiffusionShape<S>&, const FlowIntegration&, const DiffusionFieldOptions& = {},
+            std::size_t = flow_stage_memory) = delete;
+  FlowLayer(const Graph&, const DiffusionShape<S>&&, const FlowIntegration&, const DiffusionFieldOptions& = {},
+            std::size_t = flow_stage_memory) = delete;
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
@@ -81,11 +85,7 @@ class FlowLayer {
 
  private:
   using State = detail::FlowState<S>;
-  /// X_i, and K_i or, backwards, the derivative of X_i.
-  struct Stage {
-    DiffusionField<Family, S> field;
-    Buffer<S> x, slope;
-  };
+  using Stage = typename detail::FlowStages<Family, S>::Stage;
 
   /// Numbers of a state, of all nodes and of the owned ones, which are those that are computed.
   [[nodiscard]] Index size() const noexcept { return graph_->node_count() * shape_->row(); }
@@ -106,27 +106,33 @@ class FlowLayer {
     while (states_.size() <= i) states_.emplace_back(size());
     return states_[i];
   }
-  [[nodiscard]] Stage& stage(int i) {
-    while (static_cast<int>(stages_.size()) <= i) {
-      stages_.push_back({{*graph_, *shape_, field_}, Buffer<S>(size()), Buffer<S>(size())});
+  /// Does this pass keep what backward() reads of the stages of step k?
+  [[nodiscard]] bool keeps_stages(Index k) const noexcept { return keep_ && k < stages_.kept_steps(); }
+  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state.
+  void evaluate_stage(Execution execution, const DiffusionWeights<const S>& weights,
+                      const SheafBlocks<Family, S>& sheaf, Index k, int i, const S* x, S* slope) {
+    const bool keep = keeps_stages(k);
+    Stage& here = keep ? stages_.at(k, i) : stages_.any();
+    if (keep && i > 0) {
+      detail::ArraySum<S>{}.write(execution, own_size(), x, here.x.data());
+      x = here.x.data();
     }
-    return stages_[static_cast<std::size_t>(i)];
+    here.field.evaluate(execution, weights, sheaf, x, keep, slope);
   }
-
-  /// K_1 … K_s of a step h from x; with `keep`, and what backward() reads.
+  /// K_1 … K_s of step k, h long, from x; with `keep`, and what backward() reads.
   void compute_stages(Execution execution, const DiffusionWeights<const S>& weights,
-                      const SheafBlocks<Family, S>& sheaf, const S* x, S h, bool keep) {
+                      const SheafBlocks<Family, S>& sheaf, const S* x, Index k, S h, bool keep) {
     const detail::RungeKuttaTableau& method = detail::tableau(integration_.method);
     for (int i = 0; i < method.stages; ++i) {
       detail::ArraySum<S> sum;
-      for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stage(j).slope.data());
-      Stage& here = stage(i);
+      for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stages_.slope(j));
+      Stage& here = keep ? stages_.at(k, i) : stages_.any();
       const S* at = x;
       if (i > 0) {
         sum.write(execution, own_size(), x, here.x.data());
         at = here.x.data();
       }
-      stage(keep ? i : 0).field.evaluate(execution, weights, sheaf, at, keep, here.slope.data());
+      here.field.evaluate(execution, weights, sheaf, at, keep, stages_.slope(i));
     }
   }
   [[nodiscard]] double a(int i, int j) const {
@@ -142,10 +148,10 @@ class FlowLayer {
     const Index k = static_cast<Index>(steps_.size());
     static_cast<void>(state(k + 1));
     const S* x = state(k).data();
-    compute_stages(execution, weights, sheaf, x, h, false);
+    compute_stages(execution, weights, sheaf, x, k, h, keeps_stages(k));
     detail::ArraySum<S> sum;
     for (int i = 0; i < detail::tableau(integration_.method).stages; ++i) {
-      sum.add(static_cast<double>(h) * b(i), stage(i).slope.data());
+      sum.add(static_cast<double>(h) * b(i), stages_.slope(i));
     }
     sum.write(execution, own_size(), x, state(k + 1).data());
     steps_.push_back(h);
@@ -159,9 +165,11 @@ class FlowLayer {
     }
     for (const S h : replay) step(execution, weights, sheaf, h);
   }
-  /// Dormand–Prince steps, with error control or those to replay. \param system  computes slope = f(x)
-  template <class System>
-  void integrate(const System& system, std::span<const S> replay);
+  /// Dormand–Prince steps, with error control or those to replay.
+  ///
+  /// \param evaluate  evaluate(k, i, x, slope): slope = f(x), x the X_i of stage i of step k
+  template <class Evaluate>
+  void integrate(const Evaluate& evaluate, std::span<const S> replay);
   [[noreturn]] void throw_too_many(double t, S h) const;
   /// From X(0) = x to X(T), by the method of the options.
   void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
@@ -187,7 +195,7 @@ class FlowLayer {
   detail::ControlledDormandPrince<S> stepper_;
   State slope_, next_slope_;   ///< f at both ends of a Dormand–Prince step
   std::vector<State> states_;  ///< X at the beginning of each step, and X(T)
-  std::vector<Stage> stages_;  ///< of one step; of Dormand–Prince, what backward() computes anew
+  detail::FlowStages<Family, S> stages_;
   std::vector<S> steps_;
   Index rejected_ = 0;
   bool keep_ = false;  ///< do states_ hold all states of the pass?
@@ -197,7 +205,8 @@ class FlowLayer {
 
 template <RestrictionMapFamily Family, class S>
 FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& shape,
-                                const FlowIntegration& integration, const DiffusionFieldOptions& field)
+                                const FlowIntegration& integration, const DiffusionFieldOptions& field,
+                                std::size_t stage_memory)
     : graph_(&graph),
       shape_(&shape),
       integration_(checked(integration)),
@@ -207,9 +216,9 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
                                                     std::numeric_limits<S>::min()),
                                            static_cast<S>(integration.relative_tolerance))),
       slope_(size()),
-      next_slope_(size()) {
+      next_slope_(size()),
+      stages_(graph, shape, field, detail::tableau(integration.method).stages, stage_memory) {
   detail::require_fits(shape, graph, Family::stalk_dimension);
-  stages_.reserve(detail::RungeKuttaTableau::max_stages);
   steps_.reserve(64);
 }
 
@@ -256,10 +265,10 @@ void FlowLayer<Family, S>::integrate_from(Execution execution, const DiffusionWe
   if (integration_.method != FlowMethod::dormand_prince) {
     integrate_by_tableau(execution, weights, sheaf, replay);
   } else {
-    const auto system = [&](const State& at, State& slope, S) {
-      stage(0).field.evaluate(execution, weights, sheaf, at.data(), false, slope.data());
+    const auto evaluate = [&](Index k, int i, const State& at, State& slope) {
+      evaluate_stage(execution, weights, sheaf, k, i, at.data(), slope.data());
     };
-    integrate(system, replay);
+    integrate(evaluate, replay);
   }
   // On a part of a graph this would be one more sum over all parts; what is not finite shows in the loss.
   if (graph_->part() == nullptr && !is_finite(state(static_cast<Index>(steps_.size())))) {
@@ -269,10 +278,18 @@ void FlowLayer<Family, S>::integrate_from(Execution execution, const DiffusionWe
 }
 
 template <RestrictionMapFamily Family, class S>
-template <class System>
-void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> replay) {
+template <class Evaluate>
+void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S> replay) {
   // Of the time Odeint sees nothing: f does not depend on it, and a sum of rounded steps would miss T.
   S no_time = S(0);
+  // A step asks for K_2 … K_6 and, for the error estimate, for f(X⁺), which is K_1 of the next step.
+  int i = 0;
+  const auto system = [&](const State& at, State& slope, S) {
+    const Index k = static_cast<Index>(steps_.size());
+    const bool ends = i == detail::tableau(FlowMethod::dormand_prince).stages;
+    evaluate(ends ? k + 1 : k, ends ? 0 : i, at, slope);
+    ++i;
+  };
   system(state(0), slope_, no_time);
   const auto accept = [&](S h) {
     std::swap(slope_, next_slope_);
@@ -281,6 +298,7 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
   for (const S h : replay) {
     const Index k = static_cast<Index>(steps_.size());
     State& next = state(k + 1);
+    i = 1;
     stepper_.stepper().do_step(system, state(k), slope_, no_time, next, next_slope_, h);
     accept(h);
   }
@@ -295,6 +313,7 @@ void FlowLayer<Family, S>::integrate(const System& system, std::span<const S> re
     const S taken = h;
     const Index k = static_cast<Index>(steps_.size());
     State& next = state(k + 1);
+    i = 1;
     if (stepper_.try_step(system, state(k), slope_, no_time, next, next_slope_, h) ==
         boost::numeric::odeint::fail) {
       ++rejected_;
@@ -334,20 +353,21 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
   const int stages = detail::tableau(integration_.method).stages;
   for (std::size_t k = steps_.size(); k-- > 0;) {
     const double h = static_cast<double>(steps_[k]);
-    compute_stages(execution, weights, sheaf, states_[k].data(), steps_[k], true);
+    const Index step = static_cast<Index>(k);
+    if (!keeps_stages(step)) compute_stages(execution, weights, sheaf, states_[k].data(), step, steps_[k], true);
     for (int i = stages; i-- > 0;) {
       detail::ArraySum<S> sum;  // K̄_i = h b_i x̄⁺ + h Σ_{l>i} a_li X̄_l
       sum.add(h * b(i), bar.data());
-      for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stage(l).slope.data());
+      for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stages_.slope(l));
       sum.write(execution, own_size(), nullptr, work.data());
-      Stage& here = stage(i);                                                          // X̄_i
-      detail::ArraySum<S>{}.write(execution, own_size(), nullptr, here.slope.data());  // 0
-      here.field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), here.slope.data(),
-                          more_work.data(), weights_bar);
+      S* const x_bar = stages_.slope(i);                                   // X̄_i
+      detail::ArraySum<S>{}.write(execution, own_size(), nullptr, x_bar);  // 0
+      stages_.at(step, i).field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), x_bar,
+                                         more_work.data(), weights_bar);
       accumulate = true;
     }
     detail::ArraySum<S> sum;  // x̄ = x̄⁺ + Σ X̄_i
-    for (int i = 0; i < stages; ++i) sum.add(1, stage(i).slope.data());
+    for (int i = 0; i < stages; ++i) sum.add(1, stages_.slope(i));
     sum.write(execution, own_size(), bar.data(), bar.data());
   }
   detail::clear_halo(*graph_, bar.data(), shape_->row());

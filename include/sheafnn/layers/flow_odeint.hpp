@@ -6,15 +6,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-
 #include <boost/numeric/odeint/algebra/default_operations.hpp>
 #include <boost/numeric/odeint/stepper/controlled_runge_kutta.hpp>
 #include <boost/numeric/odeint/stepper/runge_kutta_dopri5.hpp>
 #include <boost/numeric/odeint/util/is_resizeable.hpp>
 #include <boost/numeric/odeint/util/resize.hpp>
 #include <boost/numeric/odeint/util/same_size.hpp>
+#include <cmath>
+#include <limits>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -75,11 +74,8 @@ struct FlowAlgebra {
     std::array<S, most> largest{};
     parallel_for(execution, chunks, 1, [&](Index from, Index to) {
       for (Index chunk = from; chunk < to; ++chunk) {
-        S found = S(0);
-        for (Index i = count * chunk / chunks; i < count * (chunk + 1) / chunks; ++i) {
-          found = larger(std::abs(x[i]), found);
-        }
-        largest[static_cast<std::size_t>(chunk)] = found;
+        largest[static_cast<std::size_t>(chunk)] =
+            largest_of(x.data(), count * chunk / chunks, count * (chunk + 1) / chunks);
       }
     });
     S r = S(0);
@@ -88,6 +84,20 @@ struct FlowAlgebra {
   }
 
  private:
+  [[nodiscard]] static S largest_of(const S* x, Index begin, Index end) {
+    using P = Pack<S, row_lanes<S>>;
+    P wide = P(S(0)), finite = P(S(0));  // x − x is 0 where x is finite, and NaN elsewhere
+    for (; begin + row_lanes<S> <= end; begin += row_lanes<S>) {
+      const P value = load<P>(x + begin);
+      wide = max(wide, abs(value));
+      finite += value - value;
+    }
+    S lanes[row_lanes<S>], r = reduce_add(finite) == S(0) ? S(0) : std::numeric_limits<S>::infinity();
+    store(lanes, wide);
+    for (const S lane : lanes) r = larger(lane, r);
+    for (; begin < end; ++begin) r = larger(std::abs(x[begin]), r);
+    return r;
+  }
   [[nodiscard]] static S larger(S value, S found) {
     return value <= found ? found : value > found ? value : std::numeric_limits<S>::infinity();
   }
