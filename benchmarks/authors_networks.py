@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Milliseconds of an epoch of the polynomial and the cooperative networks in their authors' PyTorch code, in the setting
-of networks.cpp, for every cell of its table.
+"""Milliseconds of an epoch of the polynomial, the cooperative and the continuous-time networks in their authors' PyTorch
+code, in the setting of networks.cpp, for every cell of its table.
 
-usage: authors_networks.py POLYNSD CSNN DATA [--threads N] [--device DEVICE] [--ours FILE] [--seconds S]
+usage: authors_networks.py POLYNSD CSNN NSD DATA [--threads N] [--device DEVICE] [--ours FILE] [--seconds S]
                            [--models TEXT]
 
 POLYNSD  checkout of github.com/JLloyd22/L65-Mini-Project---Polynomial-Neural-Sheaf-Diffusion
 CSNN     checkout of github.com/andrerg02/Cooperative-Sheaf-NN
+NSD      checkout of github.com/twitter-research/neural-sheaf-diffusion, for the continuous-time networks
 DATA and the options are those of authors_code.py; FILE is networks.json of networks.cpp, or
          results/filters.json of run_gpu.sh
 
@@ -24,21 +25,36 @@ POLYNOMIAL = {"polynomial/diagonal": "DiscreteDiagSheafDiffusionPolynomial",
               "polynomial/general-linear": "DiscreteGeneralSheafDiffusionPolynomial"}
 # gnn_layers and gnn_default of the map learner.
 COOPERATIVE = {"cooperative/mlp": (0, 0), "cooperative/sage": (2, 1), "cooperative/sage-projected": (2, 2)}
-MODELS = [*POLYNOMIAL, *COOPERATIVE]
+FLOW = {"flow/diagonal": "DiagSheafDiffusion", "flow/special-orthogonal": "BundleSheafDiffusion",
+        "flow/general-linear": "GeneralSheafDiffusion"}
+MODELS = [*POLYNOMIAL, *COOPERATIVE, *FLOW]
+
+
+def common_settings(data, classes):
+    """Those of authors_code.py."""
+    return {"d": 3, "layers": 4, "hidden_channels": 16, "input_dropout": 0.5, "dropout": 0.3, "add_lp": False,
+            "add_hp": False, "second_linear": False, "normalised": True, "deg_normalised": False, "linear": False,
+            "orth": "householder", "sheaf_act": "tanh", "edge_weights": True, "left_weights": True,
+            "right_weights": True, "use_act": True, "sparse_learner": False, "use_epsilons": True,
+            "graph_size": data.x.size(0), "input_dim": data.x.size(1), "output_dim": classes, "device": data.x.device}
 
 
 def polynomial_network(folder, model, data, classes):
     """Degree 8, Chebyshev; otherwise the setting of authors_code.py."""
-    import torch
     sys.path.insert(0, folder)
     import models.disc_models as networks
-    settings = {"d": 3, "layers": 4, "hidden_channels": 16, "input_dropout": 0.5, "dropout": 0.3, "add_lp": False,
-                "add_hp": False, "second_linear": False, "normalised": True, "deg_normalised": False, "linear": False,
-                "orth": "householder", "sheaf_act": "tanh", "edge_weights": True, "left_weights": True,
-                "right_weights": True, "use_act": True, "sparse_learner": False, "use_epsilons": True,
-                "polynomial_type": "ChebyshevType1", "poly_layers_K": 8, "graph_size": data.x.size(0),
-                "input_dim": data.x.size(1), "output_dim": classes, "device": data.x.device}
+    settings = common_settings(data, classes) | {"polynomial_type": "ChebyshevType1", "poly_layers_K": 8}
     network = getattr(networks, POLYNOMIAL[model])(data.edge_index, settings)
+    return network, lambda: network(data.x)
+
+
+def flow_network(folder, model, data, classes):
+    """One sheaf, four steps of rk4 to time 1; otherwise the setting of authors_code.py."""
+    sys.path.insert(0, folder)
+    import models.cont_models as networks
+    settings = common_settings(data, classes) | {"linear": True, "max_t": 1.0, "int_method": "rk4", "step_size": 0.25,
+                                                 "max_iters": None, "adjoint": False, "tol_scale": 1}
+    network = getattr(networks, FLOW[model])(data.edge_index, settings)
     return network, lambda: network(data.x)
 
 
@@ -64,6 +80,8 @@ def measure(options, graph, model, begin):
     torch.manual_seed(0)
     if model in POLYNOMIAL:
         network, outputs = polynomial_network(os.path.abspath(options.polynsd), model, data, classes)
+    elif model in FLOW:
+        network, outputs = flow_network(os.path.abspath(options.nsd), model, data, classes)
     else:
         network, outputs = cooperative_network(os.path.abspath(options.csnn), model, data, classes)
     network.to(options.device)
@@ -91,4 +109,4 @@ def measure(options, graph, model, begin):
 
 
 if __name__ == "__main__":
-    run(__doc__, ["polynsd", "csnn"], MODELS, measure)
+    run(__doc__, ["polynsd", "csnn", "nsd"], MODELS, measure)

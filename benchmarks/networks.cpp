@@ -1,12 +1,13 @@
 /// \file
-/// Epochs of the polynomial and the cooperative networks, point and Bayesian, as training runs them; authors_networks.py
-/// measures the authors' code in the same setting.
+/// Epochs of the polynomial, the cooperative and the continuous-time networks, point and Bayesian, as training runs them;
+/// authors_networks.py measures the authors' code in the same setting.
 ///
 ///     networks [--threads N] [options of Google Benchmark]
 ///
 /// As in epochs.cpp: stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3. Polynomial networks have
 /// Chebyshev filters of degree 8; cooperative ones layer norm and learners of width 32, of two layers where those are
-/// convolutions.
+/// convolutions. Flows go to time 1 in four equal steps of the classical Runge–Kutta method, 16 evaluations of the
+/// right-hand side whatever the weights are.
 ///
 /// Then maps per node against maps per arc on synthetic graphs of 4000 nodes and growing mean degree k: the cooperative
 /// network, with mlp learner, and NSD with general maps, whose diffusion takes kd/(4d + k) times as
@@ -30,7 +31,8 @@
 #include "support/training_epochs.hpp"
 
 namespace programs {
-extern const ModelEntry Diagonal_3, SpecialOrthogonal_3, GeneralLinear_3, Cooperative_3;
+extern const ModelEntry Diagonal_3, SpecialOrthogonal_3, GeneralLinear_3, Cooperative_3, FlowDiagonal_3,
+    FlowSpecialOrthogonal_3, FlowGeneralLinear_3;
 }  // namespace programs
 
 namespace {
@@ -49,7 +51,10 @@ const Network networks[] = {{"polynomial/diagonal", programs::Diagonal_3},
                             {"cooperative/mlp", programs::Cooperative_3},
                             {"cooperative/sage", programs::Cooperative_3, sheafnn::NodeLearnerKind::sage},
                             {"cooperative/sage-projected", programs::Cooperative_3,
-                             sheafnn::NodeLearnerKind::sage_projected}};
+                             sheafnn::NodeLearnerKind::sage_projected},
+                            {"flow/diagonal", programs::FlowDiagonal_3},
+                            {"flow/special-orthogonal", programs::FlowSpecialOrthogonal_3},
+                            {"flow/general-linear", programs::FlowGeneralLinear_3}};
 const Network per_arc = {"maps-per-arc", programs::GeneralLinear_3, {}, false};
 const Network per_node = {"maps-per-node", programs::Cooperative_3};
 
@@ -63,8 +68,8 @@ struct Cell {
 programs::NetworkOptions options_of(const Network& network, const sheafnn::Dataset& data) {
   programs::NetworkOptions r;
   auto& [pairs, cooperative, flow] = r;
-  pairs.features = cooperative.features = data.feature_count();
-  pairs.classes = cooperative.classes = data.class_count;
+  pairs.features = cooperative.features = flow.features = data.feature_count();
+  pairs.classes = cooperative.classes = flow.classes = data.class_count;
   if (network.filter) {
     pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;
     pairs.filter.degree = 8;
@@ -72,6 +77,9 @@ programs::NetworkOptions options_of(const Network& network, const sheafnn::Datas
   cooperative.norm = sheafnn::FeatureNorm::layer;
   cooperative.learner = network.learner;
   cooperative.learner_layers = network.learner == sheafnn::NodeLearnerKind::mlp ? 1 : 2;
+  flow.method = sheafnn::FlowMethod::runge_kutta;
+  flow.fixed_steps = 4;
+  flow.negate_inside = true;  // as the authors' code
   return r;
 }
 
