@@ -317,39 +317,41 @@ void PolynomialDiffusionLayer<Family, S>::add_terms(Execution execution, const R
 /// b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2}. \returns b_0
 template <RestrictionMapFamily Family, class S>
 const S* PolynomialDiffusionLayer<Family, S>::add_by_clenshaw(Execution execution, const Recurrence& of) {
-  const Index steps = of.steps();
+  const Index last = of.steps();
   const NodeChunks& chunks = mixing_.chunks();
-  Buffer<S>* const b = workspace_->b;
-  const auto read = [&](Index i) { return i == 0 ? workspace_->y.data() : b[(i + 1) % 2].data(); };
-  tiles_.for_steps(execution, chunks, graph_->part(), steps, read,
-                   [&](Index, Index tile, Index i, Index from, Index to) {
-                     detail::FilterStep<S> step;  // b_k is in b[i % 2], over b_{k+2}
-                     step.of = of.clenshaw<S>(steps - 1 - i);
-                     step.y = workspace_->y.data();
-                     step.x = read(i);
-                     if (i > 1) step.previous = b[i % 2].data();
-                     step.next = b[i % 2].data();
-                     take_step<Pass::sum>(workspace_->blocks, tile, chunks.begin(from), chunks.begin(to), step);
-                   });
-  return b[(steps - 1) % 2].data();
+  S* const y = workspace_->y.data();
+  // b_k, over b_{k+2}; in place of b_last = w y there is y itself.
+  const auto b = [&](Index k) { return k == last ? y : workspace_->b[(last - 1 - k) % 2].data(); };
+  tiles_.for_steps(
+      execution, chunks, graph_->part(), last, [&](Index i) { return b(last - i); },
+      [&](Index, Index tile, Index i, Index from, Index to) {
+        const Index k = last - 1 - i;
+        detail::FilterStep<S> step;
+        step.of = of.clenshaw<S>(k);
+        step.y = y;
+        step.x = b(k + 1);
+        if (k + 2 < last) step.previous = b(k + 2);
+        step.next = b(k);
+        take_step<Pass::sum>(workspace_->blocks, tile, chunks.begin(from), chunks.begin(to), step);
+      });
+  return b(0);
 }
 
-/// q_k = w_k G + (A_k L̂ + B_k) q_{k+1} − C_{k+1} q_{k+2}, k = K − 1 … 0, the derivatives of Δ's blocks and ⟨G, V_k⟩.
+/// q_k = w_k G + (A_k L̂ + B_k) q_{k+1} − C_{k+1} q_{k+2}, k = K … 0, the derivatives of Δ's blocks and ⟨G, V_k⟩.
 /// \returns Ȳ
 template <RestrictionMapFamily Family, class S>
 const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execution, const Recurrence& of) {
-  const Index steps = of.steps(), row = tiles_.row();
+  const Index last = of.steps(), row = tiles_.row();
   const NodeChunks& chunks = mixing_.chunks();
-  Buffer<S>* const q = workspace_->b;
   S* const g = workspace_->y.data();
-  const auto x_of = [&](Index i) { return i == 0 ? g : q[(i - 1) % 3].data(); };  // q_{k+1}, or G
+  // q_k, over q_{k+3}; in place of q_last = w G there is G itself.
+  const auto q = [&](Index k) { return k == last ? g : workspace_->b[(last - 1 - k) % 3].data(); };
   // Where terms are recomputed, every other step is one of their recurrence.
   const Index turns = kept_ == FilterTerms::keep ? 1 : 2;
-  const auto read = [&](Index turn) {
-    return turn % turns == 0 ? x_of(turn / turns) : term(steps - 1 - turn / turns);
-  };
+  const auto k_of = [&](Index turn) { return last - 1 - turn / turns; };
+  const auto read = [&](Index turn) { return turn % turns == 0 ? q(k_of(turn) + 1) : term(k_of(turn)); };
   const auto take_turn = [&](Index group, Index tile, Index turn, Index from, Index to) {
-    const Index i = turn / turns, k = steps - 1 - i, at = tile * tiles_.tile_size();
+    const Index k = k_of(turn), at = tile * tiles_.tile_size();
     detail::FilterStep<S> step;
     if (turn % turns == 1) {  // V_{k−1} = ((A_k L̂ + B_k) V_k − V_{k+1}) / C_k, over V_{k+1}
       if (k < 2) return;      // V_0 is there
@@ -362,27 +364,27 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
     }
     step.of = of.clenshaw<S>(k);
     step.y = g;
-    step.x = x_of(i);
-    if (i > 1) step.previous = x_of(i - 1);
-    step.next = q[i % 3].data();
-    if (i == 0) {
+    step.x = q(k + 1);
+    if (k + 2 < last) step.previous = q(k + 2);
+    step.next = q(k);
+    if (k + 1 == last) {
       for (Index chunk = from; chunk < to; ++chunk) {
         const Index begin = chunks.begin(chunk) * row + at, end = chunks.end(chunk) * row + at;
-        activation_.put_product(chunk, tile, steps, detail::tile_product(begin, end, g, term(steps)));
+        activation_.put_product(chunk, tile, last, detail::tile_product(begin, end, g, term(last)));
       }
     }
-    if (i % 2 == 0 && k > 0) {  // the next step takes the derivatives of both
+    const bool pair = (last - k) % 2 == 0;
+    if (!pair && k > 0) {  // the next step takes the derivatives of both
       take_step<Pass::sum>(blocks_, tile, chunks.begin(from), chunks.begin(to), step);
       return;
     }
-    const bool pair = i % 2 == 1;
-    detail::FilterProducts<S> products{term(k), term(pair ? k + 1 : k), x_of(pair ? i - 1 : i)};
+    detail::FilterProducts<S> products{term(k), term(pair ? k + 1 : k), q(pair ? k + 2 : k + 1)};
     if (pair) products.slope_before = of.clenshaw<S>(k + 1).slope;
     if constexpr (is_learned<Family>) {
       auto& bar = workspace_->blocks_bar;
       products.arc_bar = bar.arc.data() + group * graph_->arc_count() * workspace_->rows.arc_stride;
       products.node_bar = bar.node.data() + group * graph_->node_count() * workspace_->rows.node_stride;
-      products.accumulate = i > 1 || tile > tiles_.first_tile(group);
+      products.accumulate = k + 2 < last || tile > tiles_.first_tile(group);
     }
     for (Index chunk = from; chunk < to; ++chunk) {
       const auto sums =
@@ -391,8 +393,8 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
       if (pair) activation_.put_product(chunk, tile, k + 1, sums.with_v_before);
     }
   };
-  tiles_.for_steps(execution, chunks, graph_->part(), turns * steps, read, take_turn);
-  return q[(steps - 1) % 3].data();
+  tiles_.for_steps(execution, chunks, graph_->part(), turns * last, read, take_turn);
+  return q(0);
 }
 
 }  // namespace sheafnn
