@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$log" "$work"' EXIT
 # A folder of its own: other builds keep their families of maps.
 cmake --preset release -B build/explore -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF \
-      -DSHEAFNN_PROGRAMS="train;predict;explore" -DSHEAFNN_MODELS=SpecialOrthogonal_2 > "$log" 2>&1 \
+      -DSHEAFNN_PROGRAMS="train;predict;explore" -DSHEAFNN_EXAMPLE_MODELS=SpecialOrthogonal:2 > "$log" 2>&1 \
   && cmake --build build/explore --target train predict explore >> "$log" 2>&1 \
   || { cat "$log"; exit 1; }
 bin=build/explore/examples

@@ -39,10 +39,12 @@ int main(int argc, char** argv) {
     generate->add_option("--density", options.density, "share of them that there is")->capture_default_str();
     generate->add_flag("--far,!--no-far", options.far,
                        "every third neighbour is far away, so that every cut is large");
-    generate->add_option("--features", options.features)->capture_default_str();
-    generate->add_option("--classes", options.classes)->capture_default_str();
+    generate->add_option("--features", options.features, "features per node")->capture_default_str();
+    generate->add_option("--classes", options.classes, "number of classes")->capture_default_str();
     generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
-    generate->add_option("--seed", options.seed)->capture_default_str()->check(CLI::NonNegativeNumber);
+    generate->add_option("--seed", options.seed, "seed of the graph")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {  // the same on all ranks

@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
       "--sheaf", s.sheaf,
       "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions "
       "to this .npz file");
-  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models")
+  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models and of bcsnn")
       ->capture_default_str()
       ->needs(sheaf);
   return programs::run_program(app, argc, argv, [&] { run(s); });

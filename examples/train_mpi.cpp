@@ -51,9 +51,12 @@ Training train_run(const TrainSettings& s, const programs::MpiTask& task, const 
     return r;
   }
 #undef SHEAFNN_ADDRESS
-  sheafnn::throw_invalid_argument("--stalk-dim", s.stalk_dimension,
-                                  "this program was built without such " + s.maps + " maps of " + s.model +
-                                      " (SHEAFNN_MPI_MODELS)");
+#define SHEAFNN_NAME(Family, D) " " #Family "_" #D
+  sheafnn::throw_invalid_argument("--model, --maps, --stalk-dim",
+                                  sheafnn::detail::concat(s.model, ", ", s.maps, ", ", s.stalk_dimension),
+                                  "this program was built with" SHEAFNN_MPI_MODELS(
+                                      SHEAFNN_NAME) " (SHEAFNN_MPI_MODELS)");
+#undef SHEAFNN_NAME
 }
 
 std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {

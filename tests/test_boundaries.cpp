@@ -344,12 +344,12 @@ TEST_CASE("boundaries: parameters and Adam") {
   sheafnn::Adam<double> adam(6, 0.1), short_one(5, 0.1), still(6, 0);
   const sheafnn::Buffer<double> gradient(6), other(7);
   refused("size of the gradient: 7", [&] { adam.step(1, parameters, other); });
-  refused("size of the gradient: 6", [&] { short_one.step(1, parameters, gradient); });
+  refused("size of Adam's first_moment: 5", [&] { short_one.step(1, parameters, gradient); });
   refused("learning_rate: 0", [&] { still.step(1, parameters, gradient); });
-  refused("weight decay: -1", [&] { adam.step(1, parameters, gradient, -1); });
-  refused("weight decay: nan", [&] { adam.step(1, parameters, gradient, 0, nan); });
+  refused("weight_decay: -1", [&] { adam.step(1, parameters, gradient, -1); });
+  refused("sheaf_decay: nan", [&] { adam.step(1, parameters, gradient, 0, nan); });
   adam.second_moment.resize(5);
-  refused("size of the gradient: 6", [&] { adam.step(1, parameters, gradient); });
+  refused("size of Adam's second_moment: 5", [&] { adam.step(1, parameters, gradient); });
   CHECK(adam.step_count == 0);
   refused("prior: deviation[1]: 0", [] { sheafnn::NormalPrior<2>({0, 0}, {1, 0}); });
   refused("prior: mean[0]: inf", [] { sheafnn::NormalPrior<2>(std::numeric_limits<double>::infinity(), 1); });
@@ -380,7 +380,7 @@ TEST_CASE("boundaries: sheaves") {
   refused("maps[2](1, 0): nan", [&] { sheaf.set_map(2, {1, nan}); });
   const sheafnn::Cochain<double> x = sheafnn::Cochain<double>::Zero(13, 1);
   refused("rows of x: 13", [&] { static_cast<void>(coboundary(sheaf, x)); });
-  refused("rows of x: 13", [&] { static_cast<void>(coboundary_transpose(sheaf, x)); });
+  refused("rows of y: 13", [&] { static_cast<void>(coboundary_transpose(sheaf, x)); });
   const Laplacian laplacian(sheaf);
   refused("rows of x: 13", [&] { static_cast<void>(laplacian.apply(x)); });
   sheafnn::Cochain<double> y = sheafnn::Cochain<double>::Zero(14, 2);
@@ -396,8 +396,8 @@ TEST_CASE("boundaries: rotations") {
     m(k / 3, k % 3) = nan;
     CHECK(std::isnan(sheafnn::orthogonality_defect<double, 3>(m)));
   }
-  refused("uniformity: probabilities: nan", [] { static_cast<void>(sheafnn::uniformity({0.5, nan, 0.25})); });
-  refused("uniformity: probabilities: 1.5", [] { static_cast<void>(sheafnn::uniformity({0.5, 1.5})); });
+  refused("uniformity: probabilities[1]: nan", [] { static_cast<void>(sheafnn::uniformity({0.5, nan, 0.25})); });
+  refused("uniformity: probabilities[1]: 1.5", [] { static_cast<void>(sheafnn::uniformity({0.5, 1.5})); });
   const sheafnn::Column<double, 3> longer(2, 0, 0);
   refused("x: a vector of length 2", [&] { static_cast<void>(sheafnn::unit_vector<double, 3>("x", longer)); });
   const sheafnn::WrappedCauchy<double> circle(0, 0.5);

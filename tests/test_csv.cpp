@@ -186,7 +186,8 @@ TEST_CASE("text folder: a split without validation or test nodes") {
 TEST_CASE("text folder: classes are numbered in sorted order, numbers by value") {
   const auto classes = [](const Strings& labels) {
     Strings names;
-    const auto numbers = io::detail::number_classes(labels, "t", names);
+    const auto place = [](std::size_t u) { return "t:" + std::to_string(u + 1); };
+    const auto numbers = io::detail::number_classes(labels, "t", place, names);
     return std::pair(names, numbers);
   };
   using Labels = std::vector<std::int32_t>;
@@ -195,7 +196,7 @@ TEST_CASE("text folder: classes are numbered in sorted order, numbers by value")
   CHECK(classes({"10.0", "9.0", "-1.0"}) == std::pair(Strings{"9.0", "10.0"}, Labels{1, 0, -1}));
   CHECK(classes({"inf", "2", "10"}) == std::pair(Strings{"10", "2", "inf"}, Labels{2, 1, 0}));
   CHECK_THROWS_WITH_AS(classes({"2", "nan"}),
-                       "t: label 2 is 'nan'; an unknown label is empty or -1, and a class needs another name",
+                       "t:2: 'nan' is no label; an unknown label is empty or -1, and a class needs another name",
                        std::runtime_error);
   CHECK(classes({"10", "9", "x"}) == std::pair(Strings{"10", "9", "x"}, Labels{0, 1, 2}));
   CHECK(classes({"", "-1"}) == std::pair(Strings{}, Labels{-1, -1}));
@@ -273,9 +274,11 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
   // What other programs write for missing values is no class of its own.
   CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n") ==
-        "nodes.csv: label 2 is 'NA'; an unknown label is empty or -1, and a class needs another name");
+        "nodes.csv:3: column 'label': 'NA' is no label; an unknown label is empty or -1, and a class needs "
+        "another name");
   for (const std::string text : {"?", "nan", "NaN", "null", "n/a"}) {
-    CHECK(message_of_nodes("name,x,label\nada,1," + text + "\nbob,1,b\n").starts_with("nodes.csv: label 1 is '" + text));
+    CHECK(message_of_nodes("name,x,label\nada,1," + text + "\nbob,1,b\n")
+              .starts_with("nodes.csv:2: column 'label': '" + text + "' is no label"));
   }
   CHECK(message_of_nodes("label,x\n1,2\n") ==
         "nodes.csv:1: column 'label' is the first; that one holds the names of the nodes");
@@ -287,7 +290,7 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
       "nodes.csv:2: column 'split': 'training' is no set of a split; expected train, validation (or val), test or "
       "nothing");
   CHECK(message_of_nodes("name,x,label,split\nada,1,a,test\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,test\n") ==
-        "nodes.csv: split column 0 puts no node into the set 'train'; training needs one (--make-splits draws "
+        "nodes.csv: column 'split' puts no node into the set 'train'; training needs one (--make-splits draws "
         "splits)");
 }
 

@@ -75,7 +75,8 @@ TEST_CASE("the choice does not look at the labels of test nodes") {
   CHECK_FALSE(sheafnn::seen_homophily(sheafnn::karate_club(), apart).has_value());
   apart.validation = {34};
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::seen_homophily(sheafnn::karate_club(), apart)),
-                       "karate: split: 34 is not allowed; no such node", std::invalid_argument);
+                       "karate: split.validation: 34 is not allowed; must be between 0 and 33",
+                       std::invalid_argument);
 }
 
 TEST_CASE("a preset sets its options and leaves the others as they are") {

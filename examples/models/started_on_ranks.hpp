@@ -23,7 +23,7 @@ namespace programs {
   return 1;
 }
 
-/// On several ranks, replaces this program by train_mpi, which lies beside it and takes the same arguments.
+/// On several ranks, replaces this program by train_mpi, which lies beside it and takes nearly all of its arguments.
 ///
 /// \throws std::runtime_error  train_mpi cannot be started
 inline void become_train_mpi_on_ranks(char** argv) {

@@ -251,7 +251,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     def learned_sheaf(self, X: Any, edges: Any = None, layer: int = 0) -> LearnedSheaf | NodeMaps:
         """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
 
-        :param layer: layer whose sheaf is returned (deterministic networks only)
+        :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
         :return: maps per incident pair, or of cooperative networks maps per node
         """
         check_is_fitted(self)

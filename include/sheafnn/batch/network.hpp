@@ -1,7 +1,7 @@
 /// \file
 /// BatchNetwork: the networks of a batch of trainings on one graph, in the memory of an executor. Forward and
-/// backward passes of all of them are one sequence of launches that does not depend on their results, so that it can
-/// be recorded once and replayed (for one network, with the formulas: bsnn/network.hpp).
+/// backward passes of all are one sequence of launches that does not depend on their results, so that it can be recorded once
+/// and replayed (for one network: bsnn/network.hpp).
 #pragma once
 
 #include <algorithm>
@@ -93,7 +93,7 @@ class BatchNetwork {
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean
   /// probabilities. After each of the passes comes after(pass).
   ///
-  /// \param behind  they belong to the epoch so many before the runs'
+  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
   /// \throws std::invalid_argument  total not between 1 and 32768, or more than the copies of explicit noise
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
@@ -112,8 +112,8 @@ class BatchNetwork {
   }
   /// As above, and nothing after the passes.
   void evaluate(Index total, std::uint32_t behind = 0) {
-    evaluate(
-        total, [](const Pass&) {}, behind);
+    const auto nothing = [](const Pass&) {};
+    evaluate(total, nothing, behind);
   }
 
   /// How many samples are drawn: one where nothing is random. Takes any number.
@@ -145,7 +145,7 @@ class BatchNetwork {
     return range(std::min(layer, parts_.sheaf_count - 1), 1);
   }
 
-  /// Embeddings and, for Bayesian models, the posterior.
+  /// H = encoder(X) and, of Bayesian models, the parameters of Q(F | H).
   void encode(bool drop) {
     const Run* runs = parts_.runs.data();
     parts_.encoder->begin(drop);
@@ -196,7 +196,7 @@ class BatchNetwork {
              copies}};
   }
 
-  /// All layers and the logits, without bias.
+  /// F^l ~ Q(F | H) or maps(X_l);  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l);  X_{L+1} W_outᵀ, the logits without bias.
   ///
   /// \param kl  also the sum of the posterior's KL
   void forward(const Pass& pass, bool drop, bool kl) {
@@ -222,7 +222,7 @@ class BatchNetwork {
     for (std::size_t l = 0; l < parts_.layers.size(); ++l) {
       const Index layer = static_cast<Index>(l);
       if constexpr (sheaf_per_layer) {
-        if (layer < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);
+        if (layer < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);  // F^l = maps(X_l)
       }
       const bool last = l + 1 == parts_.layers.size(), normed = !parts_.norms.empty();
       S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
@@ -231,7 +231,7 @@ class BatchNetwork {
                                    layer_range(layer), x, first, drop, normed ? nullptr : next, parts_.scratch, mixed,
                                    !last && parts_.adjoins_below(l + 1) ? &parts_.layers[l + 1] : nullptr,
                                    layer_range(layer + 1));
-      x = parts_.layers[l].output();
+      x = parts_.layers[l].output();  // X_{l+1}
       if (!normed) continue;
       parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
                               next);
@@ -241,8 +241,7 @@ class BatchNetwork {
                            parts_.hidden_readout.forward(executor_, pass, parts_.view, x));
   }
 
-  /// Maps of layer l from dropout(x), for deterministic models; no dropout at the first layer, whose learner has
-  /// its first step behind it.
+  /// F^l = maps(dropout(x)) of deterministic models; none is dropped at l = 0, whose assemble() is launched already.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
     detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     const S* z = x;
@@ -262,6 +261,7 @@ class BatchNetwork {
                        learner.edge_weight());
   }
 
+  /// From the derivative of the logits to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's weights.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     const bool direct = parts_.enters_last_layer();
     if (direct) {

@@ -259,13 +259,13 @@ class BatchTrainer {
   [[nodiscard]] std::string failed_quantity(const detail::Progress& progress) const {
     switch (progress.failure) {
       case detail::nll_not_finite:
-        return "the negative log-likelihood";
+        return "the loss";
       case detail::kl_not_finite:
         return "the KL term";
       case detail::gradient_not_finite:
         return "the gradient of " + first_.parameters().info(progress.failed_tensor).name;
       default:
-        return "a predicted probability";
+        return "a prediction";
     }
   }
 

@@ -139,7 +139,8 @@ template <class Model>
     require(own.training_samples == common.training_samples, sheafnn::detail::concat("trainings[", i, "].training_samples"),
             own.training_samples, sheafnn::detail::concat("must be ", common.training_samples, " as in the rest of the batch"));
     require(own.kl_estimator == common.kl_estimator, sheafnn::detail::concat("trainings[", i, "].kl_estimator"),
-            to_string(own.kl_estimator), "must be that of the rest of the batch");
+            to_string(own.kl_estimator),
+            sheafnn::detail::concat("must be ", to_string(common.kl_estimator), " as in the rest of the batch"));
     for (std::size_t j = 0; j < i; ++j) {
       require(trainings[j].model != t.model, sheafnn::detail::concat("trainings[", i, "].model"), sheafnn::detail::concat("that of training ", j),
               "every training needs a model of its own");

@@ -1,16 +1,16 @@
 /// \file
-/// CooperativeSteps: the steps that the passes of a cooperative network are made of, on its parts, and what a pass
-/// remembers between them.
+/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts, and what a pass remembers between them.
 ///
-/// A pass is a sequence of walks over the nodes in groups (layers/node_chunks.hpp). A walk does everything that a group
-/// needs of its own rows alone, across the borders of layers, and ends where nodes need what their neighbours have
-/// computed:
+/// A pass is a sequence of walks over the nodes in groups (layers/node_chunks.hpp). A walk does all that a group can do with
+/// its own rows, across the borders of layers, and ends where nodes need what their neighbours have computed:
 ///
-///     leave layer l, normalise, drop, learn and set the maps, enter layer l + 1;   cross layer l + 1;   …
+///     leave layer l:      X_{l+1} = norm((1 + tanh ε) ∘ X̃_l − act(dropout(Δ_inᵀ Δ_out Y))),  X̃_{l+1} = dropout(X_{l+1}),
+///     enter layer l + 1:  T, S from X̃_{l+1},  Y = (I ⊗ A) X̃_{l+1} Bᵀ;
+///     cross layer l + 1:  Δ_out Y;   …
 ///
-/// with more walks where learners look at neighbours. Backward passes take the same walks in reverse, over chunks of
-/// groups whose sums for the derivatives of weights add up in a fixed order. On a part of a graph walks are over the owned
-/// nodes, and between two of them the rows of the halo are exchanged that the second one reads at neighbours.
+/// with more walks where learners look at neighbours. Backward passes take them in reverse, over chunks of groups whose sums
+/// for the derivatives of weights add up in a fixed order. On a part of a graph walks are over the owned nodes, and between
+/// two of them the halo's rows are exchanged that the second one reads.
 #pragma once
 
 #include <algorithm>
@@ -263,7 +263,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       for_row_groups(execution, graph.own_node_count(), [&](Index first, Index count) { round(r, first, count); });
     }
   }
-  /// X̃_l from the rows of X_l, and on as far as these nodes can go alone.
+  /// X̃_l from the rows of X_l, and T, S and Y where the learners read no neighbours; else their first round.
   void enter(Index l, Index first, Index count, const S* x) {
     Stage& stage = stage_of(l);
     const Index at = first * model.hidden_width();

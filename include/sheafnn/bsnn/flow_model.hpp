@@ -4,7 +4,7 @@
 ///     using Model = sheafnn::SheafFlow<sheafnn::Diagonal<2>>;                    // deterministic
 ///     using Model = sheafnn::BayesianSheafFlow<sheafnn::SpecialOrthogonal<3>>;   // one sheaf sampled per trajectory
 ///
-///     X(0) = encoder(X),   dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),   Y = X(T) W₂ + b₂,
+///     X(0) = encoder(X),   dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),   Y = X(T) W_outᵀ + b_out,
 ///
 /// F learned from X(0), for all t. Source: math: "Continuous-time diffusion", "The model".
 #pragma once

@@ -2,7 +2,7 @@
 /// Network of a FlowModel: continuous-time sheaf diffusion at work on one graph, with the passes of every Network, so
 /// that elbo(), train(), predict() and own loops work with it.
 ///
-///     H = encoder(X),  F ~ Q(F | H),  X(0) = H,  dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),  Y = X(T) W₂ + b₂
+///     H = encoder(X),  F ~ Q(F | H),  X(0) = H,  dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),  Y = X(T) W_outᵀ + b_out
 ///
 /// Source: math: "Continuous-time diffusion". The layers with their formulas are in layers/.
 #pragma once

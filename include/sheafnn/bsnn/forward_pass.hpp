@@ -84,7 +84,7 @@ struct ForwardPass {
 struct BackwardOptions {
   double kl_weight = 0;  ///< λ ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;
-  /// Samples that the loss averages over, ≥ 1: of the Monte Carlo estimate, each has this share.
+  /// Samples that the loss averages over, ≥ 1: each enters the Monte Carlo estimate with weight 1/samples.
   Index samples = 1;
 };
 

@@ -3,7 +3,7 @@
 ///
 ///     const auto x = sheafnn::layer_features(model, data);
 ///     x.after(0);             // H, the encoder's output: n × d'f
-///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W₂ + b₂
+///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W_outᵀ + b_out
 ///
 /// after(l) is X_{l+1} of math: "The model". In Bayesian models all but H depend on the sheaves that are drawn; the
 /// mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. The output layer is affine, so that it

@@ -8,7 +8,7 @@
 ///     network.backward(outputs_bar, {.kl_weight = 1e-3});
 ///     …                                                // own optimiser: model.parameters(), network.gradient()
 ///
-///     H = encoder(X),  F^l ~ Q(F | H),  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l),  Y = X_{L+1} W₂ + b₂
+///     H = encoder(X),  F^l ~ Q(F | H),  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l),  Y = X_{L+1} W_outᵀ + b_out
 ///
 /// Source: math: "The model", "Backward pass of one diffusion step". The layers with their formulas are in layers/,
 /// the objective in elbo.hpp.

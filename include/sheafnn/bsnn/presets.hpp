@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/cooperative_options.hpp"
@@ -51,10 +52,10 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
   require(static_cast<Index>(data.labels.size()) == data.node_count(), detail::part_name(data, "labels"),
           data.labels.size(), detail::concat("must equal the number of nodes, ", data.node_count()));
   std::vector<std::int32_t> seen(data.labels.size(), -1);
-  for (const auto* set : {&split.train, &split.validation}) {
+  for (const auto& [name, set] :
+       {std::pair{"split.train", &split.train}, std::pair{"split.validation", &split.validation}}) {
     for (const std::int32_t u : *set) {
-      if (u < 0 || u >= data.node_count())
-        throw_invalid_argument(detail::part_name(data, "split"), u, "no such node");
+      require_between<Index>(detail::part_name(data, name), u, 0, data.node_count() - 1);
       seen[static_cast<std::size_t>(u)] = data.labels[static_cast<std::size_t>(u)];
     }
   }
@@ -87,8 +88,8 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data) {
   if (data.class_count != 2 || data.splits.empty()) return StopOn::loss;
   const auto label = [&](std::int32_t u) {
-    require(u >= 0 && u < static_cast<Index>(data.labels.size()), detail::part_name(data, "split"), u,
-            "no such node");
+    require_between<Index>(detail::part_name(data, "split.validation"), u, 0,
+                           static_cast<Index>(data.labels.size()) - 1);
     return data.labels[static_cast<std::size_t>(u)];
   };
   for (const Split& split : data.splits) {

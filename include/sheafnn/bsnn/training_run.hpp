@@ -37,7 +37,7 @@ namespace sheafnn::detail {
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
 inline void check_finite(const Elbo& elbo, Index epoch) {
-  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the negative log-likelihood", elbo.loss, epoch > 0);
+  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, epoch > 0);
   if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, epoch > 0);
 }
 /// … after the step, when it found a gradient that is not finite, …
@@ -53,7 +53,7 @@ void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, 
 /// … and after the evaluation that follows the step.
 inline void check_finite(const std::vector<double>& predictions, Index epoch) {
   for (const double p : predictions) {
-    if (!std::isfinite(p)) throw_diverged(epoch, "a predicted probability", p, true);
+    if (!std::isfinite(p)) throw_diverged(epoch, "a prediction", p, true);
   }
 }
 

@@ -29,7 +29,7 @@ struct Split {
 /// What a dataset is loaded for.
 enum class DatasetUse {
   training,    ///< graph, features and labels; splits where the file has some
-  own_splits,  ///< the same, but splits in the file are not looked at: make_splits() makes others
+  own_splits,  ///< the same, but splits in the file are not looked at: random_splits() makes others
   prediction   ///< graph and features; labels where the file has some
 };
 

@@ -15,7 +15,7 @@
 namespace sheafnn {
 
 /// Sparse n × p matrix (CSR): row u holds the non-zero features of node u, columns increasing.
-/// Dense features are stored the same way, with every entry kept.
+/// Dense matrices are stored the same way; their zeros are left out.
 class NodeFeatures {
  public:
   NodeFeatures() = default;

@@ -29,6 +29,7 @@ struct NodeTable {
   std::vector<std::int32_t> labels;        ///< n, -1 where unknown; or empty: no such column
   std::vector<std::string> class_names;    ///< C
   std::vector<Split> splits;               ///< one per split column
+  std::vector<std::string> split_names;    ///< of these columns
   std::vector<std::string> feature_names;  ///< p
   NodeFeatures features;                   ///< n × p
 };
@@ -45,12 +46,14 @@ namespace detail {
 /// text and -1 are unknown.
 ///
 /// \throws std::runtime_error  a text that means a missing value, or too many classes
-/// \param where       what messages call the labels
+/// \param file        where they are from
+/// \param place       place(u): file, line and, of a table, column of text u, for messages
 /// \param[out] names  of the classes
 /// \returns           one label per text
-[[nodiscard]] inline std::vector<std::int32_t> number_classes(const std::vector<std::string>& texts,
-                                                              std::string_view where,
-                                                              std::vector<std::string>& names) {
+template <class Place>
+[[nodiscard]] std::vector<std::int32_t> number_classes(const std::vector<std::string>& texts,
+                                                       std::string_view file, const Place& place,
+                                                       std::vector<std::string>& names) {
   const auto value = [](const std::string& text) {
     double number = 0;
     return parse_number(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
@@ -58,8 +61,8 @@ namespace detail {
   const auto unknown = [&](const std::string& text) { return text.empty() || value(text) == -1; };
   for (std::size_t u = 0; u < texts.size(); ++u) {
     if (!means_missing(texts[u])) continue;
-    fail(where, "label ", u + 1, " is '", texts[u],
-         "'; an unknown label is empty or -1, and a class needs another name");
+    fail(place(u), "'", texts[u],
+         "' is no label; an unknown label is empty or -1, and a class needs another name");
   }
   names.clear();
   std::copy_if(texts.begin(), texts.end(), std::back_inserter(names), [&](const auto& t) { return !unknown(t); });
@@ -71,7 +74,7 @@ namespace detail {
     });
   }
   if (static_cast<std::int64_t>(names.size()) > largest_label + 1) {
-    fail(where, "names ", names.size(), " classes; at most ", largest_label + 1, " are supported");
+    fail(file, "names ", names.size(), " classes; at most ", largest_label + 1, " are supported");
   }
   std::unordered_map<std::string_view, std::int32_t> number;
   for (const std::string& name : names) number.emplace(name, static_cast<std::int32_t>(number.size()));
@@ -159,14 +162,21 @@ class NodeTableReader {
     table_.file = csv.file();
     for (std::size_t k = 0; k < columns_.names.size(); ++k) {
       if (columns_.roles[k] == Role::feature) table_.feature_names.push_back(columns_.names[k]);
-      if (columns_.roles[k] == Role::split) table_.splits.emplace_back();
+      if (columns_.roles[k] != Role::split) continue;
+      table_.splits.emplace_back();
+      table_.split_names.push_back(columns_.names[k]);
     }
   }
   [[nodiscard]] NodeTable read() {
     while (csv_.next()) add_node();
     if (table_.names.empty()) fail(csv_.file(), "lists no node; the graph is empty");
     check_names();
-    if (columns_.labelled) table_.labels = number_classes(labels_, csv_.file(), table_.class_names);
+    if (columns_.labelled) {
+      const auto place = [&](std::size_t u) {
+        return sheafnn::detail::concat(csv_.file(), ':', lines_[u], ": column '", printable(label_), '\'');
+      };
+      table_.labels = number_classes(labels_, csv_.file(), place, table_.class_names);
+    }
     table_.features = NodeFeatures::from_csr(std::move(offsets_), std::move(column_of_), std::move(values_),
                                              static_cast<Index>(table_.feature_names.size()));
     return std::move(table_);

@@ -91,7 +91,7 @@ void add_maps(NpzWriter& writer, const CooperativeModel<D, Bayesian, S>& model, 
 /// Everything above of a model on a dataset.
 ///
 /// \param options  samples of prediction and features
-/// \param layer    of the maps, of deterministic models (LearnedSheafOptions)
+/// \param layer    of the maps, where layers differ (LearnedSheafOptions, LearnedNodeMapsOptions)
 /// \throws std::invalid_argument  what learned_sheaf() and predict() throw; more than 4 GiB in all
 template <class Model>
 [[nodiscard]] NpzWriter learned_arrays(const Model& model, const Dataset& data, const PredictOptions& options = {},

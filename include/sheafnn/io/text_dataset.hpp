@@ -64,14 +64,16 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label);
   NodeTable table;
   table.file = path.string();
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, places;
   for (CsvReader csv(path); csv.next();) {
     if (csv.fields().size() != 1)
       fail(csv.where(), "has ", csv.fields().size(), " fields; expected one label per line");
     texts.push_back(csv.fields().front());
+    places.push_back(csv.where());
   }
   if (texts.empty()) fail(table.file, "lists no label; the graph is empty");
-  table.labels = number_classes(texts, table.file, table.class_names);
+  table.labels = number_classes(
+      texts, table.file, [&](std::size_t u) { return places[u]; }, table.class_names);
   return table;
 }
 
@@ -120,10 +122,10 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     fail(table.file, "has no label column '", printable(options.label), "'; --label names another");
   }
   if (use != DatasetUse::training) return;
-  for (const Split& split : table.splits) {
-    if (split.train.empty()) {
-      fail(table.file, "split column ", &split - table.splits.data(),
-           " puts no node into the set 'train'; training needs one (--make-splits draws splits)");
+  for (std::size_t i = 0; i < table.splits.size(); ++i) {
+    if (table.splits[i].train.empty()) {
+      fail(table.file, "column '", table.split_names[i],
+           "' puts no node into the set 'train'; training needs one (--make-splits draws splits)");
     }
   }
 }

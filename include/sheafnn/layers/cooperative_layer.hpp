@@ -168,12 +168,16 @@ class CooperativeLayer {
   /// The mask of the dropout.
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
 
+  /// Y, and a σ R Y, which the nodes send.
   void enter_rows(Index first, Index count) {
     mixing_.forward_rows(weights_, first, first + count, mixed(), [&](Index u, Index nodes, const S* y) {
       detail::send<D>(*maps_, 0, u, nodes, channels_, y, work_->sent.data());
     });
   }
+  /// Δ_out Y from what was sent, and b σ R Δ_out Y, which the nodes send.
   void cross_rows(Index first, Index count);
+  /// z = Δ_inᵀ Δ_out Y from what was sent, and X' = (1 + tanh ε) ∘ X − act(dropout(z)).
+  ///
   /// \param first, count  of the selected nodes, by index
   /// \param out           rows of X', one after the other
   void leave_rows(Index first, Index count, S* out);
@@ -188,6 +192,7 @@ class CooperativeLayer {
   /// \param partial     the share in ε̄ is added
   void leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
                            NodeMapsGradient<D, S>& gradient, S* partial);
+  /// Backwards through cross: from the derivative of Δ_out Y to what Y's is made of, and to the maps.
   void cross_backward_rows(Index first, Index count, NodeMapsGradient<D, S>& gradient);
   /// Backwards through enter: completes the derivatives of x and of the maps of these nodes.
   ///

@@ -148,7 +148,12 @@ class SagePair {
   [[nodiscard]] Index partial_size() const noexcept {
     return neighbour_.partial_size() + self_.partial_size() + (projected_ ? projection_.partial_size() : 0);
   }
-  /// From the derivative of Z at all nodes (arcs.rows() rows) to that of X at a group of them, and to its share in those of the weights.
+  /// From the derivative of Z at all nodes (arcs.rows() rows) to that of X at a group of them, and to its share in those of
+  /// the weights. With M the mean over neighbours, G = Mᵀ Z̄ the derivative of P W:
+  ///
+  ///     W̄ += Pᵀ G,  V̄ += Xᵀ Z̄,  b̄ += Z̄ᵀ 1,  P̄ = G Wᵀ,  X̄ = Z̄ Vᵀ + P̄;
+  ///
+  /// projected, X̄ = Z̄ Vᵀ + (P̄ ∘ [P > 0]) W_pᵀ, W̄_p += Xᵀ (P̄ ∘ [P > 0]).
   ///
   /// \param x, x_bar    rows of these nodes, `x_stride` apart
   /// \param bar         Z̄, n × outputs()

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
@@ -18,7 +19,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Adam's constants (math: "The model").
+/// Adam's constants (math: "Optimiser").
 struct AdamConstants {
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
@@ -112,18 +113,20 @@ template <class S>
 bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient,
                    double weight_decay, double sheaf_decay, WeightDecay kind) {
   const Index size = parameters.size();
-  if (gradient.size() != size || first_moment.size() != size || second_moment.size() != size ||
-      parameters.values().size() != size) {
-    throw_invalid_argument("size of the gradient", gradient.size(),
-                           detail::concat("must be the number of parameters, ", parameters.size(),
-                                          ", as Adam's own"));
+  const std::pair<const char*, Index> arrays[] = {{"size of the gradient", gradient.size()},
+                                                  {"size of Adam's first_moment", first_moment.size()},
+                                                  {"size of Adam's second_moment", second_moment.size()},
+                                                  {"number of values", parameters.values().size()}};
+  for (const auto& [name, numbers] : arrays) {
+    require(numbers == size, name, numbers, detail::concat("must be the number of parameters, ", size));
   }
   require(learning_rate > 0 && std::isfinite(learning_rate), "learning_rate", learning_rate,
           "must be positive and finite");
   require(sheaf_learning_rate >= 0 && std::isfinite(sheaf_learning_rate), "sheaf_learning_rate", sheaf_learning_rate,
           "must be finite and at least 0");
-  for (const double decay : {weight_decay, sheaf_decay}) {
-    require(decay >= 0 && std::isfinite(decay), "weight decay", decay, "must be finite and at least 0");
+  for (const auto& [name, decay] :
+       {std::pair{"weight_decay", weight_decay}, std::pair{"sheaf_decay", sheaf_decay}}) {
+    require(decay >= 0 && std::isfinite(decay), name, decay, "must be finite and at least 0");
   }
   begin_step();
   bool finite = true;

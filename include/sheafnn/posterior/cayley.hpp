@@ -5,7 +5,7 @@
 ///     M = rotation(tanh raw_μ),  γ' = 0.95 sigmoid(raw_σ) + 0.025,  κ = (1 − γ')/(1 + γ')
 ///     Y = (I + κU)⁻¹(U + κI) M,  U uniform
 ///
-/// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "The model".
+/// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "Posteriors" (3.11).
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
@@ -37,7 +37,7 @@ SHEAFNN_HD SHEAFNN_INLINE void entries_of(const SquareMatrix<T, N>& matrix, T* e
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) entries[k] = matrix(k % N, k / N);
 }
 
-/// κ of a raw output, in [0.0127, 0.9513]: γ' = 0.95 sigmoid(raw) + 0.025, κ = (1 − γ')/(1 + γ').
+/// κ of a raw output, in (0.0126, 0.9513): γ' = 0.95 sigmoid(raw) + 0.025, κ = (1 − γ')/(1 + γ').
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T concentration_of(const T& raw) {
   const T gamma = T(0.95) * sigmoid(raw) + T(0.025);

@@ -4,9 +4,9 @@
 ///     μ = tanh(raw_μ) (or another SheafActivation),  log σ = −ELU(−raw_σ)
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
-/// The default posterior of diagonal and general linear maps; any family whose chart is linear in z can have it
-/// (a family with another chart gets the distribution of chart(z)). Source: paper, "variational sheaf learner";
-/// math: "The model".
+/// The default posterior of diagonal and general linear maps; any family can have it: its coordinates are
+/// normal, and so are the map's entries where the chart is linear. Source: paper, "variational sheaf learner";
+/// math: "Posteriors" (3.10).
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 

@@ -1,5 +1,6 @@
 /// \file
-/// PosteriorParameters: the posterior of a sheaf as plain arrays, one row per incident pair.
+/// PosteriorParameters: the posterior of a sheaf as plain arrays: mean and spread with one row per incident pair, edge weights
+/// with one per edge.
 #pragma once
 
 #include <string>

@@ -120,7 +120,7 @@ inline constexpr bool closed_form_kl = [] {
 
 }  // namespace detail
 
-/// Does sample_backward() read the noise?
+/// Do sample_backward() or log_ratio() read the noise?
 template <class Q>
 inline constexpr bool needs_noise = [] {
   if constexpr (requires { Q::needs_noise; }) {

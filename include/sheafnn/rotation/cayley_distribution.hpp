@@ -28,8 +28,8 @@ namespace sheafnn {
 /// latter determinant.
 ///
 /// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
-/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. Rounding errors as κ
-/// → 1, Y₀ → I are kept to both.
+/// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. As κ → 1
+/// and Y₀ → I, where they are rounding errors, pivots and determinant are clamped to these ranges.
 ///
 /// \param kappa  in [0, 1)
 /// Unchecked: that Y₀ is a rotation, and the range of κ.

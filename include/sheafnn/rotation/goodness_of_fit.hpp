@@ -44,7 +44,10 @@ struct GoodnessOfFit {
 /// of it
 [[nodiscard]] inline GoodnessOfFit uniformity(std::vector<double> probabilities) {
   require(!probabilities.empty(), "uniformity: probabilities", "an empty list", "at least one is needed");
-  for (const double p : probabilities) require(p >= 0 && p <= 1, "uniformity: probabilities", p, "must be in [0, 1]");
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    require(probabilities[i] >= 0 && probabilities[i] <= 1, ArgumentName("uniformity", "probabilities", i),
+            probabilities[i], "must be in [0, 1]");
+  }
   std::vector<double> sorted = probabilities;
   std::sort(sorted.begin(), sorted.end());
   const double n = static_cast<double>(sorted.size());

@@ -127,7 +127,7 @@ template <int N, class Scalar>
 
 }  // namespace detail
 
-/// León's Cayley distribution on SO(N): location M, concentration κ ≥ 0. Equation: on top of this file;
+/// León's Cayley distribution on SO(N): location M, concentration k in [0, 1e150]. Equation: on top of this file;
 /// math: "León's distribution" (2.40).
 template <int N, class Dtype = double>
 class LeonCayleyDistribution {

@@ -98,7 +98,7 @@ class MatrixFisherDistribution {
   [[nodiscard]] Matrix parameter() const { return parameter_.template cast<Scalar>(); }
   /// M = UVᵀ, the mode; one of several where s₂ + s₃ = 0.
   [[nodiscard]] Matrix location() const { return (svd_.u * svd_.v.transpose()).template cast<Scalar>(); }
-  /// Proper singular values of F, s₁ ≥ s₂ ≥ |s₃|; N = 2: half the concentration of the angle, twice.
+  /// Proper singular values of F, s₁ ≥ s₂ ≥ |s₃|; N = 2: both are half the concentration of the angle.
   [[nodiscard]] const Column<double, N>& singular_values() const noexcept { return svd_.s; }
   /// F = U diag(s) Vᵀ in double.
   [[nodiscard]] const detail::ProperSvd<N>& svd() const noexcept { return svd_; }

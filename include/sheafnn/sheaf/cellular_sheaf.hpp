@@ -194,9 +194,19 @@ namespace detail {
 
 /// \throws std::invalid_argument  unless a cochain has `rows` rows; rows are named after the space they belong to
 template <class Scalar>
-void require_rows(const CochainRef<Scalar>& x, Index rows, std::string_view space) {
-  require(x.rows() == rows, concat("rows of x"), x.rows(),
+void require_rows(const CochainRef<Scalar>& x, Index rows, std::string_view space, std::string_view name = "x") {
+  require(x.rows() == rows, concat("rows of ", name), x.rows(),
           concat("must equal the dimension of ", space, ", ", rows));
+}
+/// \throws std::invalid_argument  naming the first entry of a cochain that is NaN or infinite
+template <class Scalar>
+void require_finite(const CochainRef<Scalar>& x, std::string_view name) {
+  if (x.allFinite()) return;
+  for (Index i = 0; i < x.rows(); ++i) {
+    for (Index j = 0; j < x.cols(); ++j) {
+      require(std::isfinite(x(i, j)), concat(name, '(', i, ", ", j, ')'), x(i, j), "must be finite");
+    }
+  }
 }
 
 }  // namespace detail

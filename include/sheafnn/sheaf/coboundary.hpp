@@ -67,7 +67,7 @@ template <class Family, class Scalar>
                                                    const std::type_identity_t<CochainRef<Scalar>>& y,
                                                    Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
-  detail::require_rows<Scalar>(y, sheaf.edge_dimension(), "C1");
+  detail::require_rows<Scalar>(y, sheaf.edge_dimension(), "C1", "y");
   const Graph& graph = sheaf.graph();
   Cochain<Scalar> x = Cochain<Scalar>::Zero(sheaf.node_dimension(), y.cols());
   parallel_for(execution, graph.node_count(), detail::stalk_grain, [&](Index begin, Index end) {

@@ -29,7 +29,7 @@ template <class Family, class Scalar>
                                       const std::type_identity_t<CochainRef<Scalar>>& x,
                                       std::type_identity_t<Scalar> step, Index steps, Execution execution = {}) {
   detail::require_rows<Scalar>(x, laplacian.rows(), "C0");
-  require(x.allFinite(), "x", "a NaN or infinite entry", "entries must be finite");
+  detail::require_finite<Scalar>(x, "x");
   require(steps >= 0, "steps", steps, "must not be negative");
   const Scalar bound = laplacian.spectral_bound();
   require(step > 0 && std::isfinite(step) && step * bound < 2, "step", step,

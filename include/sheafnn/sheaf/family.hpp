@@ -75,7 +75,10 @@ concept NamesToCoordinates = !requires { &WithOptionalMembers<F>::to_coordinates
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
 ///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
-///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates).
+///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates);
+///   - `coordinate_range(parametrisation, k)`: r of z_k = r tanh(raw_k) (default: 1);
+///   - `to_coordinates(map, z)`: the inverse of the chart, which spares posteriors from drawing their noise again;
+///   - `coordinates_are_entries` = true: the chart copies its coordinates into the map.
 template <class F>
 concept RestrictionMapFamily = StalkDimension<F::stalk_dimension> && requires {
   { F::name } -> std::convertible_to<std::string_view>;

@@ -86,7 +86,7 @@ class HarmonicSpace {
   /// \throws std::invalid_argument  wrong number of rows, or an entry that is NaN or infinite
   [[nodiscard]] Cochain<Scalar> project(const CochainRef<Scalar>& x) const {
     detail::require_rows<Scalar>(x, rows(), "C0");
-    require(x.allFinite(), "x", "a NaN or infinite entry", "entries must be finite");
+    detail::require_finite<Scalar>(x, "x");
     Cochain<Scalar> r(x.rows(), x.cols());
     for (const Part& part : parts_) {
       Cochain<Scalar> local(part.basis.rows(), x.cols());

@@ -104,7 +104,7 @@ template <class Family, class Scalar>
   const Index fixed_rows = static_cast<Index>(fixed_nodes.size()) * D;
   require(values.rows() == fixed_rows, "rows of values", values.rows(),
           detail::concat("must be ", D, " per fixed node, ", fixed_rows));
-  require(values.allFinite(), "values", "a NaN or infinite entry", "entries must be finite");
+  detail::require_finite<Scalar>(values, "values");
   std::vector<char> is_fixed(static_cast<std::size_t>(graph.node_count()), 0);
   detail::VectorBlock<double> x = detail::VectorBlock<double>::Zero(laplacian.rows(), values.cols());
   for (std::size_t i = 0; i < fixed_nodes.size(); ++i) {

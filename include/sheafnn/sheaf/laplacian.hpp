@@ -84,8 +84,8 @@ class SheafLaplacian {
         degree += (weight * weight) * gram<Family, Scalar>(sheaf.map(a));
       }
       if (!degree.allFinite()) {
-        throw_invalid_argument(detail::concat("maps of node ", u), "their size",
-                               "the sum of their squares must not overflow");
+        throw_invalid_argument(detail::concat("maps of node ", u), detail::concat("ΣF_aᵀF_a = ", degree.sum()),
+                               "it must be finite in the scalar type");
       }
       const std::size_t i = static_cast<std::size_t>(u);
       scales_[i] = node_scaling<Family, Scalar>(normalisation, degree, static_cast<Scalar>(graph.degree(u))).scale;

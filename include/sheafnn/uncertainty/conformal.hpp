@@ -105,7 +105,9 @@ namespace sheafnn {
 /// \throws std::invalid_argument  α out of range, or a score that is NaN
 [[nodiscard]] inline double conformal_threshold(std::vector<double> scores, double alpha) {
   require(alpha > 0 && alpha < 1, "alpha", alpha, "must be above 0 and below 1");
-  for (const double score : scores) require(!std::isnan(score), "score", score, "must be a number");
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    require(!std::isnan(scores[i]), ArgumentName({}, "scores", i), scores[i], "must be a number");
+  }
   // (n + 1)(1 − α) may be rounded to just above a whole number.
   const double rank = std::ceil(static_cast<double>(scores.size() + 1) * (1 - alpha) * (1 - 1e-14));
   if (rank > static_cast<double>(scores.size())) return std::numeric_limits<double>::infinity();
