@@ -8,15 +8,17 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "map_kind.hpp"
-#include "network_passes.hpp"
 #include "model_gradient.hpp"
+#include "network_passes.hpp"
 #include "sheafnn/bsnn/epoch_schedule.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/flow.hpp"
 #include "worst.hpp"
 
 namespace test_network {
@@ -63,7 +65,7 @@ std::vector<Doubles> evaluate(Network<Model>& network, const Model& model, std::
 
 /// A model of the tiny task with parameters that are not special.
 template <class Model>
-Model tiny_model(const ModelOptions& options = tiny::options()) {
+Model tiny_model(const typename Model::Options& options = tiny::options()) {
   Model model(options, 5);
   tiny::disturb(model.parameters(), 6, 0.3);
   return model;
@@ -123,7 +125,7 @@ void check_seeds() {
 
 /// A schedule's evaluations and training passes give what each would compute by itself, whatever the order.
 template <class Model>
-void check_schedule(const ModelOptions& options, double input_dropout, double dropout) {
+void check_schedule(const typename Model::Options& options, double input_dropout, double dropout) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::bayesian);
   CAPTURE(input_dropout);
@@ -392,6 +394,29 @@ TEST_CASE("network: passes with the same parameters may share what they begin wi
     }
   }
   check_schedule<Nsd<SpecialOrthogonal<2>, double>>(tiny::options(), 0.0, 0.0);
+  sheafnn::FlowOptions flow;
+  flow.features = tiny::Task::features;
+  flow.classes = tiny::Task::classes;
+  flow.channels = 2;
+  check_schedule<sheafnn::SheafFlow<Diagonal<2>, double>>(flow, 0.5, 0.3);
+  check_schedule<sheafnn::BayesianSheafFlow<SpecialOrthogonal<2>, double>>(flow, 0.4, 0.4);
+}
+
+TEST_CASE("network: an exception in draw_samples() leaves nothing to the passes that follow") {
+  const tiny::Task task;
+  Bsnn<SpecialOrthogonal<3>, double> model = tiny_model<Bsnn<SpecialOrthogonal<3>, double>>(tiny::options());
+  Network network(model, task.graph, task.sparse);
+  network.begin({});
+  int draws = 0;
+  const auto stop = [&](const auto&) {
+    if (++draws == 2) throw std::runtime_error("stop");
+  };
+  CHECK_THROWS_WITH_AS(network.draw_samples(3, stop), "stop", std::runtime_error);
+  for (double& value : model.parameters().values()) value *= 1.25;
+  network.forward();
+  Network fresh(model, task.graph, task.sparse);
+  fresh.forward();
+  CHECK(test::last_outputs(network) == test::last_outputs(fresh));
 }
 
 TEST_CASE("evaluation against dense matrices; explicit noise equals the same noise from a stream") {
@@ -571,6 +596,9 @@ TEST_CASE("options that are refused, by name, value and limit") {
     CHECK_THROWS_WITH_AS(Network<Nsd<Diagonal<2>>>(three, task.graph, task.sparse),
                          "arc features of the graph: 2 is not allowed; the sheaf learner reads 3",
                          std::invalid_argument);
+    const std::vector<double> own(task.graph.arc_features().begin(), task.graph.arc_features().end());
+    task.graph.set_arc_features(task.graph.arc_features(), task.graph.arc_feature_count());
+    CHECK(std::equal(own.begin(), own.end(), task.graph.arc_features().begin()));
     CHECK_THROWS_WITH_AS(task.graph.set_arc_features(std::vector<double>(17), 1),
                          "arc features: 17 is not allowed; expected arcs * count = 18 * 1", std::invalid_argument);
     CHECK_THROWS_WITH_AS(task.graph.set_arc_features(std::vector<double>(18, std::nan("")), 1),

@@ -31,6 +31,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
  public:
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
+  /// Training may share the steps of its passes; see EpochSchedule.
+  static constexpr bool shares_passes = true;
 
   /// Allocates all buffers but those of the steps of the flow, which grow with the number of steps.
   ///
@@ -126,6 +128,9 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   }
 
  private:
+  template <class>
+  friend class detail::EpochSchedule;
+
   /// A and B, or their gradients, in an array laid out like the parameters.
   template <class T, class Array>
   [[nodiscard]] DiffusionWeights<T> weights(Array& array) const {

@@ -18,6 +18,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
   void set_pass(const ForwardPass<S>& of) {
     this->kept = false;  // what an earlier draw has kept is of another pass
+    first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }
@@ -66,7 +67,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void for_masks(const ForwardPass<S>& of, const Use& use) {
     use(this->embedding.entry_mask(), of.of_features());
     use(this->embedding.mask(), of.of_hidden());
-    for (Index l = 0; l < this->layer_count(); ++l) use(this->layer_mask(l), of.of_layer(l, 0));
+    const Index layers = static_cast<Index>(this->model.layout().layers.size());  // a flow has none
+    for (Index l = 0; l < layers; ++l) use(this->layer_mask(l), of.of_layer(l, 0));
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 

@@ -17,6 +17,7 @@
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/runge_kutta.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
@@ -39,12 +40,15 @@ class DiffusionField {
   /// \param weights  A and B; ε is ignored
   /// \param x        n × d' × f; with `keep` it must not change until backward()
   /// \param keep     keep what backward() reads
+  /// \param prepare  prepare(first node, nodes), from any thread: computes the rows of x of these nodes, just before they
+  ///                 are read
   /// \param slope    n × d' × f, overwritten
+  template <class Prepare>
   void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                const S* x, bool keep, S* slope) {
+                const S* x, bool keep, const Prepare& prepare, S* slope) {
     const Index f = shape_->channels, row = shape_->row();
     S* w = scaled_.data();
-    mixing_.forward(execution, weights, x, Dropout{}, keep, [&](Index first, Index nodes, const S* y) {
+    mixing_.forward(execution, weights, x, Dropout{}, keep, prepare, [&](Index first, Index nodes, const S* y) {
       detail::scale_rows<Family>(*shape_, sheaf, first, nodes, y, w + first * row);
     });
     if (keep && diffused_.empty()) diffused_.resize(scaled_.size());
@@ -68,34 +72,34 @@ class DiffusionField {
     });
   }
 
-  /// x_bar += (∂f/∂x)ᵀ slope_bar at the point of the last evaluate() with `keep`, and the gradients of A and B (added
-  /// to) and of the sheaf's blocks.
+  /// x_bar = (∂f/∂x)ᵀ slope_bar at the point of the last evaluate() with `keep`, and the gradients of A and B (added to) and
+  /// of the sheaf's blocks.
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
-  /// \param slope_bar   n × d' × f, overwritten
-  /// \param y_bar       n × d' × f, overwritten
+  /// \param slope_bar   a sum of arrays of n × d' × f, none of which is work, x_bar or y_bar
+  /// \param work        n × d' × f, overwritten, as x_bar and y_bar are
   void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* slope_bar, S* x_bar, S* y_bar,
+                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                const detail::ArraySum<S>& slope_bar, S* work, S* x_bar, S* y_bar,
                 const DiffusionWeights<S>& weights_bar) {
-    backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar);
-    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), slope_bar, shape_->row(),
+    backward_activation(execution, sheaf, sheaf_gradient, accumulate, slope_bar, work);
+    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), work, shape_->row(),
                       [&](Index from, Index to) {
                         detail::apply_laplacian_backward<Family>(execution, *graph_, *shape_, sheaf, from, to,
-                                                                 {mixing_.output(), scaled_.data(), slope_bar},
-                                                                 y_bar, sheaf_gradient, accumulate);
+                                                                 {mixing_.output(), scaled_.data(), work}, y_bar,
+                                                                 sheaf_gradient, accumulate);
                       });
-    S one[max_coordinates];
-    std::fill_n(one, max_coordinates, S(1));
-    mixing_.backward(execution, weights, one, y_bar, x_bar, weights_bar);
+    mixing_.backward(execution, weights, nullptr, y_bar, x_bar, weights_bar);
   }
 
  private:
   /// q of f = −q ELU(q z), z = Δ (I ⊗ A) X Bᵀ.
   [[nodiscard]] S sign() const noexcept { return options_.negate_inside ? S(-1) : S(1); }
 
-  /// From k̄ to r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r, in place; S̄_u = z̄_u r_uᵀ.
+  /// From k̄ to r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r; S̄_u = z̄_u r_uᵀ.
   void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf,
-                           SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate, S* bar) {
+                           SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
+                           const detail::ArraySum<S>& slope_bar, S* r_bar_rows) {
     constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = shape_->channels, d = shape_->coordinates, row = d * f;
@@ -108,7 +112,7 @@ class DiffusionField {
           const Index at = u * row + c;
           T r[D], z[D], z_bar[D], r_bar[D];
           detail::load_coordinates<D>(diffused + at, f, r);
-          detail::load_coordinates<D>(bar + at, f, z_bar);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z_bar[i] = slope_bar.template at<T>(nullptr, at + i * f);
           detail::scale_block<Family>(sheaf.scale(u), r, z);
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
             z_bar[i] = -z_bar[i];
@@ -119,12 +123,12 @@ class DiffusionField {
                                               accumulate || c > 0);
           }
           detail::scale_block<Family>(sheaf.scale(u), z_bar, r_bar);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(bar + at + i * f, r_bar[i]);
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar_rows + at + i * f, r_bar[i]);
           for (Index i = D; i < d; ++i) {
             const T root = T(shape_->inverse_root[u]);
-            T one = -detail::load<T>(bar + at + i * f);
+            T one = -slope_bar.template at<T>(nullptr, at + i * f);
             if (activation) one *= elu_derivative(T(sign) * root * detail::load<T>(diffused + at + i * f));
-            detail::store(bar + at + i * f, root * one);
+            detail::store(r_bar_rows + at + i * f, root * one);
           }
         }
       });

@@ -50,6 +50,22 @@ class FeatureMixing {
       forward_rows(weights, first, last, keep ? mixed_.data() : nullptr, finish);
     });
   }
+  /// The same where the rows of x are computed just before they are read.
+  ///
+  /// \param prepare  prepare(first node, nodes), from any thread, for the groups of nodes that `finish` is called for
+  template <class Prepare, class Finish>
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
+               bool keep, const Prepare& prepare, const Finish& finish) {
+    begin(execution, weights, x, dropout);
+    output_ = passes_on() ? x : mixed_.data();
+    parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
+      for (Index u = first; u < last; u += group_) {
+        const Index end = std::min(u + group_, last);
+        prepare(u, end - u);
+        forward_rows(weights, u, end, keep ? mixed_.data() : nullptr, finish);
+      }
+    });
+  }
 
   // The same for some nodes, by the calling thread, without dropout; after begin().
 

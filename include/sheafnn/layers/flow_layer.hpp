@@ -108,16 +108,27 @@ class FlowLayer {
   }
   /// Does this pass keep what backward() reads of the stages of step k?
   [[nodiscard]] bool keeps_stages(Index k) const noexcept { return keep_ && k < stages_.kept_steps(); }
-  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state.
+  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state; the
+  /// stepper's algebra may have put off computing it.
   void evaluate_stage(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, Index k, int i, const S* x, S* slope) {
-    const bool keep = keeps_stages(k);
+    const bool keep = keeps_stages(k), copies = keep && i > 0;
     Stage& here = keep ? stages_.at(k, i) : stages_.any();
-    if (keep && i > 0) {
-      detail::ArraySum<S>{}.write(execution, own_size(), x, here.x.data());
-      x = here.x.data();
-    }
-    here.field.evaluate(execution, weights, sheaf, x, keep, slope);
+    detail::FlowAlgebra<S>& algebra = stepper_.stepper().algebra();
+    const auto prepare = [&](Index first, Index nodes) {
+      for_rows(first, nodes, [&](Index begin, Index end) {
+        algebra.run_deferred(begin, end);
+        if (copies) std::copy(x + begin, x + end, here.x.data() + begin);
+      });
+    };
+    here.field.evaluate(execution, weights, sheaf, copies ? here.x.data() : x, keep, prepare, slope);
+    algebra.end_deferred();
+  }
+  /// Calls body(begin, end) with the numbers of each node: tiles of rows do not depend on how nodes are grouped.
+  template <class Body>
+  void for_rows(Index first, Index nodes, const Body& body) const {
+    const Index row = shape_->row();
+    for (Index u = first; u < first + nodes; ++u) body(u * row, (u + 1) * row);
   }
   /// K_1 … K_s of step k, h long, from x; with `keep`, and what backward() reads.
   void compute_stages(Execution execution, const DiffusionWeights<const S>& weights,
@@ -127,12 +138,11 @@ class FlowLayer {
       detail::ArraySum<S> sum;
       for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stages_.slope(j));
       Stage& here = keep ? stages_.at(k, i) : stages_.any();
-      const S* at = x;
-      if (i > 0) {
-        sum.write(execution, own_size(), x, here.x.data());
-        at = here.x.data();
-      }
-      here.field.evaluate(execution, weights, sheaf, at, keep, stages_.slope(i));
+      const auto prepare = [&](Index first, Index nodes) {  // X_i
+        if (i == 0) return;
+        for_rows(first, nodes, [&](Index begin, Index end) { sum.write_range(begin, end, x, here.x.data()); });
+      };
+      here.field.evaluate(execution, weights, sheaf, i == 0 ? x : here.x.data(), keep, prepare, stages_.slope(i));
     }
   }
   [[nodiscard]] double a(int i, int j) const {
@@ -258,6 +268,7 @@ void FlowLayer<Family, S>::integrate_from(Execution execution, const DiffusionWe
   algebra.execution = execution;
   algebra.count = own_size();
   algebra.part = graph_->part();
+  algebra.defers = false;
   const auto is_finite = [&](const State& x_of_t) {
     return algebra.norm_inf(x_of_t) <= std::numeric_limits<S>::max();
   };
@@ -289,6 +300,11 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
     const bool ends = i == detail::tableau(FlowMethod::dormand_prince).stages;
     evaluate(ends ? k + 1 : k, ends ? 0 : i, at, slope);
     ++i;
+    if (ends) stepper_.stepper().algebra().defers = false;  // what follows is the error estimate
+  };
+  const auto begin_step = [&] {
+    i = 1;
+    stepper_.stepper().algebra().defers = true;
   };
   system(state(0), slope_, no_time);
   const auto accept = [&](S h) {
@@ -298,7 +314,7 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
   for (const S h : replay) {
     const Index k = static_cast<Index>(steps_.size());
     State& next = state(k + 1);
-    i = 1;
+    begin_step();
     stepper_.stepper().do_step(system, state(k), slope_, no_time, next, next_slope_, h);
     accept(h);
   }
@@ -313,7 +329,7 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
     const S taken = h;
     const Index k = static_cast<Index>(steps_.size());
     State& next = state(k + 1);
-    i = 1;
+    begin_step();
     if (stepper_.try_step(system, state(k), slope_, no_time, next, next_slope_, h) ==
         boost::numeric::odeint::fail) {
       ++rejected_;
@@ -359,11 +375,9 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
       detail::ArraySum<S> sum;  // K̄_i = h b_i x̄⁺ + h Σ_{l>i} a_li X̄_l
       sum.add(h * b(i), bar.data());
       for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stages_.slope(l));
-      sum.write(execution, own_size(), nullptr, work.data());
-      S* const x_bar = stages_.slope(i);                                   // X̄_i
-      detail::ArraySum<S>{}.write(execution, own_size(), nullptr, x_bar);  // 0
-      stages_.at(step, i).field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, work.data(), x_bar,
-                                         more_work.data(), weights_bar);
+      S* const x_bar = stages_.slope(i);  // X̄_i = J(X_i)ᵀ K̄_i
+      stages_.at(step, i).field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, sum, work.data(),
+                                         x_bar, more_work.data(), weights_bar);
       accumulate = true;
     }
     detail::ArraySum<S> sum;  // x̄ = x̄⁺ + Σ X̄_i

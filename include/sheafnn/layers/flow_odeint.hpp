@@ -13,7 +13,11 @@
 #include <boost/numeric/odeint/util/resize.hpp>
 #include <boost/numeric/odeint/util/same_size.hpp>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <new>
+#include <type_traits>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -35,17 +39,28 @@ struct FlowAlgebra {
   Index count = 0;            ///< numbers of a state, the first ones of its array: those of owned nodes
   GraphPart* part = nullptr;  ///< null: of a whole graph
 
+  /// Shall operations wait until the right-hand side reads what they compute? It then runs them, with run_deferred(), for
+  /// each group of nodes just before it reads their rows.
+  bool defers = false;
+
   template <class Operation, class... In>
-  void apply(FlowState<S>& out, Operation operation, const In&... in) const {
-    S* to = out.data();
-    parallel_for(execution, count, 2048, [&, to](Index begin, Index end) {
+  void apply(FlowState<S>& out, Operation operation, const In&... in) {
+    const auto range = [operation, to = out.data(), ... from = in.data()](Index begin, Index end) {
       for_tiles<S>(begin, end, [&]<class T>(Index i) {
         T value = load<T>(to + i);
-        operation(value, load<T>(in.data() + i)...);
+        operation(value, load<T>(from + i)...);
         store(to + i, value);
       });
-    });
+    };
+    if (defers) {
+      deferred_.set(range);
+    } else {
+      parallel_for(execution, count, 2048, range);
+    }
   }
+  /// The operation that waits, for numbers [begin, end); nothing if none does. Unchecked: the range.
+  void run_deferred(Index begin, Index end) const { deferred_.run(begin, end); }
+  void end_deferred() noexcept { deferred_ = {}; }
   // Of Odeint's for_each…, those that the method calls.
   template <class A, class B, class C, class Operation>
   void for_each3(A& a, B& b, C& c, Operation operation) {
@@ -84,6 +99,27 @@ struct FlowAlgebra {
   }
 
  private:
+  /// A function object of this size at most, in place: a pass allocates nothing.
+  class Deferred {
+   public:
+    template <class F>
+    void set(const F& f) {
+      static_assert(sizeof(F) <= sizeof(storage_) && std::is_trivially_copyable_v<F>);
+      std::memcpy(storage_, &f, sizeof(F));
+      call_ = [](const std::byte* storage, Index begin, Index end) {
+        (*std::launder(reinterpret_cast<const F*>(storage)))(begin, end);
+      };
+    }
+    void run(Index begin, Index end) const {
+      if (call_ != nullptr) call_(storage_, begin, end);
+    }
+
+   private:
+    alignas(std::max_align_t) std::byte storage_[192];
+    void (*call_)(const std::byte*, Index, Index) = nullptr;
+  };
+  Deferred deferred_;
+
   [[nodiscard]] static S largest_of(const S* x, Index begin, Index end) {
     using P = Pack<S, row_lanes<S>>;
     P wide = P(S(0)), finite = P(S(0));  // x − x is 0 where x is finite, and NaN elsewhere

@@ -59,15 +59,20 @@ struct ArraySum {
     factor[terms] = static_cast<S>(by);
     array[terms++] = values;
   }
-  /// out = base + the sum, number by number; null: 0. \param out  may be base or a term
+  /// base + the sum at number i, of type T; null: 0.
+  template <class T>
+  [[nodiscard]] T at(const S* base, Index i) const {
+    T sum = base != nullptr ? load<T>(base + i) : T(S(0));
+    for (std::size_t j = 0; j < terms; ++j) sum += T(factor[j]) * load<T>(array[j] + i);
+    return sum;
+  }
+  /// out = base + the sum for numbers [begin, end), by the calling thread. \param out  may be base or a term
+  void write_range(Index begin, Index end, const S* base, S* out) const {
+    for_tiles<S>(begin, end, [&]<class T>(Index i) { store(out + i, at<T>(base, i)); });
+  }
+  /// The same for all numbers.
   void write(Execution execution, Index size, const S* base, S* out) const {
-    parallel_for(execution, size, 2048, [&](Index begin, Index end) {
-      for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        T sum = base != nullptr ? load<T>(base + i) : T(S(0));
-        for (std::size_t j = 0; j < terms; ++j) sum += T(factor[j]) * load<T>(array[j] + i);
-        store(out + i, sum);
-      });
-    });
+    parallel_for(execution, size, 2048, [&](Index begin, Index end) { write_range(begin, end, base, out); });
   }
 };
 
