@@ -233,6 +233,8 @@ TEST_CASE("text folder: matrices of edges and features, labels in a list") {
   CHECK(message_of(folder).starts_with("features.mtx: has 3 rows; "));
   folder.write("labels.txt", "cat\ndog,cat\n");
   CHECK(message_of(folder) == "labels.txt:2: has 2 fields; expected one label per line");
+  folder.write("labels.txt", "cat\n\ndog\ncat\n");
+  CHECK(message_of(folder) == "labels.txt:3: follows an empty line; node 1 needs a label, -1 where it is unknown");
   folder.write("labels.txt", "cat\ndog\ncat\n");
   folder.write("edges.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 1\n2 1\n");
   CHECK(message_of(folder) == "edges.mtx: has 4 rows; the dataset has 3 nodes");

@@ -560,7 +560,7 @@ TEST_CASE("synthetic: options out of range are named") {
         "degree: 21 is not allowed; with this homophily a mean degree of at most 20 fits these classes");
   CHECK(synthetic({.nodes = 100, .degree = 20, .homophily = 0, .class_cycle = 1}).graph.edge_count() == 1000);
   CHECK(message({.nodes = 1000000000, .degree = 1000}) ==
-        "degree: 1000 is not allowed; a graph may have at most 2^30 edges");
+        "degree: 1000 is not allowed; a graph must have less than 2^30 edges");
 }
 
 }  // namespace test_graph

@@ -463,6 +463,16 @@ TEST_CASE("training with regression explains a signal, the same on any number of
       static_cast<void>(sheafnn::train(ranked, graph, inputs, loss, split, {.stop_on = sheafnn::StopOn::macro_f1})),
       "stop_on: macro-f1 is not allowed; a metric of classes; the loss is regression, which has loss and accuracy",
       std::invalid_argument);
+  // Validation targets whose squares overflow: no epoch has a finite score, and the first one is the best.
+  std::vector<double> far = signal;
+  for (const std::int32_t u : split.validation) far[static_cast<std::size_t>(2 * u)] = 1e200;
+  const sheafnn::Regression far_loss(MatrixView<const double>(far.data(), nodes, 2), 0.3);
+  Model unscorable({.features = 4, .channels = 4, .layers = 2, .classes = 2, .normalise_features = false}, 3);
+  const auto start = unscorable.parameters().values();
+  const sheafnn::TrainResult first = sheafnn::train(unscorable, graph, inputs, far_loss, split, {.epochs = 5});
+  CHECK(std::isinf(first.validation_loss));
+  CHECK(first.best_epoch == 0);
+  CHECK_FALSE(std::equal(start.begin(), start.end(), unscorable.parameters().values().begin()));
   // No loss is asked for the score of no nodes.
   split.validation.clear();
   split.test.clear();

@@ -522,9 +522,9 @@ void check_adam_threads() {
 template <class S>
 void check_adam_finiteness() {
   constexpr Index count = 2 * sheafnn::lanes<S> + sheafnn::lanes<S> / 2 + 5;
+  const S root = std::sqrt(std::numeric_limits<S>::max());
   const auto finite = [&](Index place, S number) {
-    std::vector<S> gradient(static_cast<std::size_t>(count), std::numeric_limits<S>::max()),
-        value(gradient.size());
+    std::vector<S> gradient(static_cast<std::size_t>(count), root), value(gradient.size());
     if (place < count) gradient[static_cast<std::size_t>(place)] = number;
     sheafnn::Adam<S> adam(count, 0.01);
     adam.begin_step();
@@ -535,6 +535,7 @@ void check_adam_finiteness() {
     CAPTURE(place);
     CHECK_FALSE(finite(place, std::numeric_limits<S>::infinity()));
     CHECK_FALSE(finite(place, std::numeric_limits<S>::quiet_NaN()));
+    CHECK_FALSE(finite(place, 100 * root));  // its square, and so the second moment
   }
 }
 

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <locale>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "npz_writer.hpp"
 #include "sheafnn/io/datasets.hpp"
+#include "sheafnn/io/npy_writer.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "temporary_folder.hpp"
 
@@ -150,6 +153,24 @@ TEST_CASE("npy: three dimensions in Fortran order, scalars and empty arrays") {
   CHECK(empty.values<double>().empty());
   CHECK(npy<double>({5}, {1, 2, 3, 4, 5}).size() % 8 == 0);
   CHECK(NpyArray("a", npy<double>({5}, {1, 2, 3, 4, 5})).shape_text() == "(5,)");
+}
+
+TEST_CASE("npy: written and read whatever the program's locale does to numbers") {
+  struct Grouping : std::numpunct<char> {
+    [[nodiscard]] char do_thousands_sep() const override { return '.'; }
+    [[nodiscard]] char do_decimal_point() const override { return ','; }
+    [[nodiscard]] std::string do_grouping() const override { return "\3"; }
+  };
+  struct Restored {
+    std::locale before = std::locale::global(std::locale(std::locale::classic(), new Grouping));
+    ~Restored() { std::locale::global(before); }
+  } restored;
+  const std::vector<double> numbers(1500, 0.5);
+  const std::vector<sheafnn::Index> shape = {1500};
+  const NpyArray array("a", sheafnn::io::to_npy(std::span<const sheafnn::Index>(shape), std::span(numbers)));
+  CHECK(array.shape_text() == "(1500,)");
+  CHECK(array.values<double>() == numbers);
+  CHECK(sheafnn::detail::concat(1234567, ' ', 0.5) == "1234567 0.5");
 }
 
 TEST_CASE("npy: extreme values keep their bits or are refused") {

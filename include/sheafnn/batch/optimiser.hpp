@@ -37,7 +37,7 @@ struct Progress {
   std::int32_t active = 1;    ///< 0: finished
   std::int32_t improved = 0;  ///< the last epoch is the best so far
   std::int32_t failure = no_failure;
-  std::int32_t failed_tensor = 0;  ///< parameter whose gradient is not finite
+  std::int32_t failed_tensor = 0;  ///< parameter whose gradient, or its square, is not finite
   std::int64_t trained = 0;        ///< epochs whose step is done
   std::int64_t epochs = 0;         ///< done, evaluation and report included
   std::int64_t best_epoch = 0;
@@ -85,7 +85,7 @@ struct AdamStep {
   S* first_moment;
   S* second_moment;
   S* value;
-  std::int32_t* failed;  ///< per run and tensor: set where the gradient is not finite
+  std::int32_t* failed;  ///< per run and tensor: set where the gradient or its square is not finite
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
     if (progress[run].active == 0) return;
@@ -95,7 +95,6 @@ struct AdamStep {
     // All loads before the first store, which none of them waits for.
     const S raw = gradient[i];
     S first = first_moment[i], second = second_moment[i], x = value[i];
-    if (!(raw - raw == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression): not finite
     const bool sheaf = sheaf_learner[t] != 0;
     const double decay = sheaf ? r.sheaf_decay : r.weight_decay;
     const double learning_rate = sheaf ? r.sheaf_learning_rate : r.learning_rate;
@@ -104,6 +103,8 @@ struct AdamStep {
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
     x *= static_cast<S>(l2 ? 1.0 : 1 - learning_rate * decay);
     sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second, x);
+    // Not finite: so is a gradient, or its square.
+    if (!(second - second == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression)
     first_moment[i] = first;
     second_moment[i] = second;
     value[i] = x;
@@ -185,8 +186,9 @@ struct EndEpoch {
     }
     const double score = r.by_accuracy != 0 ? -report.validation_accuracy : report.validation_loss;
     const bool better = score < p.best || (score == p.best && report.validation_loss < p.best_loss);
-    if (better || r.validation_nodes == 0) {
-      p.best = score;
+    if (better || p.epochs == 0 || r.validation_nodes == 0) {
+      p.best =
+          score == score ? score : std::numeric_limits<double>::infinity();  // NOLINT(misc-redundant-expression)
       p.best_loss = report.validation_loss;
       p.best_epoch = p.epochs;
       p.improved = 1;

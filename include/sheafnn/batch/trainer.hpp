@@ -263,7 +263,7 @@ class BatchTrainer {
       case detail::kl_not_finite:
         return "the KL term";
       case detail::gradient_not_finite:
-        return "the gradient of " + first_.parameters().info(progress.failed_tensor).name;
+        return "the gradient of " + first_.parameters().info(progress.failed_tensor).name + ", or its square,";
       default:
         return "a prediction";
     }

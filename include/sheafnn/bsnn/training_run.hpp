@@ -40,15 +40,19 @@ inline void check_finite(const Elbo& elbo, Index epoch) {
   if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, epoch > 0);
   if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, epoch > 0);
 }
-/// … after the step, when it found a gradient that is not finite, …
+/// … after the step, when it found a gradient that is not finite, or whose square is not, …
 template <class S>
 void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch) {
   for (const ParameterInfo& info : parameters.info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
-      const double value = static_cast<double>(gradient[i]);
+      const S value = gradient[i];
       if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, epoch > 0);
+      if (!std::isfinite(value * value)) {
+        throw_diverged(epoch, "the square of the gradient of " + info.name, value * value, epoch > 0);
+      }
     }
   }
+  throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), epoch > 0);
 }
 /// … and after the evaluation that follows the step.
 inline void check_finite(const std::vector<double>& predictions, Index epoch) {
@@ -233,7 +237,8 @@ class TrainingRun {
     return options_.stop_on == StopOn::brier ? report.validation_metric : -report.validation_metric;
   }
   void set_best(const EpochReport& report) {
-    best_score_ = stopping_score(report);
+    const double score = stopping_score(report);
+    best_score_ = std::isnan(score) ? std::numeric_limits<double>::infinity() : score;
     result_.best_epoch = report.epoch;
     result_.validation_loss = report.validation_loss;
     result_.validation_accuracy = report.validation_accuracy;
@@ -242,9 +247,9 @@ class TrainingRun {
     result_.test_metric = report.test_metric;
   }
 
-  /// Without validation nodes every epoch is the best so far.
+  /// Without validation nodes every epoch is the best so far; the first one always is, were its score infinite or NaN.
   [[nodiscard]] bool is_best() const {
-    if (!validated_) return true;
+    if (!validated_ || report_.epoch == 0) return true;
     const double score = stopping_score(report_);
     return score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -72,6 +73,7 @@ class MessagePart {
 
 [[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());  // numbers look alike in files and messages, whatever the program's locale is
   out.exceptions(std::ios::badbit);  // without memory: an exception, and not half a text
   for (const MessagePart& part : parts) part.append_to(out);
   return out.str();

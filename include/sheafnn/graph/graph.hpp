@@ -75,7 +75,7 @@ class Graph {
       directions.back() = static_cast<std::uint8_t>(directions.back() | 1 << (key & 1));
     }
     merged_duplicates_ = static_cast<Index>(keys.size() - sorted.size());
-    require(sorted.size() <= (std::size_t{1} << 30), "edges", sorted.size(), "at most 2^30 distinct edges");
+    require(sorted.size() < (std::size_t{1} << 30), "edges", sorted.size(), "less than 2^30 distinct edges");
     build_arcs(sorted);
     directions_.resize(static_cast<Index>(directions.size()));
     std::copy(directions.begin(), directions.end(), directions_.begin());
@@ -125,8 +125,8 @@ class Graph {
         throw_invalid_argument(detail::concat("arc features[", i, "]"), values[i], "must be finite");
       }
     }
+    arc_features_ = std::vector<double>(values.begin(), values.end());  // they may be the graph's own
     arc_feature_count_ = count;
-    arc_features_.assign(values.begin(), values.end());
   }
   /// Features of each arc, and all of them, 2m × arc_feature_count().
   [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }

@@ -52,7 +52,7 @@ inline void validate(const SyntheticOptions& o) {
   require(o.degree >= 0 && std::isfinite(o.degree), "degree", o.degree, "must be finite and not negative");
   const double n = static_cast<double>(o.nodes);
   const double edges = n * o.degree / 2;
-  require(edges <= 1073741824.0, "degree", o.degree, "a graph may have at most 2^30 edges");
+  require(edges < 1073741824.0, "degree", o.degree, "a graph must have less than 2^30 edges");
   const double classes = static_cast<double>(o.classes);
   const double same_pairs = n * (n / classes - 1) / 2;
   const double other_pairs = n * (n - 1) / 2 - same_pairs;

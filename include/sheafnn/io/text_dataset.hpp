@@ -68,6 +68,9 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   for (CsvReader csv(path); csv.next();) {
     if (csv.fields().size() != 1)
       fail(csv.where(), "has ", csv.fields().size(), " fields; expected one label per line");
+    if (csv.line() != static_cast<Index>(texts.size()) + 1) {
+      fail(csv.where(), "follows an empty line; node ", texts.size(), " needs a label, -1 where it is unknown");
+    }
     texts.push_back(csv.fields().front());
     places.push_back(csv.where());
   }

@@ -122,7 +122,7 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
         });
       });
   // Parts have first rows of their own: what they add up are sums of x itself.
-  const auto offset = [&](Index c) { return static_cast<double>(first[c]); };
+  const auto offset = [&](Index c) { return chunks_.nodes > 0 ? static_cast<double>(first[c]) : 0.0; };
   if (part_ != nullptr) {
     for (Index c = 0; c < width_; ++c) sum_[c] += static_cast<double>(chunks_.nodes) * offset(c);
   }

@@ -89,7 +89,7 @@ struct Adam {
   /// One step for all parameters of a model.
   ///
   /// \param weight_decay, sheaf_decay  λ ≥ 0 of the sheaf learner's weights (the latter) and of all others
-  /// \returns whether the gradient is finite
+  /// \returns whether the gradient and its square are finite
   /// \throws std::invalid_argument  sizes that differ, or a rate or decay out of range
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,
             double sheaf_decay = 0, WeightDecay kind = WeightDecay::l2);
@@ -97,7 +97,8 @@ struct Adam {
   /// Updates parameters [begin, end) of `value`, all of one group, with their gradient and weight decay.
   /// Unchecked: the range, and that begin_step() came before; step() checks what it is given.
   ///
-  /// \returns whether the gradient is finite: 0 · x is 0 for finite x and not a number otherwise, and so is the sum
+  /// \returns whether the gradient and its square are finite, and with them the second moment v: 0 · v is 0 for finite v and
+  ///          not a number otherwise, and so is the sum
   bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
               WeightDecay kind = WeightDecay::l2, ParameterGroup group = ParameterGroup::network);
 
@@ -161,9 +162,9 @@ bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_
       detail::store(v + i, second);
       detail::store(value + i, x);
       if constexpr (std::is_same_v<T, P>) {
-        zeros += T(S(0)) * g;
+        zeros += T(S(0)) * second;
       } else {
-        zeros += P(reduce_add(T(S(0)) * g));
+        zeros += P(reduce_add(T(S(0)) * second));
       }
     });
     if (reduce_add(zeros) != S(0)) finite = false;
