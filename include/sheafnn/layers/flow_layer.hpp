@@ -269,6 +269,7 @@ void FlowLayer<Family, S>::integrate_from(Execution execution, const DiffusionWe
   algebra.count = own_size();
   algebra.part = graph_->part();
   algebra.defers = false;
+  algebra.end_deferred();  // of a pass that threw
   const auto is_finite = [&](const State& x_of_t) {
     return algebra.norm_inf(x_of_t) <= std::numeric_limits<S>::max();
   };
