@@ -211,8 +211,45 @@ TEST_CASE("harmonic extension: a dense solve, the least disagreement, and what c
   CHECK(refusal({5}, one) == "fixed_nodes[0]: 5 is not allowed; must be between 0 and 4");
   CHECK(refusal({1, 1}, two) == "fixed_nodes[1]: 1 is not allowed; each node is named at most once");
   CHECK(refusal({1, 2}, one) == "rows of values: 1 is not allowed; must be 1 per fixed node, 2");
-  CHECK(refusal({1}, one * std::nan("")).starts_with("values: a NaN"));
+  CHECK(refusal({1}, one * std::nan("")).starts_with("values(0, 0): nan is not allowed"));
   CHECK(refusal({1, 4}, two) == "no error");
+}
+
+TEST_CASE("harmonic extension: a graph without nodes, and a factor that is too large") {
+  const SheafLaplacian nothing(CellularSheaf<Identity<2>>(Graph(0, {})));
+  const Cochain<double> x = harmonic_extension(nothing, {}, Cochain<double>(0, 3));
+  CHECK(x.rows() == 0);
+  CHECK(x.cols() == 3);
+  // The factor of a complete graph is full: 1200² / 2 dense blocks of 64² numbers.
+  std::vector<Edge> pairs;
+  for (std::int32_t u = 0; u < 1200; ++u) {
+    for (std::int32_t v = 0; v < u; ++v) pairs.push_back({u, v});
+  }
+  const Graph complete(1200, pairs);
+  const std::vector<char> free(1200, 0);
+  const auto extend = [&](int dimension, bool dense_blocks) {
+    Eigen::SparseMatrix<double> matrix(1200 * dimension, 1200 * dimension);
+    matrix.setIdentity();
+    detail::VectorBlock<double> values(1200 * dimension, 1);
+    return message([&] { detail::extend_to_free_nodes(complete, matrix, dense_blocks, free, values, 0.5); });
+  };
+  CHECK(extend(64, true) ==
+        "fixed_nodes: 0 nodes is not allowed; the factor for the free nodes has more than 2147483647 entries; fix "
+        "more nodes");
+  CHECK(extend(64, false) == "no error");
+  CHECK(extend(2, true) == "no error");
+}
+
+TEST_CASE("a star, of which the shifted inverse has few distinct eigenvalues") {
+  std::vector<Edge> edges;
+  for (std::int32_t leaf = 1; leaf < 100; ++leaf) edges.push_back({0, leaf});
+  Sheaf sheaf = noisy_sheaf(Graph(100, edges), 1);
+  for (Index e = 0; e < 99; ++e) sheaf.set_edge_weight(e, 1);
+  const SheafLaplacian laplacian(sheaf);
+  const EigenpairOptions options{.method = EigenpairMethod::shift_invert};
+  const double rounding = 4096 * epsilon * laplacian.spectral_bound();
+  CHECK(approximate_sections_within(laplacian, rounding, options).count() == 3);
+  CHECK(std::abs(nearest_section(laplacian, options).disagreement) <= 64 * 300 * rounding);
 }
 
 TEST_CASE("shifted inverse and dense decomposition agree, repeated eigenvalues included") {

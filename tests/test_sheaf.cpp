@@ -180,6 +180,12 @@ TEST_CASE("what is wrong with a sheaf is said clearly") {
         "rows of x: 5 is not allowed; must equal the dimension of C0, 6");
   CHECK(message([&] { (void)SheafLaplacian<SpecialOrthogonal<2>>(sheaf).apply(Cochain<double>::Zero(5, 1)); }) ==
         "rows of x: 5 is not allowed; must equal the dimension of C0, 6");
+  constexpr Index most = std::numeric_limits<int>::max();
+  CHECK(message([&] { detail::require_sparse_coboundary(most, most); }) == "nothing thrown");
+  CHECK(message([&] { detail::require_sparse_coboundary(most + 1, 1); }) ==
+        "entries of the sparse coboundary: 2147483648 is not allowed; at most 2147483647; use coboundary");
+  CHECK(message([&] { detail::require_sparse_coboundary(0, most + 1); }) ==
+        "columns of the sparse coboundary: 2147483648 is not allowed; at most 2147483647; use coboundary");
   CellularSheaf<Diagonal<2>> huge(graph);
   huge.set_map(0, {1e200, 1.0});
   CHECK(message([&] { SheafLaplacian<Diagonal<2>>{huge}; }).find("maps of node 0") == 0);

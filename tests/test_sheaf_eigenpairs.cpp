@@ -44,6 +44,20 @@ Graph components(std::int32_t count, std::int32_t size, std::int32_t lonely) {
   return Graph(count * size + lonely, edges);
 }
 Graph two_components() { return components(2, 60, 3); }
+/// Every one of nodes 0 … a − 1 joined to every one of the b others. K_{1,b} is a star.
+Graph complete_bipartite(std::int32_t a, std::int32_t b) {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t u = 0; u < a; ++u) {
+    for (std::int32_t v = 0; v < b; ++v) edges.push_back({u, a + v});
+  }
+  return Graph(a + b, edges);
+}
+/// Edges without a common node.
+Graph matching(std::int32_t count) {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t e = 0; e < count; ++e) edges.push_back({2 * e, 2 * e + 1});
+  return Graph(2 * count, edges);
+}
 
 /// Values against a dense decomposition, residuals, orthonormality; whatever the family.
 void check_pairs(const Matrix& dense, const Eigen::VectorXd& spectrum, const Eigen::VectorXd& values,
@@ -62,13 +76,14 @@ void check_pairs(const Matrix& dense, const Eigen::VectorXd& spectrum, const Eig
 }
 
 template <class Family, class Scalar = double>
-void check(const CellularSheaf<Family, Scalar>& sheaf, sheafnn::Normalisation normalisation, Index count) {
+void check(const CellularSheaf<Family, Scalar>& sheaf, sheafnn::Normalisation normalisation, Index count,
+           const std::vector<EigenpairOptions>& methods = {iteration, shift_invert, EigenpairOptions{}}) {
   CAPTURE(Family::name);
   CAPTURE(to_string(normalisation));
   const SheafLaplacian<Family, Scalar> laplacian(sheaf, normalisation);
   const Matrix dense = Matrix(laplacian.matrix().template cast<double>());
   const Eigen::VectorXd spectrum = sheaf_checks::spectrum(dense);
-  for (const EigenpairOptions& options : {iteration, shift_invert, EigenpairOptions{}}) {
+  for (const EigenpairOptions& options : methods) {
     CAPTURE(static_cast<int>(options.method));
     const auto pairs = sheafnn::smallest_eigenpairs(laplacian, count, options);
     REQUIRE(pairs.values.size() == count);
@@ -108,6 +123,60 @@ TEST_CASE("repeated eigenvalues are all found") {
   for (const Index count : {25, 27}) check(wide, sheafnn::Normalisation::augmented, count);
 }
 
+TEST_CASE("few distinct eigenvalues: the shifted inverse meets the end of its Krylov space") {
+  using sheafnn::Normalisation;
+  // K_{a,b} has 0, a (b − 1 times), b (a − 1 times) and a + b; a matching has 0 and 2.
+  for (const Index count : {1, 2, 5}) {
+    for (const std::int32_t leaves : {149, 299}) {
+      check(CellularSheaf<sheafnn::Identity<1>>(complete_bipartite(1, leaves)), Normalisation::none, count);
+    }
+    check(CellularSheaf<sheafnn::Identity<1>>(complete_bipartite(3, 200)), Normalisation::none, count);
+    check(CellularSheaf<sheafnn::Identity<1>>(matching(150)), Normalisation::none, count);
+  }
+  check(CellularSheaf<sheafnn::SpecialOrthogonal<2>>(complete_bipartite(1, 120)), Normalisation::block, 6);
+  // A star with light edges takes the iteration so long that `automatic` changes over.
+  CellularSheaf<sheafnn::SpecialOrthogonal<2>> star(complete_bipartite(1, 249));
+  for (Index e = 0; e < 249; e += 2) star.set_edge_weight(e, 1e-3);
+  for (const Index count : {1, 2, 5}) check(star, Normalisation::none, count, {EigenpairOptions{}});
+}
+
+TEST_CASE("columns that depend on each other, or lie in the space already, become orthonormal ones") {
+  using Block = sheafnn::detail::VectorBlock<double>;
+  const auto random = [](Index columns, std::uint64_t seed) {
+    return sheafnn::detail::random_columns<double>(40, columns, seed);
+  };
+  const Block space = sheafnn::detail::orthonormal_columns(random(28, 1));
+  const Block within = space * random(12, 2).topRows(28), nearly = within + 1e-13 * random(12, 3);
+  const Block equal = random(1, 4).replicate(1, 12);
+  const auto check_columns = [](const Block& known, Block next) {
+    std::uint64_t seed = 5;
+    sheafnn::detail::make_orthonormal<double>(known, next, seed);
+    CHECK((next.transpose() * next - Matrix::Identity(12, 12)).cwiseAbs().maxCoeff() < 1e-13);
+    CHECK((known.transpose() * next).cwiseAbs().maxCoeff() < 1e-13);
+  };
+  for (const Block& next : {within, nearly, equal}) check_columns(space, next);
+  check_columns(Block::Identity(40, 28), Block::Identity(40, 12));  // QR completes columns of zeros with these
+}
+
+TEST_CASE("vectors that are not orthonormal have not converged") {
+  sheafnn::detail::RitzPairs<double> pairs{Eigen::VectorXd::Zero(2), Matrix::Identity(5, 2), Matrix::Zero(5, 2)};
+  CHECK(sheafnn::detail::converged(pairs, 2, 1.0, 1e-12, 1, 10));
+  pairs.vectors.col(1) = pairs.vectors.col(0);
+  CHECK(sheafnn::detail::converged(pairs, 1, 1.0, 1e-12, 1, 10));
+  CHECK_THROWS_AS((void)sheafnn::detail::converged(pairs, 2, 1.0, 1e-12, 1, 10), std::runtime_error);
+}
+
+TEST_CASE("Laplacians that single precision makes indefinite") {
+  using sheafnn::Normalisation;
+  using Family = sheafnn::GeneralLinear<2>;
+  // A matching has sections. Their eigenvalue 0 becomes −2 ε of the bound, or with nearly singular blocks −13000 ε.
+  for (const Normalisation normalisation : {Normalisation::none, Normalisation::augmented, Normalisation::block}) {
+    for (const std::uint64_t seed : {9, 23}) {
+      check(sheafnn::random_sheaf<Family, float>(matching(120), {.seed = seed}), normalisation, 5, {shift_invert});
+    }
+  }
+}
+
 TEST_CASE("eigenvalues that lie close together: a ring") {
   // 2 − 2 cos(2πj/n): the smallest is a 1e-6 part of the largest.
   const Index n = 3000;
@@ -129,6 +198,30 @@ TEST_CASE("automatic changes over to the shifted inverse, unless its factor is t
   CHECK_THROWS_AS((void)second({.factor_entries = 10}), std::runtime_error);
   const double half = std::sin(std::acos(-1.0) / 4000);
   CHECK(std::abs(second({}) - 4 * half * half) <= 4096 * std::numeric_limits<double>::epsilon() * 4);
+}
+
+TEST_CASE("automatic goes on with the iteration where the factorisation fails") {
+  const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(2000)), sheafnn::Normalisation::none);
+  int assemblies = 0;
+  const sheafnn::detail::EigenpairProblem<double> problem{
+      laplacian.graph(),
+      1,
+      false,
+      2,
+      1e-11,
+      std::numeric_limits<double>::epsilon(),
+      {2000, laplacian.spectral_bound(), [&](const auto& x, auto& image) { image = laplacian.apply(x); }},
+      [&]() -> Eigen::SparseMatrix<double> {
+        ++assemblies;
+        return -laplacian.matrix();  // negative pivots, whatever the shift
+      }};
+  const auto pairs = sheafnn::detail::smallest_eigenpairs(problem, {});
+  CHECK(assemblies > 0);
+  const double half = std::sin(std::acos(-1.0) / 2000);
+  CHECK(std::abs(pairs.values(1) - 4 * half * half) <= 1e-11 * 4);
+  CHECK_THROWS_AS((void)sheafnn::detail::smallest_eigenpairs(problem, shift_invert), std::runtime_error);
+  // It still stops at max_iterations.
+  CHECK_THROWS_AS((void)sheafnn::detail::smallest_eigenpairs(problem, {.max_iterations = 2}), std::runtime_error);
 }
 
 TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {

@@ -135,6 +135,17 @@ TEST_CASE("diagonal maps with zeros and a sign") {
   check_space(SheafLaplacian<Diagonal<2>>(sheaf), 1);
 }
 
+TEST_CASE("nodes in no part of a harmonic space are projected to 0") {
+  // Node 1 of three; on nodes 0 and 2, the constants.
+  const Cochain<double> ones = Cochain<double>::Constant(2, 1, std::sqrt(0.5));
+  const HarmonicSpace<double> space(3, 1, {{{0, 2}, ones}});
+  Cochain<double> x(3, 2), expected(3, 2);
+  x << 1, 2, 3, 4, 5, 8;
+  expected << 3, 5, 0, 0, 3, 5;
+  { const Cochain<double> used = Cochain<double>::Constant(3, 2, 7); }  // leaves no zeros in freed memory
+  CHECK((space.project(x) - expected).cwiseAbs().maxCoeff() <= 16 * epsilon);
+}
+
 TEST_CASE("sizes and arguments of the harmonic space") {
   const Graph cycle = cycle_graph(6000);
   const CellularSheaf<SpecialOrthogonal<3>> rotations = flat_bundle<SpecialOrthogonal<3>>(cycle, 80);

@@ -111,13 +111,24 @@ template <class Real>
   return x;
 }
 
-/// Is the residual of the first `count` pairs small enough? \throws std::runtime_error  not after max_iterations
+/// Is the residual of the first `count` pairs small enough?
+///
+/// \throws std::runtime_error  not after max_iterations, or vectors V with an entry of VᵀV − I above 1e-10
 template <class Real>
 [[nodiscard]] bool converged(const RitzPairs<Real>& pairs, Index count, double bound, double tolerance,
                              Index iteration, Index max_iterations) {
   const double residual = pairs.residual(count) / bound;
-  if (residual <= tolerance) return true;
-  if (iteration == max_iterations) {
+  if (residual <= tolerance) {
+    // Vectors that depend on each other have small residuals too, and their values are no eigenvalues.
+    const VectorBlockRef<Real> vectors = pairs.vectors.leftCols(count);
+    const Eigen::MatrixX<Real> departure =
+        inner_products<Real>(vectors, vectors) - Eigen::MatrixX<Real>::Identity(count, count);
+    const double largest = departure.cwiseAbs().maxCoeff();
+    if (largest <= 1e-10) return true;
+    throw std::runtime_error(
+        concat("smallest eigenpairs: the eigenvectors V are not orthonormal, VᵀV - I has an entry of ", largest));
+  }
+  if (iteration >= max_iterations) {
     throw std::runtime_error(concat("smallest eigenpairs: a residual of ", residual, " after ", iteration,
                                     " iterations is above the tolerance, ", tolerance,
                                     "; ask for more pairs or a larger tolerance"));

@@ -5,6 +5,7 @@
 /// the edges of u. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian" (1.1).
 #pragma once
 
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <Eigen/SparseCore>
 // clang-format on
 
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 
@@ -33,6 +35,13 @@ template <int D, class Derived>
 
 /// Indices per thread below which a loop is not worth splitting.
 inline constexpr Index stalk_grain = 64;
+
+/// \throws std::invalid_argument  a sparse coboundary of more entries or columns than Eigen's 32-bit indices can count
+inline void require_sparse_coboundary(Index entries, Index columns) {
+  constexpr Index most = std::numeric_limits<int>::max();
+  require(entries <= most, "entries of the sparse coboundary", entries, "at most 2147483647; use coboundary");
+  require(columns <= most, "columns of the sparse coboundary", columns, "at most 2147483647; use coboundary");
+}
 
 }  // namespace detail
 
@@ -88,13 +97,17 @@ template <class Family, class Scalar>
 }
 
 /// δ as a sparse (mD) × (nD) matrix; diagonal and identity maps store only their diagonals.
+///
+/// \throws std::invalid_argument  more entries or columns than Eigen's 32-bit indices can count
 template <class Family, class Scalar>
 [[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool only_diagonal = !BlockSizes<Family>::dense_transport;
   const Graph& graph = sheaf.graph();
+  const Index count = graph.arc_count() * (only_diagonal ? D : D * D);  // at least the number of rows
+  detail::require_sparse_coboundary(count, sheaf.node_dimension());
   std::vector<Eigen::Triplet<Scalar>> entries;
-  entries.reserve(static_cast<std::size_t>(graph.arc_count() * (only_diagonal ? D : D * D)));
+  entries.reserve(static_cast<std::size_t>(count));
   for (Index a = 0; a < graph.arc_count(); ++a) {
     const Index u = graph.source(a);
     const Scalar sign = u < graph.target(a) ? Scalar(-1) : Scalar(1);
@@ -112,7 +125,7 @@ template <class Family, class Scalar>
   return r;
 }
 
-/// δᵀ as a sparse (nD) × (mD) matrix.
+/// δᵀ as a sparse (nD) × (mD) matrix. \throws as coboundary_matrix()
 template <class Family, class Scalar>
 [[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_transpose_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
   return coboundary_matrix(sheaf).transpose();

@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 // core/eigen.hpp goes before other parts of Eigen.
 // clang-format off
@@ -79,6 +81,7 @@ struct EigenpairProblem {
   bool dense_blocks;  ///< off the diagonal; otherwise the D coordinates are eliminated independently
   Index count;        ///< of pairs
   double tolerance;   ///< of residuals, in units of the bound
+  double rounding;    ///< ε of the scalar type that Δ is in
   SymmetricOperator<Real> laplacian;
   std::function<Eigen::SparseMatrix<Real>()> matrix;
 
@@ -100,20 +103,25 @@ template <class Real>
   return factor + 30 * static_cast<double>(sizes.block) * column;
 }
 
-/// The pairs by the shifted inverse.
+/// The pairs by the shifted inverse; none where Δ + σI has no factor with positive pivots.
+///
+/// Rounding of Δ's entries may move an eigenvalue 0 below 0: by a few ε of the bound, or by ten thousand ε where the
+/// block normalisation meets a block that is nearly singular. σ is above the former, and is raised where that fails.
 template <class Real>
-[[nodiscard]] Eigenpairs<Real> inverted_eigenpairs(const EigenpairProblem<Real>& problem,
-                                                   const EliminationOrder& order,
-                                                   const EigenpairOptions& options) {
+[[nodiscard]] std::optional<Eigenpairs<Real>> inverted_eigenpairs(const EigenpairProblem<Real>& problem,
+                                                                  const EliminationOrder& order,
+                                                                  const EigenpairOptions& options) {
   const double bound = problem.laplacian.bound;
-  const double shift = std::sqrt(std::numeric_limits<double>::epsilon()) * bound;
-  const SparseFactor inverse(problem.matrix(), order.position, shift);
-  if (!(inverse.smallest_pivot() > 0)) {
-    throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
+  double shift = std::max(std::sqrt(std::numeric_limits<double>::epsilon()), 64 * problem.rounding) * bound;
+  for (int attempt = 0; attempt < 4; ++attempt, shift *= 16) {
+    const SparseFactor inverse(problem.matrix(), order.position, shift);
+    if (!(inverse.smallest_pivot() > 0)) continue;
+    const RitzPairs<Real> pairs =
+        shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count, problem.tolerance,
+                                 options.max_iterations, options.seed);
+    return Eigenpairs<Real>{pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
   }
-  const RitzPairs<Real> pairs = shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count,
-                                                         problem.tolerance, options.max_iterations, options.seed);
-  return {pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
+  return std::nullopt;
 }
 
 /// The pairs by Chebyshev iteration, or by the shifted inverse as soon as that is the shorter way.
@@ -125,7 +133,7 @@ template <class Real>
   const double product =
       problem.block_entries() * static_cast<double>(problem.graph.node_count() + problem.graph.arc_count());
   ChebyshevSubspace<Real> subspace(problem.laplacian, block, options.seed);
-  constexpr Index never = -1;
+  constexpr Index never = std::numeric_limits<Index>::max();
   EliminationOrder order;
   double patience = std::numeric_limits<double>::infinity();  // multiplications
   for (Index i = 0;; ++i) {
@@ -134,7 +142,11 @@ template <class Real>
                   spent ? never : options.max_iterations)) {
       return {subspace.pairs().values.head(problem.count), subspace.pairs().vectors.leftCols(problem.count)};
     }
-    if (spent) return inverted_eigenpairs(problem, order, options);
+    if (spent) {
+      std::optional<Eigenpairs<Real>> pairs = inverted_eigenpairs(problem, order, options);
+      if (pairs) return *std::move(pairs);
+      patience = std::numeric_limits<double>::infinity();  // no factor: the iteration goes on
+    }
     if (i == 1 && max_entries > 0) {
       order = elimination_order(problem.graph, max_entries);
       patience = shift_invert_work(problem, order);
@@ -164,7 +176,9 @@ template <class Real>
     return iterated_eigenpairs(problem, block, options.method == EigenpairMethod::automatic ? most : 0, options);
   const EliminationOrder order = elimination_order(problem.graph, most);
   require(std::isfinite(order.entries), "method", "shift_invert", "this factor has more than 2147483647 entries");
-  return inverted_eigenpairs(problem, order, options);
+  std::optional<Eigenpairs<Real>> pairs = inverted_eigenpairs(problem, order, options);
+  if (!pairs) throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
+  return *std::move(pairs);
 }
 
 }  // namespace detail
@@ -173,7 +187,9 @@ template <class Real>
 ///
 /// \param count  1 … nD
 /// \throws std::invalid_argument  a count or an option out of range; shift_invert and a factor of 2³¹ entries or more
-/// \throws std::runtime_error     no convergence within max_iterations: eigenvalues that lie too close together
+/// \throws std::runtime_error     no convergence within max_iterations: eigenvalues that lie too close together;
+///         vectors that rounding leaves not orthonormal to 1e-10; shift_invert and a Laplacian that rounding makes
+///         indefinite
 template <class Family, class Scalar>
 [[nodiscard]] Eigenpairs<Scalar> smallest_eigenpairs(const SheafLaplacian<Family, Scalar>& laplacian, Index count,
                                                      const EigenpairOptions& options = {}) {
@@ -195,14 +211,15 @@ template <class Family, class Scalar>
     }
   };
   const auto matrix = [&]() -> Eigen::SparseMatrix<double> { return laplacian.matrix().template cast<double>(); };
-  const double tolerance =
-      options.tolerance > 0 ? options.tolerance : 4096 * std::numeric_limits<Scalar>::epsilon();
+  const double rounding = std::numeric_limits<Scalar>::epsilon();
+  const double tolerance = options.tolerance > 0 ? options.tolerance : 4096 * rounding;
   const Eigenpairs<double> pairs =
       detail::smallest_eigenpairs(detail::EigenpairProblem<double>{laplacian.graph(),
                                                                    Family::stalk_dimension,
                                                                    BlockSizes<Family>::dense_transport,
                                                                    count,
                                                                    tolerance,
+                                                                   rounding,
                                                                    {rows, bound, apply},
                                                                    matrix},
                                   options);

@@ -87,7 +87,7 @@ class HarmonicSpace {
   [[nodiscard]] Cochain<Scalar> project(const CochainRef<Scalar>& x) const {
     detail::require_rows<Scalar>(x, rows(), "C0");
     detail::require_finite<Scalar>(x, "x");
-    Cochain<Scalar> r(x.rows(), x.cols());
+    Cochain<Scalar> r = Cochain<Scalar>::Zero(x.rows(), x.cols());  // nodes may be in no part
     for (const Part& part : parts_) {
       Cochain<Scalar> local(part.basis.rows(), x.cols());
       for (std::size_t i = 0; i < part.nodes.size(); ++i) {

@@ -10,10 +10,12 @@
 /// extension".
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -33,21 +35,23 @@ namespace detail {
 
 /// Solves for the rows of free nodes, in place. The code does not depend on the family.
 ///
-/// \param matrix     symmetric, positive semidefinite
-/// \param is_fixed   by node
-/// \param x          rows of fixed nodes are given; those of free nodes are set
-/// \param tolerance  a pivot of at most this counts as 0
-/// \throws std::invalid_argument  the matrix restricted to the free nodes is singular
-inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<double>& matrix,
+/// \param matrix        symmetric, positive semidefinite
+/// \param dense_blocks  off its diagonal; otherwise the D coordinates are eliminated independently
+/// \param is_fixed      by node
+/// \param x             rows of fixed nodes are given; those of free nodes are set
+/// \param tolerance     a pivot of at most this counts as 0
+/// \throws std::invalid_argument  the matrix restricted to the free nodes is singular, or its factor has 2³¹ entries or
+///         more
+inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<double>& matrix, bool dense_blocks,
                                  const std::vector<char>& is_fixed, VectorBlock<double>& x, double tolerance) {
-  const Index dimension = matrix.rows() / graph.node_count();
   std::vector<std::int32_t> free_nodes, position(is_fixed.size(), -1);
   for (std::size_t u = 0; u < is_fixed.size(); ++u) {
     if (is_fixed[u]) continue;
     position[u] = static_cast<std::int32_t>(free_nodes.size());
     free_nodes.push_back(static_cast<std::int32_t>(u));
   }
-  if (free_nodes.empty()) return;
+  if (free_nodes.empty()) return;  // as in a graph without nodes
+  const Index dimension = matrix.rows() / graph.node_count();
   const Index rows = static_cast<Index>(free_nodes.size()) * dimension;
   const auto free_row = [&](Index row) {  // −1: of a fixed node
     const std::int32_t p = position[static_cast<std::size_t>(row / dimension)];
@@ -58,6 +62,14 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
     const std::int32_t u = position[static_cast<std::size_t>(e.u)], v = position[static_cast<std::size_t>(e.v)];
     if (u >= 0 && v >= 0) edges.push_back({u, v});
   }
+  const Graph free_graph(static_cast<Index>(free_nodes.size()), edges);
+  const std::string fixed = concat(is_fixed.size() - free_nodes.size(), " nodes");
+  // In nodes: D² or D entries each, and the rows below the diagonals of the D × D blocks on the diagonal.
+  const double most = (std::numeric_limits<int>::max() - static_cast<double>(rows * dimension)) /
+                      static_cast<double>(dense_blocks ? dimension * dimension : dimension);
+  const EliminationOrder order = elimination_order(free_graph, most);
+  require(std::isfinite(order.entries), "fixed_nodes", fixed,
+          "the factor for the free nodes has more than 2147483647 entries; fix more nodes");
   std::vector<Eigen::Triplet<double>> entries;
   VectorBlock<double> right = VectorBlock<double>::Zero(rows, x.cols());
   for (int j = 0; j < matrix.cols(); ++j) {
@@ -73,11 +85,9 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
   }
   Eigen::SparseMatrix<double> restricted(rows, rows);
   restricted.setFromTriplets(entries.begin(), entries.end());
-  const Graph free_graph(static_cast<Index>(free_nodes.size()), edges);
-  const EliminationOrder order = elimination_order(free_graph, std::numeric_limits<int>::max());
   const SparseFactor factor(restricted, order.position, 0);
   require(
-      factor.smallest_pivot() > tolerance, "fixed_nodes", concat(is_fixed.size() - free_nodes.size(), " nodes"),
+      factor.smallest_pivot() > tolerance, "fixed_nodes", fixed,
       "they do not determine the extension: a section that is not 0 vanishes at all of them, as on a connected "
       "component without fixed nodes; fix more nodes");
   const VectorBlock<double> solution = factor.in_order(factor.solve(factor.eliminated_order(right)));
@@ -94,7 +104,8 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
 /// \param values       (|B| D) × f: the stalk of fixed_nodes[i] in rows i D … i D + D − 1
 /// \returns            (nD) × f: the given values on B, the solution elsewhere
 /// \throws std::invalid_argument  a node out of range or named twice, values of another size or not finite, or Δ_UU
-///         singular (to rounding): more than one extension has the least disagreement
+///         singular (to rounding): more than one extension has the least disagreement; a factor of Δ_UU of 2³¹ entries
+///         or more
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> harmonic_extension(const SheafLaplacian<Family, Scalar>& laplacian,
                                                  std::span<const std::int32_t> fixed_nodes,
@@ -123,7 +134,7 @@ template <class Family, class Scalar>
                            static_cast<double>(std::numeric_limits<Scalar>::epsilon()) *
                            static_cast<double>(laplacian.spectral_bound());
   const Eigen::SparseMatrix<double> matrix = laplacian.matrix().template cast<double>();
-  detail::extend_to_free_nodes(graph, matrix, is_fixed, x, tolerance);
+  detail::extend_to_free_nodes(graph, matrix, BlockSizes<Family>::dense_transport, is_fixed, x, tolerance);
   return x.template cast<Scalar>();
 }
 

@@ -1,8 +1,9 @@
 /// \file
 /// The smallest eigenpairs of a sparse symmetric matrix by Krylov spaces of its shifted inverse.
 ///
-/// L + σI = P (M D Mᵀ) Pᵀ is factorised once, σ = √ε times a bound on the spectrum, since L is singular where H⁰ ≠ 0.
-/// Powers of A = (L + σI)⁻¹ on a block X of vectors, as many as are wanted and a few more, span
+/// L + σI = P (M D Mᵀ) Pᵀ is factorised once, σ = √ε times a bound on the spectrum, since L is singular where H⁰ ≠ 0,
+/// or a larger σ if L was rounded to single precision. Powers of A = (L + σI)⁻¹ on a block X of vectors, as many as are
+/// wanted and a few more, span
 ///
 ///     K = span(X, AX, A²X, …),
 ///
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/sheaf/chebyshev_subspace.hpp"
@@ -28,6 +30,34 @@ struct KrylovSizes {
   explicit KrylovSizes(Index count)
       : block(count + 4), kept(block * std::clamp<Index>(80 / block, 1, 6)), columns(2 * kept + 2 * block) {}
 };
+
+/// Makes the columns of X orthonormal, and orthogonal to those of K.
+///
+/// What is left of a vector that the space already holds is rounding, and QR completes columns that depend on each
+/// other with any directions: neither is orthogonal to the space. Hence several passes. The last one begins with
+/// orthonormal columns and C = KᵀX of ‖C‖_F² ≤ 0.19, so that (I − KKᵀ)X has no singular value below √(1 − 0.19) = 0.9,
+/// and rounding does not grow. Columns that vanish, as all may once the space holds A times itself, become random ones;
+/// not those of which little is left, which is what a vector that has almost converged adds.
+///
+/// \param space  K, orthonormal columns
+/// \param next   X, with at most as many columns as the complement of K has dimensions
+/// \param seed   of random columns; counted up
+template <class Real>
+void make_orthonormal(const VectorBlockRef<Real>& space, VectorBlock<Real>& next, std::uint64_t& seed) {
+  bool done = false;
+  for (int pass = 0; pass < 8 && !done; ++pass) {
+    const Eigen::VectorX<Real> before = next.colwise().norm().transpose();
+    const Eigen::MatrixX<Real> coordinates = inner_products<Real>(space, next);
+    next -= combinations<Real>(space, coordinates);
+    done = pass > 0 && coordinates.squaredNorm() <= 0.19;
+    for (Index j = 0; j < next.cols(); ++j) {
+      if (next.col(j).norm() > 64 * std::numeric_limits<Real>::epsilon() * before(j)) continue;
+      next.col(j) = random_columns<Real>(next.rows(), 1, ++seed);
+      done = false;
+    }
+    next = orthonormal_columns(next);
+  }
+}
 
 /// The `count` smallest Ritz pairs with residuals of at most tolerance · bound.
 ///
@@ -49,12 +79,7 @@ template <class Real>
   for (Index i = 1;; ++i) {
     while (known + next.cols() <= sizes.columns) {
       next = inverse.solve(next);
-      // Twice: what is left of a vector that the space already holds is rounding, and not orthogonal to the space.
-      for (int pass = 0; pass < 2; ++pass) {
-        const VectorBlockRef<Real> space = basis.leftCols(known);
-        next -= combinations<Real>(space, inner_products<Real>(space, next));
-        next = orthonormal_columns(next);
-      }
+      make_orthonormal<Real>(basis.leftCols(known), next, seed);
       append();
     }
     RitzPairs<Real> pairs = rayleigh_ritz<Real>(basis.leftCols(known), images.leftCols(known), sizes.kept);
