@@ -3,9 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <utility>
 
 #include "posterior_checks.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
+#include "sheafnn/posterior/node_map_posterior.hpp"
 
 namespace test_conformal_posterior {
 namespace {
@@ -125,6 +129,48 @@ TEST_CASE("conformal maps of unbounded activations: the scale stays a number of 
       if (limited) CHECK(raw_bar[3] == 0);
     }
   }
+}
+
+TEST_CASE("log q - log p has the mean KL where log c comes back from a map with less digits than σ") {
+  using Q = Posterior<2>;
+  using Node = sheafnn::NodeMapPosterior<2>;
+  const auto check = []<class S>(S, std::initializer_list<double> log_deviations) {
+    for (const double log_sigma : log_deviations) {
+      CAPTURE(sizeof(S));
+      CAPTURE(log_sigma);
+      const S sigma = std::exp(S(log_sigma));  // 0 at last
+      const S parameters[Q::parameter_size] = {1, 0, 0, 1, S(0.5), S(0.5), sigma, S(log_sigma)};
+      rotation_checks::Mean edges, nodes, slope_of_mean, slope_of_deviation;
+      for (std::uint32_t i = 0; i < 4000; ++i) {
+        S noise[Q::noise_size], gradient[Q::gradient_size] = {}, log_scale;
+        sheafnn::SquareMatrix<S, 2> map, rotation;
+        const sheafnn::SquareMatrix<S, 2> none = sheafnn::SquareMatrix<S, 2>::Zero();
+        Q().draw_noise(Stream{9, sheafnn::Purpose::sheaf_noise}, i, noise);
+        Q().sample(parameters, static_cast<const S*>(noise), map);
+        edges.add(double(Q().log_ratio(parameters, static_cast<const S*>(nullptr), map)));
+        Q().sample_backward(parameters, static_cast<const S*>(nullptr), map, none, S(1), gradient);
+        slope_of_mean.add(double(gradient[Q::mu]));
+        slope_of_deviation.add(double(gradient[Q::sigma]));
+        Node().sample(parameters, static_cast<const S*>(noise), rotation, log_scale);
+        nodes.add(double(Node().log_ratio(parameters, rotation, log_scale)));
+      }
+      const double kl = double(Q().kl(parameters));
+      CHECK(double(Node().kl(parameters)) == kl);
+      CHECK(edges.standard_errors_from(kl) <= rotation_checks::allowed_standard_errors);
+      CHECK(nodes.standard_errors_from(kl) <= rotation_checks::allowed_standard_errors);
+      S slope[Q::gradient_size] = {};
+      Q().kl_backward(parameters, S(1), slope);
+      // Where nothing varies but rounding.
+      const double rounding = 64 * double(std::numeric_limits<S>::epsilon());
+      for (const auto& [mean, expected] :
+           {std::pair{slope_of_mean, slope[Q::mu]}, {slope_of_deviation, slope[Q::sigma]}}) {
+        CHECK(std::abs(mean.value() - double(expected)) <=
+              rotation_checks::allowed_standard_errors * mean.standard_error() + rounding);
+      }
+    }
+  };
+  check(0.0f, {-1, -8, -9, -12, -14, -16, -18, -20, -110});
+  check(0.0, {-1, -20, -28, -29, -34, -36, -38, -800});
 }
 
 TEST_CASE("conformal posterior: raw outputs of ±30 stay finite") {

@@ -203,6 +203,14 @@ TEST_CASE("normal priors refuse what is no distribution") {
     CHECK_THROWS_WITH_AS((NormalPrior<2>({0.0, 0.0}, {1.0, deviation})), doctest::Contains("prior: deviation[1]"),
                          std::invalid_argument);
   }
+  // 1/σ₀² is a number in single precision, or refused.
+  for (const double deviation : {5.4e-20, 1e-25, 1e-200}) {
+    CHECK_THROWS_WITH_AS((NormalPrior<2>({0.0, 0.0}, {1.0, deviation})), doctest::Contains("single precision"),
+                         std::invalid_argument);
+  }
+  const WithNormalPrior<Diagonal<1>> smallest{NormalPrior<1>(0.5, 5.5e-20)};
+  const float parameters[] = {0.5f, 5.5e-20f, std::log(5.5e-20f)};
+  CHECK(std::abs(smallest.kl(parameters)) <= 1e-5f);
 }
 
 TEST_CASE("Cayley priors: packs, derivatives, samples, extremes") {

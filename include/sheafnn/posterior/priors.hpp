@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -27,7 +28,9 @@ class NormalPrior {
  public:
   /// N(0, I).
   NormalPrior() { deviation_.fill(1); }
-  /// The same μ₀ and σ₀ for all coordinates. \throws std::invalid_argument  μ₀ not finite, σ₀ not in (0, ∞)
+  /// The same μ₀ and σ₀ for all coordinates.
+  /// \throws std::invalid_argument  μ₀ not finite, σ₀ not in (0, ∞), or so small (5.4e-20) that 1/σ₀² is
+  ///         infinite in single precision
   NormalPrior(double mean, double deviation) {
     mean_.fill(mean);
     deviation_.fill(deviation);
@@ -49,6 +52,9 @@ class NormalPrior {
       require(std::isfinite(mean(k)), detail::concat("prior: mean[", k, "]"), mean(k), "must be finite");
       require(deviation(k) > 0 && std::isfinite(deviation(k)), detail::concat("prior: deviation[", k, "]"), deviation(k),
               "must be positive and finite");
+      require(1 / (deviation(k) * deviation(k)) <= static_cast<double>(std::numeric_limits<float>::max()),
+              detail::concat("prior: deviation[", k, "]"), deviation(k),
+              "must be at least 5.43e-20, for 1/deviation² to be a number in single precision");
     }
   }
   std::array<double, Size> mean_{}, deviation_{};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -25,9 +26,20 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The κ in [0, 1) with r_N(κ) = resultant in [0, 1).
+/// The κ in [0, 1] with r_N(κ) = resultant = 1 − rest in [0, 1]. Close to 1 it is solved for 1 − κ, of which rest has
+/// more digits: N (1 − r_N) = (N − 1)(1 − κ) + (1 − κ^{N−1}), concave, so Newton's method comes from below.
 template <int N>
-[[nodiscard]] double cayley_concentration(double resultant) {
+[[nodiscard]] double cayley_concentration(double resultant, double rest) {
+  if (rest < 0.125) {
+    double gap = 0;
+    for (int i = 0; i < 60; ++i) {
+      const double value = ((N - 1) * gap - std::expm1((N - 1) * std::log1p(-gap))) / N;
+      const double step = (rest - value) * N / ((N - 1) * (1 + integer_power<N - 2>(1 - gap)));
+      gap += step;
+      if (std::abs(step) <= 4e-16 * gap) break;
+    }
+    return 1 - gap;
+  }
   double kappa = resultant;  // exact for N = 2; r_N(κ) ≤ κ and r_N is convex, so Newton's method comes from above
   for (int i = 0; i < 60; ++i) {
     const double slope = (N - 1) * (1 + integer_power<N - 2>(kappa)) / N;
@@ -67,7 +79,8 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
-    const double kappa = start("fit_moments", estimate.resultant);
+    const double kappa = std::max(1e-8, detail::cayley_concentration<N>(estimate.resultant, estimate.rest));
+    refuse_point_mass("fit_moments", kappa);
     const double slope = (N - 1) * (1 + detail::integer_power<N - 2>(kappa)) / N;  // r′
     return {at(estimate.location, kappa),
             static_cast<Scalar>(estimate.location_error),
@@ -86,7 +99,9 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     const auto estimate = detail::moment_estimate<N>("fit", samples, weights);
     SquareMatrix<double, N> location = estimate.location;
-    double kappa = start("fit", estimate.resultant);
+    // Samples without outliers have 1 − r̂ of about (1 − κ)², whose κ may round to 1 where the maximum is below.
+    double kappa = std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8,
+                              1 - 16 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
     double likelihood = detail::cayley_log_likelihood<N>(samples, weights, location, kappa);
     int iteration = 0, last_steps = 30;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
@@ -142,11 +157,6 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()),
             detail::concat(name, ": samples"), "a set of (nearly) equal rotations",
             "the concentration has no estimate below 1");
-  }
-  static double start(const char* name, double resultant) {
-    const double kappa = resultant < 1 ? std::max(1e-8, detail::cayley_concentration<N>(resultant)) : 1;
-    refuse_point_mass(name, kappa);
-    return kappa;
   }
   static Distribution at(const SquareMatrix<double, N>& location, double kappa) {
     return {Sample(location.template cast<Scalar>()), static_cast<Scalar>(kappa)};

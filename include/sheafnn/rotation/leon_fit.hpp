@@ -73,7 +73,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
     const detail::SampleWeights weights("fit_moments", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
-    const double rest = 1 - estimate.resultant;
+    const double rest = estimate.rest;
     require(rest > N * std::numeric_limits<Scalar>::epsilon(), "fit_moments: samples",
             "a set of (nearly) equal rotations", "the concentration has no finite estimate");
     const double k = (N - 1) * estimate.resultant / rest;

@@ -46,17 +46,17 @@ template <int N>
 [[nodiscard]] double matrix_fisher_angle_mass(const Column<double, N>& s, double log_scaled, double r) {
   const double sine = std::sin(r / 2), cosine = std::cos(r / 2);
   const double end = sine * sine;
-  if (end == 0) return 0;
+  if (sine == 0) return 0;
   const auto integrand = [&](double t, double rest) {
-    const double y = end * t;
-    const double other = end * rest + cosine * cosine;  // 1 − y
-    const double uniform = N == 2 ? 1 / std::sqrt(y * other) : std::sqrt(y / other);
-    return uniform * matrix_fisher_angle_ratio<N>(s, log_scaled, y);
+    const double other = end * rest + cosine * cosine;                                // 1 − y, y = end t
+    const double uniform = N == 2 ? 1 / std::sqrt(t * other) : std::sqrt(t / other);  // over √end: y may underflow
+    return uniform * matrix_fisher_angle_ratio<N>(s, log_scaled, end * t);
   };
   // What is left out: y^{1/2} (N = 2) or y^{3/2} at 0, in units of the layer's width; (1 − y)^{1/2} at 1.
   const double layer = std::log1p(2 * s(0));
-  return end / (N == 2 ? 2 * pi : 0.5 * pi) *
-         integrate_unit(integrand, {.lower = (N == 2 ? 66 : 24) + layer, .upper = 66, .step = 1.0 / 3});
+  const double integral =
+      integrate_unit(integrand, {.lower = (N == 2 ? 66 : 24) + layer, .upper = 66, .step = 1.0 / 3});
+  return N == 2 ? sine / (2 * pi) * integral : end * integral * (sine / (0.5 * pi));
 }
 
 }  // namespace detail

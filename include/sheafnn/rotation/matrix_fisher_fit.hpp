@@ -18,6 +18,7 @@
 // clang-format off
 #include "sheafnn/core/eigen.hpp"
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 // clang-format on
 
@@ -62,6 +63,28 @@ struct MatrixFisherFit {
 };
 
 namespace detail {
+
+/// 1 − d̄, and its frame in place of that of P̄ = U diag(d̄) Vᵀ: with M = UVᵀ, I − sym(P̄Mᵀ) = ½ Σ w (P − M)(P − M)ᵀ, whose
+/// eigenvalues and eigenvectors U keep the digits of concentrated samples.
+template <int N>
+[[nodiscard]] Column<double, N> scatter_of_mean(const std::vector<SquareMatrix<double, N>>& samples,
+                                                const SampleWeights& weights, ProperSvd<N>& svd) {
+  const SquareMatrix<double, N> location = svd.u * svd.v.transpose();
+  SquareMatrix<double, N> scatter = SquareMatrix<double, N>::Zero();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const SquareMatrix<double, N> difference = samples[i] - location;
+    scatter += 0.5 * weights.weight[i] * difference * difference.transpose();
+  }
+  if constexpr (N == 2) {
+    return Column<double, 2>::Constant(0.5 * scatter.trace());
+  } else {
+    const Eigen::SelfAdjointEigenSolver<SquareMatrix<double, N>> solver(scatter);
+    svd.u = solver.eigenvectors();
+    if (pivoted_determinant<double, N>(svd.u) < 0) svd.u.col(N - 1) *= -1;
+    svd.v = location.transpose() * svd.u;
+    return solver.eigenvalues();
+  }
+}
 
 /// Proper singular values s with 1 − ∂ log c/∂s = rest. \returns whether the iteration ended; `iterations` counts
 /// it.
@@ -147,13 +170,8 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
     for (std::size_t i = 0; i < samples.size(); ++i) mean += weights.weight[i] * samples[i];
-    const detail::ProperSvd<N> svd(mean);
-    // 1 − d̄ from differences to the mode, which keeps the digits of concentrated samples.
-    Column<double, N> rest = Column<double, N>::Zero();
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      const SquareMatrix<double, N> turned = svd.u.transpose() * samples[i] * svd.v;
-      for (int j = 0; j < N; ++j) rest(j) += weights.weight[i] * (1 - turned(j, j));
-    }
+    detail::ProperSvd<N> svd(mean);
+    const Column<double, N> rest = detail::scatter_of_mean<N>(samples, weights, svd);
     refuse_degenerate(rest);
     Column<double, N> s = detail::guess_matrix_fisher<N>(rest);
     int iterations = 0;

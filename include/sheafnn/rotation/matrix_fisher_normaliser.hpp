@@ -39,6 +39,8 @@ struct MatrixFisherNormaliser {
   double total = 0, flat = 0, cross = 0;
   Column<double, 3> first = Column<double, 3>::Zero();
   SquareMatrix<double, 3> second = SquareMatrix<double, 3>::Zero();
+  // What is small for large s is summed in units of 1/scale: weights of s^{−3/2} times s⁻² would underflow.
+  const double scale = std::scalbn(1.0, std::ilogb(1 + plus)), unit = 1 / scale;
   // The integrand varies where v is about 1/(decay + minus), and where w is about 1/plus.
   const UnitNodes nodes{.lower = 48 + std::log1p(decay + minus), .upper = 48 + std::log1p(plus)};
   const auto add = [&](double v, double w, double weight) {
@@ -50,12 +52,13 @@ struct MatrixFisherNormaliser {
     const double a = near.ratio_rest;
     const double b = far.ratio_rest;
     // 1 minus the derivatives of the integrand's logarithm, plus Σs, in s₁, s₂, s₃.
-    const Column<double, 3> r(v * a + w * b, v * (2 - a) + w * b, 2 * v);
+    const double long_v = scale * v, long_w = scale * w;
+    const Column<double, 3> r(long_v * a + long_w * b, long_v * (2 - a) + long_w * b, 2 * long_v);
     total += density;
     first += density * r;
     second += density * (r * r.transpose());
-    const double c = v * v * near.ratio_slope;
-    const double d = w * w * far.ratio_slope;
+    const double c = long_v * long_v * near.ratio_slope;
+    const double d = long_w * long_w * far.ratio_slope;
     flat += density * (d + c);
     cross += density * (d - c);
   };
@@ -66,7 +69,7 @@ struct MatrixFisherNormaliser {
   hessian(1, 1) += flat / total;
   hessian(0, 1) += cross / total;
   hessian(1, 0) += cross / total;
-  return {std::log(total), first, hessian};
+  return {std::log(total), unit * first, unit * (unit * hessian)};
 }
 
 }  // namespace sheafnn::detail

@@ -16,11 +16,11 @@
 namespace sheafnn::detail {
 
 /// M̂ = the rotation nearest to P̄ = Σ w P, r̂ = tr(P̄M̂ᵀ)/N, and their standard errors from the scatter of the
-/// samples.
+/// samples. `rest` is 1 − r̂ = Σ w ‖P − M̂‖²/2N, with all its digits where r̂ is close to 1.
 template <int N>
 struct MomentEstimate {
   SquareMatrix<double, N> location;
-  double resultant, resultant_error, location_error;
+  double resultant, rest, resultant_error, location_error;
 };
 
 /// The estimate M̂ solves skew(P̄M̂ᵀ) = 0, so with M̂ = exp(X_φ)M, φ = (the average of the skew part of PMᵀ)/r.
@@ -38,10 +38,16 @@ template <int N>
                            "they must have a preferred direction");
   }
   r.resultant = (mean.array() * r.location.array()).sum() / N;
+  r.rest = 0;
+  std::vector<double> rests;  // 1 − tr(PM̂ᵀ)/N
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    rests.push_back((samples[i] - r.location).squaredNorm() / (2 * N));
+    r.rest += weights.weight[i] * rests.back();
+  }
   double trace_squares = 0, skew_squares = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const SquareMatrix<double, N> y = multiply_nt(samples[i], r.location);
-    const double deviation = y.trace() / N - r.resultant;
+    const double deviation = rests[i] - r.rest;
     const double squared = weights.weight[i] * weights.weight[i];
     trace_squares += squared * deviation * deviation;
     skew_squares += squared * skew_parameters<double, N>(y).squaredNorm() / rotation_parameters<N>;
