@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,8 +55,9 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
   std::vector<std::int32_t> seen(data.labels.size(), -1);
   for (const auto& [name, set] :
        {std::pair{"split.train", &split.train}, std::pair{"split.validation", &split.validation}}) {
+    const std::string where = detail::part_name(data, name);
     for (const std::int32_t u : *set) {
-      require_between<Index>(detail::part_name(data, name), u, 0, data.node_count() - 1);
+      require_between<Index>(where, u, 0, data.node_count() - 1);
       seen[static_cast<std::size_t>(u)] = data.labels[static_cast<std::size_t>(u)];
     }
   }
@@ -87,9 +89,9 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data) {
   if (data.class_count != 2 || data.splits.empty()) return StopOn::loss;
+  const std::string where = detail::part_name(data, "split.validation");
   const auto label = [&](std::int32_t u) {
-    require_between<Index>(detail::part_name(data, "split.validation"), u, 0,
-                           static_cast<Index>(data.labels.size()) - 1);
+    require_between<Index>(where, u, 0, static_cast<Index>(data.labels.size()) - 1);
     return data.labels[static_cast<std::size_t>(u)];
   };
   for (const Split& split : data.splits) {

@@ -118,8 +118,10 @@ bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffe
                                                   {"size of Adam's first_moment", first_moment.size()},
                                                   {"size of Adam's second_moment", second_moment.size()},
                                                   {"number of values", parameters.values().size()}};
-  for (const auto& [name, numbers] : arrays) {
-    require(numbers == size, name, numbers, detail::concat("must be the number of parameters, ", size));
+  for (const auto& [name, numbers] : arrays) {  // the text only where it is needed: steps allocate nothing
+    if (numbers != size) {
+      throw_invalid_argument(name, numbers, detail::concat("must be the number of parameters, ", size));
+    }
   }
   require(learning_rate > 0 && std::isfinite(learning_rate), "learning_rate", learning_rate,
           "must be positive and finite");
