@@ -10,6 +10,7 @@
 #include "posterior_checks.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 #include "sheafnn/posterior/node_map_posterior.hpp"
+#include "sheafnn/posterior/normal.hpp"
 
 namespace test_conformal_posterior {
 namespace {
@@ -131,16 +132,18 @@ TEST_CASE("conformal maps of unbounded activations: the scale stays a number of 
   }
 }
 
-TEST_CASE("log q - log p has the mean KL where log c comes back from a map with less digits than σ") {
+TEST_CASE("log q - log p has the mean KL where numbers come back from a map with less digits than σ") {
   using Q = Posterior<2>;
   using Node = sheafnn::NodeMapPosterior<2>;
+  using Normal = sheafnn::NormalPosterior<sheafnn::Diagonal<1>>;
   const auto check = []<class S>(S, std::initializer_list<double> log_deviations) {
     for (const double log_sigma : log_deviations) {
       CAPTURE(sizeof(S));
       CAPTURE(log_sigma);
       const S sigma = std::exp(S(log_sigma));  // 0 at last
       const S parameters[Q::parameter_size] = {1, 0, 0, 1, S(0.5), S(0.5), sigma, S(log_sigma)};
-      rotation_checks::Mean edges, nodes, slope_of_mean, slope_of_deviation;
+      const S scale_alone[Normal::parameter_size] = {S(0.5), sigma, S(log_sigma)};
+      rotation_checks::Mean edges, nodes, numbers, slope_of_mean, slope_of_deviation;
       for (std::uint32_t i = 0; i < 4000; ++i) {
         S noise[Q::noise_size], gradient[Q::gradient_size] = {}, log_scale;
         sheafnn::SquareMatrix<S, 2> map, rotation;
@@ -153,7 +156,17 @@ TEST_CASE("log q - log p has the mean KL where log c comes back from a map with 
         slope_of_deviation.add(double(gradient[Q::sigma]));
         Node().sample(parameters, static_cast<const S*>(noise), rotation, log_scale);
         nodes.add(double(Node().log_ratio(parameters, rotation, log_scale)));
+        S number_noise[1];
+        Normal::Map<S> number;
+        Normal().draw_noise(Stream{10, sheafnn::Purpose::sheaf_noise}, i, number_noise);
+        Normal().sample(scale_alone, static_cast<const S*>(number_noise), number);
+        numbers.add(double(Normal().log_ratio(scale_alone, static_cast<const S*>(nullptr), number)));
       }
+      const double kl_alone = double(Normal().kl(scale_alone));
+      const double rounding_alone =
+          64 * double(std::numeric_limits<S>::epsilon()) * (1 + kl_alone);  // all that varies at last
+      CHECK(std::abs(numbers.value() - kl_alone) <=
+            rotation_checks::allowed_standard_errors * numbers.standard_error() + rounding_alone);
       const double kl = double(Q().kl(parameters));
       CHECK(double(Node().kl(parameters)) == kl);
       CHECK(edges.standard_errors_from(kl) <= rotation_checks::allowed_standard_errors);

@@ -18,6 +18,7 @@
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
@@ -185,10 +186,10 @@ struct EndEpoch {
       return;
     }
     const double score = r.by_accuracy != 0 ? -report.validation_accuracy : report.validation_loss;
-    const bool better = score < p.best || (score == p.best && report.validation_loss < p.best_loss);
-    if (better || p.epochs == 0 || r.validation_nodes == 0) {
-      p.best =
-          score == score ? score : std::numeric_limits<double>::infinity();  // NOLINT(misc-redundant-expression)
+    const bool better =
+        sheafnn::detail::is_better_epoch(p.epochs == 0, score, report.validation_loss, p.best, p.best_loss);
+    if (better || r.validation_nodes == 0) {
+      p.best = score;
       p.best_loss = report.validation_loss;
       p.best_epoch = p.epochs;
       p.improved = 1;

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "sheafnn/core/config.hpp"
+
 namespace sheafnn {
 
 /// What the best epoch is chosen by: the smallest loss or Brier score, or the largest of the others, all of the
@@ -21,5 +23,17 @@ inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "a
 }
 /// Is it neither the loss nor the accuracy, which every epoch reports?
 [[nodiscard]] constexpr bool is_metric(StopOn stop_on) noexcept { return stop_on > StopOn::accuracy; }
+
+namespace detail {
+
+/// Is an epoch better than the best so far? A smaller score is, among equals a smaller loss, and any after NaN. The first
+/// epoch always is the best so far, were its score infinite or NaN.
+[[nodiscard]] SHEAFNN_HD constexpr bool is_better_epoch(bool first, double score, double loss, double best_score,
+                                                        double best_loss) noexcept {
+  const bool after_nan = !(best_score == best_score) && score == score;  // NOLINT(misc-redundant-expression)
+  return first || after_nan || score < best_score || (score == best_score && loss < best_loss);
+}
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -237,8 +237,7 @@ class TrainingRun {
     return options_.stop_on == StopOn::brier ? report.validation_metric : -report.validation_metric;
   }
   void set_best(const EpochReport& report) {
-    const double score = stopping_score(report);
-    best_score_ = std::isnan(score) ? std::numeric_limits<double>::infinity() : score;
+    best_score_ = stopping_score(report);
     result_.best_epoch = report.epoch;
     result_.validation_loss = report.validation_loss;
     result_.validation_accuracy = report.validation_accuracy;
@@ -247,11 +246,10 @@ class TrainingRun {
     result_.test_metric = report.test_metric;
   }
 
-  /// Without validation nodes every epoch is the best so far; the first one always is, were its score infinite or NaN.
+  /// Without validation nodes every epoch is the best so far.
   [[nodiscard]] bool is_best() const {
-    if (!validated_ || report_.epoch == 0) return true;
-    const double score = stopping_score(report_);
-    return score < best_score_ || (score == best_score_ && report_.validation_loss < result_.validation_loss);
+    return !validated_ || is_better_epoch(report_.epoch == 0, stopping_score(report_), report_.validation_loss,
+                                          best_score_, result_.validation_loss);
   }
   void keep_if_best() {
     if (!is_best()) return;

@@ -214,9 +214,9 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
       report.test_accuracy = sheafnn::detail::score_of(whole, view, split.test).score;
       result.history.push_back(report);
       const double score = options.stop_on == StopOn::loss ? validation.loss : -validation.score;
-      if (split.validation.empty() || epoch == 0 || score < best_score ||
-          (score == best_score && validation.loss < result.validation_loss)) {
-        best_score = std::isnan(score) ? std::numeric_limits<double>::infinity() : score;
+      if (split.validation.empty() || sheafnn::detail::is_better_epoch(epoch == 0, score, validation.loss,
+                                                                       best_score, result.validation_loss)) {
+        best_score = score;
         result.best_epoch = epoch;
         result.validation_loss = report.validation_loss;
         result.validation_accuracy = report.validation_accuracy;

@@ -48,9 +48,10 @@ class DiffusionField {
                 const S* x, bool keep, const Prepare& prepare, S* slope) {
     const Index f = shape_->channels, row = shape_->row();
     S* w = scaled_.data();
-    mixing_.forward(execution, weights, x, Dropout{}, keep, prepare, [&](Index first, Index nodes, const S* y) {
+    const auto scale = [&](Index first, Index nodes, const S* y) {
       detail::scale_rows<Family>(*shape_, sheaf, first, nodes, y, w + first * row);
-    });
+    };
+    mixing_.forward(execution, weights, x, Dropout{}, keep, scale, prepare);
     if (keep && diffused_.empty()) diffused_.resize(scaled_.size());
     S* diffused = keep ? diffused_.data() : nullptr;
     const bool activation = options_.activation;

@@ -23,6 +23,15 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// For features that are there already.
+struct NothingToPrepare {
+  void operator()(Index, Index) const noexcept {}
+};
+
+}  // namespace detail
+
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
 ///
 /// Unchecked: shapes of weights, sizes of arrays and numbers of nodes, which the layers around it check; at most
@@ -40,30 +49,15 @@ class FeatureMixing {
   /// Computes output() from x, which must not change until backward().
   ///
   /// \param keep    write output(); otherwise only `finish` sees it
-  /// \param finish  called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
-  template <class Finish>
+  /// \param finish   called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
+  /// \param prepare  called as prepare(first node, nodes) just before the rows of x of these nodes are read
+  template <class Finish, class Prepare = detail::NothingToPrepare>
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
-               bool keep, const Finish& finish) {
+               bool keep, const Finish& finish, const Prepare& prepare = {}) {
     begin(execution, weights, x, dropout);
     output_ = passes_on() ? x : mixed_.data();
     parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
-      forward_rows(weights, first, last, keep ? mixed_.data() : nullptr, finish);
-    });
-  }
-  /// The same where the rows of x are computed just before they are read.
-  ///
-  /// \param prepare  prepare(first node, nodes), from any thread, for the groups of nodes that `finish` is called for
-  template <class Prepare, class Finish>
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
-               bool keep, const Prepare& prepare, const Finish& finish) {
-    begin(execution, weights, x, dropout);
-    output_ = passes_on() ? x : mixed_.data();
-    parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
-      for (Index u = first; u < last; u += group_) {
-        const Index end = std::min(u + group_, last);
-        prepare(u, end - u);
-        forward_rows(weights, u, end, keep ? mixed_.data() : nullptr, finish);
-      }
+      forward_rows(weights, first, last, keep ? mixed_.data() : nullptr, finish, prepare);
     });
   }
 
@@ -83,18 +77,23 @@ class FeatureMixing {
   /// Is Y = X, which is then not written?
   [[nodiscard]] bool passes_on() const noexcept { return !dropped_ && !left_ && !right_; }
   /// Y at nodes [begin, end). \param mixed  n × d' × f, whose rows are written; null: only `finish` sees them
-  template <class Finish>
+  template <class Finish, class Prepare = detail::NothingToPrepare>
   void forward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, S* mixed,
-                    const Finish& finish) const {
+                    const Finish& finish, const Prepare& prepare = {}) const {
     const Index row = coordinates_ * channels_;
     if (passes_on()) {
-      for (Index u = begin; u < end; u += group_) finish(u, std::min(group_, end - u), input_ + u * row);
+      for (Index u = begin; u < end; u += group_) {
+        const Index nodes = std::min(group_, end - u);
+        prepare(u, nodes);
+        finish(u, nodes, input_ + u * row);
+      }
       return;
     }
     const S* left = left_ ? weights.left.data() : nullptr;
     S source[scratch_size], product[scratch_size], near[scratch_size];
     for (Index u = begin; u < end; u += group_) {
       const Index nodes = std::min(group_, end - u), size = nodes * row;
+      prepare(u, nodes);
       const S* in = dropped_rows(u * row, size, source);
       S* out = mixed != nullptr ? mixed + u * row : near;
       if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);

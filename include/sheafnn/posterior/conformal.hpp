@@ -12,26 +12,12 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "sheafnn/posterior/cayley.hpp"
+#include "sheafnn/posterior/normal.hpp"
 #include "sheafnn/sheaf/families/conformal.hpp"
 
 namespace sheafnn {
-
-namespace detail {
-
-/// ε² of log c = μ + σε, σ ≥ 0. Where σ is not far above the rounding of log c, which comes back from the map, ε cannot be
-/// told: its mean, 1, takes the place of ε², and the mean of log q − log p stays KL.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T squared_scale_noise(const T& log_scale, const T& mu, const T& sigma) {
-  using std::abs;
-  const auto told = sigma > T(1024 * std::numeric_limits<scalar_of_t<T>>::epsilon()) * (T(1) + abs(mu));
-  const T epsilon = (log_scale - mu) / select(told, sigma, T(1));
-  return select(told, epsilon * epsilon, T(1));
-}
-
-}  // namespace detail
 
 /// T = float, double or Pack. math: "Conformal maps" (3.12).
 template <RestrictionMapFamily Family>
@@ -110,7 +96,7 @@ struct ConformalPosterior {
   template <class T>
   [[nodiscard]] SHEAFNN_HD T log_ratio(const T* parameters, const T*, const Map<T>& map) const {
     const Scaled<T> f(map);
-    const T squared_noise = detail::squared_scale_noise(f.log_scale, parameters[mu], parameters[sigma]);
+    const T squared_noise = detail::squared_noise(f.log_scale, parameters[mu], parameters[sigma]);
     return rotations().log_ratio(parameters, static_cast<const T*>(nullptr), f.rotation) +
            T(0.5) * (f.log_scale * f.log_scale - squared_noise) - parameters[log_sigma];
   }

@@ -15,7 +15,7 @@
 
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/posterior/cayley.hpp"
-#include "sheafnn/posterior/conformal.hpp"
+#include "sheafnn/posterior/normal.hpp"
 #include "sheafnn/sheaf/families/conformal.hpp"
 
 namespace sheafnn {
@@ -81,7 +81,7 @@ struct NodeMapPosterior {
   [[nodiscard]] T log_ratio(const T* parameters, const Map<T>& rotation, const T& log_scale) const {
     const T of_rotation = Rotations().log_ratio(parameters, static_cast<const T*>(nullptr), rotation);
     if (!conformal) return of_rotation;
-    const T squared_noise = detail::squared_scale_noise(log_scale, parameters[mu], parameters[sigma]);
+    const T squared_noise = detail::squared_noise(log_scale, parameters[mu], parameters[sigma]);
     return of_rotation + T(0.5) * (log_scale * log_scale - squared_noise) - parameters[log_sigma];
   }
   template <class T>

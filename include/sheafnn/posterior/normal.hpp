@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/posterior/point_map.hpp"
@@ -19,6 +20,20 @@
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn {
+
+namespace detail {
+
+/// ε² of z = μ + σε, σ ≥ 0, where z comes back from a map. Where σ is not far above the rounding of z, ε cannot be told: its
+/// mean square, 1, takes the place of ε², and the mean of log q − log p stays KL.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T squared_noise(const T& z, const T& mu, const T& sigma) {
+  using std::abs;
+  const auto told = sigma > T(1024 * std::numeric_limits<scalar_of_t<T>>::epsilon()) * (T(1) + abs(mu));
+  const T epsilon = (z - mu) / select(told, sigma, T(1));
+  return select(told, epsilon * epsilon, T(1));
+}
+
+}  // namespace detail
 
 /// T = float, double or Pack.
 template <RestrictionMapFamily Family, class Prior = StandardNormalPrior>
@@ -96,9 +111,8 @@ struct NormalPosterior {
     T sum = T(0);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T from_prior = z[k] - prior_mean<T>(k);
-      const T sigma = parameters[size + k];  // where it underflows to 0, z = μ, and ε cannot be told
-      const T epsilon = (z[k] - parameters[k]) / select(sigma > T(0), sigma, T(1));
-      sum += T(0.5) * (from_prior * from_prior * prior_precision<T>(k) - epsilon * epsilon) -
+      const T squared_noise = detail::squared_noise(z[k], parameters[k], parameters[size + k]);
+      sum += T(0.5) * (from_prior * from_prior * prior_precision<T>(k) - squared_noise) -
              parameters[2 * size + k] + log_prior_deviation<T>(k);
     }
     return sum;
