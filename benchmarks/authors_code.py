@@ -36,8 +36,8 @@ MODELS = [("nsd/diagonal", "DiagSheaf", "DiscreteDiagSheafDiffusion"),
           ("bsnn/general-linear", "BayesGeneralSheaf", "BayesGeneralSheafDiffusion")]
 
 
-def load(file, device):
-    """The features, edges and first split of an .npz file, as the authors' loaders prepare them."""
+def load(file, device, scale_rows=True):
+    """The features, edges and first split of an .npz file, as the authors' loaders prepare them: rows with sum 1."""
     import numpy as np
     import torch
     import torch_geometric.transforms as transforms
@@ -50,7 +50,7 @@ def load(file, device):
     data = Data(x=x, edge_index=edges, y=torch.tensor(z["node_labels"], dtype=torch.long))
     for part in ("train", "val", "test"):
         data[part + "_mask"] = torch.tensor(z[part + "_masks"][0], dtype=torch.bool)
-    return transforms.NormalizeFeatures()(data).to(device)
+    return (transforms.NormalizeFeatures()(data) if scale_rows else data).to(device)
 
 
 def provide_missing():

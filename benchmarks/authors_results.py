@@ -1,24 +1,37 @@
 #!/usr/bin/env python3
 """Test accuracies of the authors' PyTorch code with the settings of its own scripts, beside this library's with the same.
 
-usage: authors_results.py NSD BSNN POLYNSD DATA OUTPUT [--train PROGRAM] [--only NAME,...] [--folds N] [--seeds 0-2]
+usage: authors_results.py NSD BSNN POLYNSD CSNN DATA OUTPUT [--train PROGRAM] [--only NAME,...] [--folds 0-9]
+                          [--seeds 0-2] [--protocol [--jobs N]]
 
-NSD, BSNN, POLYNSD  checkouts, see authors_code.py and authors_networks.py
+NSD, BSNN, POLYNSD, CSNN  checkouts, see authors_code.py and authors_networks.py
 DATA    folder of NAME.npz files with ten splits
-OUTPUT  a JSON file; cells that it has already are not trained again
+OUTPUT  a JSON file; what it has already is not trained again
 --train PROGRAM  default: build/release/examples/train
+--protocol  trains both as this library's tables are made: every seed, with both stopping rules
+--jobs N  trainings side by side (default 1)
 
 Theirs: run_exp() of exp/run.py, unchanged, their seed, on the splits of the .npz file; of POLYNSD, whose run_exp() wants
 further packages, its classes in the loop of NSD's run_exp() with its rate of the maps. What it reports is the test
-accuracy in the epoch with the best validation figure. Ours: `train` with the same options and several seeds.
+accuracy in the epoch with the best validation figure. Of CSNN the loop of its example.ipynb, which reports ROC AUC, with
+the network compiled by torch.compile and seed 0. Ours: `train` with the same options and several seeds.
+
+With --protocol their loops go on until both rules of `train` have stopped: the smallest validation loss, and the
+largest validation accuracy (ROC AUC), among equals with the smallest loss. Every training begins with its own seed.
+In the output `protocol` has [split, seed, epochs, test figure by their rule, by loss, by accuracy] of every training of
+theirs, `ours_by` the reports of `train` with either rule.
 
 No setting of the BSNN paper is published but the grid of its study; its rows have the settings of NSD's scripts, and of
-that grid what those lack: the KL term, three samples.
+that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper.
 
-The interpreter needs what authors_code.py needs.
+The interpreter needs what authors_code.py needs, for CSNN scikit-learn as well.
 """
 import argparse
+import contextlib
+import functools
+import io
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -39,6 +52,10 @@ CITATION = {"add_lp": True, "d": 4, "dropout": 0.0, "early_stopping": 100, "epoc
             "input_dropout": 0.7, "layers": 5, "lr": 0.01, "second_linear": True, "sheaf_decay": 0.0012638885974822734,
             "weight_decay": 0.0002969905682317406, "stop_strategy": "acc"}
 BAYESIAN = {"use_kl": True, "num_ensemble": 3}
+MINESWEEPER = {"epochs": 2000, "early_stopping": 2000, "lr": 0.002, "weight_decay": 1e-7, "hidden_channels": 32, "layers": 5,
+               "stop_strategy": "acc",
+               "network": {"stalk_dimension": 3, "input_dropout": 0.2, "dropout": 0.2, "norm": "LayerNorm",
+                           "left_weights": False, "gnn_layers": 5, "gnn_hidden": 64, "gnn_default": 2}}
 POLYNOMIAL = {"polynomial_type": "ChebyshevType1", "poly_layers_K": 3, "maps_lr": 0.005}
 # name: checkout, graph, --model of exp/run.py, class, options
 CELLS = {
@@ -52,20 +69,57 @@ CELLS = {
                       {**TEXAS, **POLYNOMIAL}),
     "nsd cora": ("nsd", "cora", "BundleSheaf", "DiscreteBundleSheafDiffusion", CITATION),
     "nsd citeseer": ("nsd", "citeseer", "DiagSheaf", "DiscreteDiagSheafDiffusion", CITATION),
+    "csnn minesweeper": ("csnn", "minesweeper", "CSNN", "CSNN", MINESWEEPER),
 }
 DEFAULTS = {"epochs": 1500, "early_stopping": 200, "stop_strategy": "loss", "add_lp": False, "add_hp": False, "seed": 43,
             "second_linear": False, "sparse_learner": False}
 
 
-def our_options(checkout, model, options):
-    """The options of train that mean the same."""
+class Finished(Exception):
+    """Every rule has stopped the training."""
+
+
+class Trace:
+    """The epochs of a training, watched by several stopping rules at once."""
+
+    def __init__(self, own, patience):
+        loss = lambda figure, loss: (loss,)
+        # What a rule compares, the smallest first; own: "loss" or "acc", the rule of their program.
+        self.rules = {"reported": loss if own == "loss" else lambda figure, loss: (-figure,), "loss": loss,
+                      "accuracy": lambda figure, loss: (-figure, loss)}
+        self.patience = patience
+        self.best = {}  # rule: what it compares, epoch, test figure
+        self.epochs = 0
+
+    def add(self, figure, loss, test):
+        """An epoch's validation figure and loss, and its test figure. Throws Finished after the last one."""
+        for rule, compared in self.rules.items():
+            key = compared(figure, loss)
+            if rule not in self.best or (self.running(rule) and key < self.best[rule][0]):
+                self.best[rule] = (key, self.epochs, test)
+        self.epochs += 1
+        if not any(self.running(rule) for rule in self.rules):
+            raise Finished
+
+    def running(self, rule):
+        return self.epochs - self.best[rule][1] <= self.patience
+
+    def row(self):
+        return [self.epochs, *(self.best[rule][2] for rule in self.rules)]
+
+
+def our_options(checkout, model, options, rule):
+    """The options of train that mean the same, with a stopping rule."""
+    if checkout == "csnn":
+        return ["--model", "csnn", "--preset", "large", "--epochs", str(options["epochs"]), "--patience",
+                str(options["early_stopping"]), "--stop-on", "loss" if rule == "loss" else "roc-auc"]
     o = {**DEFAULTS, **options}
     maps = "diagonal" if "Diag" in model else "special-orthogonal" if "Bundle" in model else "general-linear"
     words = ["--preset", "none", "--model", "bsnn" if checkout == "bsnn" else "nsd", "--maps", maps, "--stalk-dim", o["d"],
              "--layers", o["layers"], "--channels", o["hidden_channels"], "--lr", o["lr"], "--weight-decay", o["weight_decay"],
              "--sheaf-decay", o.get("sheaf_decay", o["weight_decay"]), "--input-dropout", o["input_dropout"],
              "--dropout", o["dropout"], "--epochs", o["epochs"], "--patience", o["early_stopping"],
-             "--stop-on", "accuracy" if o["stop_strategy"] == "acc" else "loss"]
+             "--stop-on", rule]
     for theirs, ours in (("add_lp", "--add-lp"), ("add_hp", "--add-hp"), ("second_linear", "--second-linear")):
         if o[theirs]:
             words.append(ours)
@@ -93,16 +147,15 @@ def their_arguments(run, cell, data):
     return arguments
 
 
-def train_theirs(options, cell, folds):
-    """[test, validation] accuracy of every fold, in this process."""
-    import random
+def prepare(options, cell):
+    """exp/run.py, its arguments, the data and the class of a cell, in this process."""
     import numpy
     import torch
     torch.set_num_threads(1)
     provide_missing()
     checkout, graph, _, network, _ = CELLS[cell]
     path = os.path.join(os.path.abspath(options.data), graph + ".npz")
-    data = load(path)
+    data = load(path, "cpu")
     masks = numpy.load(path)
     # The loop of exp/run.py belongs to NSD where the networks are POLYNSD's.
     folder = os.path.abspath(getattr(options, "nsd" if checkout == "polynsd" else checkout))
@@ -141,77 +194,240 @@ def train_theirs(options, cell, folds):
 
         run.torch = types.SimpleNamespace(**{**vars(torch), "optim": types.SimpleNamespace(Adam=with_rate)})
         arguments["model"] = "ODE"  # leaves out the printing of weights that the filters do not have
-    torch.manual_seed(arguments["seed"])
-    numpy.random.seed(arguments["seed"])
-    random.seed(arguments["seed"])
-    return [list(run.run_exp(arguments, [data], model_class, fold)[:2]) for fold in folds]
+    return run, arguments, data, model_class
 
 
-def train_ours(options, cell):
+def seed_all(seed):
+    import random
+    import numpy
+    import torch
+    torch.manual_seed(seed)
+    numpy.random.seed(seed)
+    random.seed(seed)
+
+
+def train_theirs(options, cell, folds):
+    """Test accuracy of every fold as run_exp() reports it, in this process."""
+    if CELLS[cell][0] == "csnn":
+        return [cooperative_training(options, cell, fold, 0)[1] for fold in folds]
+    run, arguments, data, model_class = prepare(options, cell)
+    seed_all(arguments["seed"])
+    return [run.run_exp(arguments, [data], model_class, fold)[0] for fold in folds]
+
+
+def watched_training(options, cell, fold, seed):
+    """Row of the trace of a training that goes on until every rule has stopped."""
+    if CELLS[cell][0] == "csnn":
+        return cooperative_training(options, cell, fold, seed)
+    run, arguments, data, model_class = prepare(options, cell)
+    trace = Trace(arguments["stop_strategy"], arguments["early_stopping"])
+    arguments["early_stopping"] = arguments["epochs"]
+    test = run.test
+
+    def watched(*words):
+        result = test(*words)
+        trace.add(result[0][1], float(result[2][1]), result[0][2])
+        return result
+
+    run.test = watched
+    seed_all(seed)
+    try:
+        run.run_exp(arguments, [data], model_class, fold)
+    except Finished:
+        pass
+    return trace.row()
+
+
+def cooperative_training(options, cell, fold, seed):
+    """The row of a training of CSNN by train_one_split() of its example.ipynb."""
+    import numpy
+    import torch
+    import torch._inductor.decomposition
+    import torch.nn.functional as functional
+    from sklearn.metrics import roc_auc_score
+    torch.set_num_threads(1)
+    provide_missing()
+    _, graph, _, _, settings = CELLS[cell]
+    path = os.path.join(os.path.abspath(options.data), graph + ".npz")
+    data = load(path, "cpu", scale_rows=False)
+    masks = numpy.load(path)
+    for part in ("train", "val", "test"):
+        data[part + "_mask"] = torch.tensor(masks[part + "_masks"][fold], dtype=torch.bool)
+    folder = os.path.abspath(options.csnn)
+    sys.path.insert(0, folder)
+    from model import CSNN
+    with open(os.path.join(folder, "example.ipynb"), encoding="utf-8") as file:
+        cells = ["".join(cell["source"]) for cell in json.load(file)["cells"]]
+    names = {"roc_auc_score": roc_auc_score}
+    exec(next(text for text in cells if "def train_one_split" in text), names)
+
+    def product(left, right):
+        """A product of batches of matrices, as a sum that the compiler fuses with its neighbours; of small ones only."""
+        if left.shape[2] > 3:
+            return NotImplemented
+        return sum(left[:, :, k:k + 1] * right[:, k:k + 1, :] for k in range(left.shape[2]))
+
+    torch._inductor.decomposition.decompositions[torch.ops.aten.bmm.default] = product
+    seed_all(seed)
+    network = CSNN(data.x.size(1), settings["hidden_channels"], settings["layers"], 1, **settings["network"])
+    trace = Trace(settings["stop_strategy"], settings["early_stopping"])
+
+    class Watched(torch.nn.Module):
+        """The network, whose predictions in evaluation the trace sees."""
+
+        def __init__(self):
+            super().__init__()
+            self.network = network
+            self.compiled = [torch.compile(network, dynamic=False)]  # a list: not a second module
+
+        def forward(self, *arguments):
+            outputs = self.compiled[0](*arguments)
+            if not self.training:
+                one = outputs.sigmoid().squeeze(1)
+                loss = functional.binary_cross_entropy(one[data.val_mask], data.y[data.val_mask].float())
+                trace.add(roc_auc_score(data.y[data.val_mask], one[data.val_mask]), float(loss),
+                          roc_auc_score(data.y[data.test_mask], one[data.test_mask]))
+                if trace.epochs % 50 == 0:
+                    print(f"{cell}: split {fold}, seed {seed}: {trace.row()}", file=sys.stderr)
+            return outputs
+
+    try:
+        names["train_one_split"](Watched(), data, epochs=settings["epochs"], lr=settings["lr"],
+                                 weight_decay=settings["weight_decay"], patience=settings["early_stopping"])
+    except Finished:
+        pass
+    return trace.row()
+
+
+def train_ours(options, cell, rule):
+    """Test figures of `train` with a stopping rule, "loss" or "accuracy"."""
     checkout, graph, model, _, settings = CELLS[cell]
     report = options.output + ".report"
-    command = [options.train, "--dataset", os.path.join(options.data, graph + ".npz"), *our_options(checkout, model, settings),
-               "--splits", f"0-{options.folds - 1}", "--seeds", options.seeds, "--parallel", "splits", "--report", report]
+    command = [options.train, "--dataset", os.path.join(options.data, graph + ".npz"), *our_options(checkout, model, settings, rule),
+               "--splits", options.folds, "--seeds", options.seeds, "--parallel", "splits", "--report", report]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"authors_results.py: {' '.join(command)}: {done.stderr}")
     with open(report, encoding="utf-8") as file:
         result = json.load(file)
     os.remove(report)
+    figure = "roc_auc" if checkout == "csnn" else "test_accuracy"
     return {"command": " ".join(["train", "--dataset", graph + ".npz", *command[3:-2]]),
-            "test": [[s["split"], s["seed"], s["test_accuracy"]] for s in result["splits"]],
+            "test": [[s["split"], s["seed"], s[figure]] for s in result["splits"]],
             "seconds": result["run"]["seconds"]}
 
 
-def their_cell(options, cell):
-    """train_theirs() in a process of its own."""
-    command = [sys.executable, os.path.abspath(__file__), options.nsd, options.bsnn, options.polynsd, options.data,
-               options.output, "--folds", str(options.folds), "--cell", cell]
+def timed(function, options, cell, *arguments):
+    """What the function returns, and its seconds. What it prints is not shown."""
     start = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"))
-    if done.returncode != 0:
-        sys.exit(f"authors_results.py: {cell}:\n{done.stderr[-2000:]}")
-    return {"test": [pair[0] for pair in json.loads(done.stdout.splitlines()[-1])], "seconds": time.monotonic() - start}
+    with contextlib.redirect_stdout(io.StringIO()):
+        result = function(options, cell, *arguments)
+    return result, time.monotonic() - start
+
+
+def processes(jobs):
+    """A pool whose every task has a process of its own, forked from this one, which has imported PyTorch."""
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    import torch  # noqa: F401
+    import torch_geometric  # noqa: F401
+    return multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1)
+
+
+def numbers(text):
+    """[0, 1, 2] of "0-2", [3] of "3"."""
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
 
 
 def mean_and_deviation(values):
     import statistics
-    return f"{100 * statistics.fmean(values):.1f} ± {100 * statistics.stdev(values):.1f}"
+    deviation = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{100 * statistics.fmean(values):.1f}{deviation}"
+
+
+def write(results, path):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".new", path)
+
+
+def train_by_protocol(options, results, cells):
+    """Adds the trainings that `protocol` of the cells lacks."""
+    wanted = [(cell, fold, seed) for cell in cells for seed in numbers(options.seeds) for fold in numbers(options.folds)
+              if [fold, seed] not in [row[:2] for row in results.get(cell, {}).get("protocol", {}).get("trainings", [])]]
+    with processes(options.jobs) as pool:
+        for (cell, fold, seed), (row, seconds) in pool.imap_unordered(functools.partial(watched, options), wanted, chunksize=1):
+            entry = results.setdefault(cell, {}).setdefault("protocol", {"trainings": [], "seconds": 0.0})
+            entry["trainings"] = sorted([*entry["trainings"], [fold, seed, *row]])
+            entry["seconds"] += seconds
+            write(results, options.output)
+    for cell in cells:
+        ours = results.setdefault(cell, {}).setdefault("ours_by", {})
+        for rule in ("loss", "accuracy"):
+            if rule not in ours:
+                ours[rule] = train_ours(options, cell, rule)
+                write(results, options.output)
+
+
+def watched(options, training):
+    return training, timed(watched_training, options, *training)
+
+
+def print_tables(results):
+    def ours(report):
+        return mean_and_deviation([figure for _, _, figure in report["test"]])
+
+    print("| setting | the authors' code | this library | seconds, theirs (one seed) | ours |\n| --- | --- | --- | --- | --- |")
+    for cell, result in results.items():
+        if "theirs" in result:
+            seeds = len({seed for _, seed, _ in result["ours"]["test"]})
+            print(f"| {cell} | {mean_and_deviation(result['theirs']['test'])} | {ours(result['ours'])} | "
+                  f"{result['theirs']['seconds']:.0f} | {result['ours']['seconds']:.0f} ({seeds} seeds) |")
+    print("\n| setting | trainings | theirs, as their program reports | by loss | by accuracy | ours, by loss | by accuracy "
+          "| seconds, theirs | ours |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for cell, result in results.items():
+        if "protocol" in result:
+            trainings = result["protocol"]["trainings"]
+            columns = [mean_and_deviation([row[column] for row in trainings]) for column in (3, 4, 5)]
+            reports = [result.get("ours_by", {}).get(rule) for rule in ("loss", "accuracy")]
+            columns += [ours(report) if report else "" for report in reports]
+            seconds = sum(report["seconds"] for report in reports if report)
+            print(f"| {cell} | {len(trainings)} | {' | '.join(columns)} | {result['protocol']['seconds']:.0f} | {seconds:.0f} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("nsd", "bsnn", "polynsd", "data", "output"):
+    for name in ("nsd", "bsnn", "polynsd", "csnn", "data", "output"):
         parser.add_argument(name)
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--train", default=os.path.join(here, "..", "build", "release", "examples", "train"))
     parser.add_argument("--only", default=",".join(CELLS))
-    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--folds", default="0-9")
     parser.add_argument("--seeds", default="0-2")
-    parser.add_argument("--cell", help=argparse.SUPPRESS)
+    parser.add_argument("--protocol", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(train_theirs(options, options.cell, range(options.folds))))
-        return
     results = {}
     if os.path.exists(options.output):
         with open(options.output, encoding="utf-8") as file:
             results = json.load(file)
-    for cell in options.only.split(","):
+    cells = [cell for cell in options.only.split(",") if cell]
+    for cell in cells:
         if cell not in CELLS:
             sys.exit(f"authors_results.py: --only: no cell '{cell}'; choose {', '.join(CELLS)}")
-        if cell not in results:
-            results[cell] = {"theirs": their_cell(options, cell), "ours": train_ours(options, cell)}
-            with open(options.output, "w", encoding="utf-8") as file:
-                json.dump(results, file, indent=1)
-                file.write("\n")
-    print("| setting of | the authors' code | this library | seconds, theirs (one seed) | ours |\n| --- | --- | --- | --- | --- |")
-    for cell, result in results.items():
-        seeds = len({seed for _, seed, _ in result["ours"]["test"]})
-        print(f"| {cell} | {mean_and_deviation(result['theirs']['test'])} | "
-              f"{mean_and_deviation([value for _, _, value in result['ours']['test']])} | "
-              f"{result['theirs']['seconds']:.0f} | {result['ours']['seconds']:.0f} ({seeds} seeds) |")
+    if options.protocol:
+        train_by_protocol(options, results, cells)
+    else:
+        for cell in cells:
+            if "theirs" not in results.get(cell, {}):
+                with processes(1) as pool:
+                    test, seconds = pool.apply(timed, (train_theirs, options, cell, numbers(options.folds)))
+                rule = "accuracy" if CELLS[cell][4].get("stop_strategy") == "acc" else "loss"
+                results.setdefault(cell, {}).update(theirs={"test": test, "seconds": seconds},
+                                                    ours=train_ours(options, cell, rule))
+                write(results, options.output)
+    print_tables(results)
 
 
 if __name__ == "__main__":
