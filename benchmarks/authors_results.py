@@ -108,6 +108,11 @@ class Trace:
         return [self.epochs, *(self.best[rule][2] for rule in self.rules)]
 
 
+def own_rule(cell):
+    """The stopping rule of a cell's setting, by its name in train."""
+    return "accuracy" if {**DEFAULTS, **CELLS[cell][4]}["stop_strategy"] == "acc" else "loss"
+
+
 def our_options(checkout, model, options, rule):
     """The options of train that mean the same, with a stopping rule."""
     if checkout == "csnn":
@@ -366,7 +371,8 @@ def train_by_protocol(options, results, cells):
         ours = results.setdefault(cell, {}).setdefault("ours_by", {})
         for rule in ("loss", "accuracy"):
             if rule not in ours:
-                ours[rule] = train_ours(options, cell, rule)
+                own = results[cell].get("ours") if rule == own_rule(cell) else None
+                ours[rule] = own or train_ours(options, cell, rule)
                 write(results, options.output)
 
 
@@ -423,9 +429,8 @@ def main():
             if "theirs" not in results.get(cell, {}):
                 with processes(1) as pool:
                     test, seconds = pool.apply(timed, (train_theirs, options, cell, numbers(options.folds)))
-                rule = "accuracy" if CELLS[cell][4].get("stop_strategy") == "acc" else "loss"
                 results.setdefault(cell, {}).update(theirs={"test": test, "seconds": seconds},
-                                                    ours=train_ours(options, cell, rule))
+                                                    ours=train_ours(options, cell, own_rule(cell)))
                 write(results, options.output)
     print_tables(results)
 

@@ -33,6 +33,8 @@ import torch_geometric.nn as pyg
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, to_torch_csr_tensor
 
+from metrics import read_arrays
+
 
 class SparseProduct(torch.autograd.Function):
     """X W for a sparse X; PyTorch's own backward pass sorts X anew."""
@@ -91,14 +93,10 @@ class Graph:
     """
 
     def __init__(self, path, normalise_features):
-        with numpy.load(path) as file:
-            keys = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
-            missing = [key for key in keys if key not in file]
-            if missing:
-                raise ValueError(f"{path}: no array '{missing[0]}'")
-            features = file["node_features"].astype(numpy.float64)
-            labels, edges = file["node_labels"].astype(numpy.int64), file["edges"].astype(numpy.int64)
-            masks = [file[part + "_masks"].astype(bool) for part in ("train", "val", "test")]
+        arrays = read_arrays(path, ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks"))
+        features = arrays["node_features"].astype(numpy.float64)
+        labels, edges = arrays["node_labels"].astype(numpy.int64), arrays["edges"].astype(numpy.int64)
+        masks = [arrays[part + "_masks"].astype(bool) for part in ("train", "val", "test")]
         nodes = len(labels)
         if features.ndim != 2 or len(features) != nodes:
             raise ValueError(f"{path}: node_features has shape {features.shape}; expected {nodes} rows, one per label")

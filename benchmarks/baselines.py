@@ -21,7 +21,6 @@ Needs torch, torch_geometric, optuna and scipy from PyPI.
 """
 import concurrent.futures
 import functools
-import json
 import math
 import multiprocessing
 import os
@@ -166,9 +165,7 @@ def final(arguments, spaces, dataset, network, run, seeds):
         except Diverged:
             sys.exit(f"{tune.PROGRAM}: {dataset} {network}: the chosen setting diverges with one of the seeds")
         report = report_of(dataset, options, rows, time.monotonic() - start, started)
-        with open(os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json"), "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-            file.write("\n")
+        tune.write_json(os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json"), report, indent=1)
         tune.print_final(dataset, network, rule, report)
 
 
@@ -180,6 +177,8 @@ def seeds_of(text):
         if not match or int(match[2] or match[1]) < int(match[1]):
             sys.exit(f"{tune.PROGRAM}: --seeds: '{text}' is no list of numbers and ranges such as 0-2")
         seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
+    if len(set(seeds)) < len(seeds):
+        sys.exit(f"{tune.PROGRAM}: --seeds: '{text}' has a seed twice")
     return seeds
 
 
@@ -198,7 +197,7 @@ def main():
     for dataset in datasets:
         try:
             graph = graph_of(os.path.join(arguments.data, dataset + ".npz"), True)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             sys.exit(f"{tune.PROGRAM}: {error}")
         if graph.splits < tune.SPLITS:
             sys.exit(f"{tune.PROGRAM}: --datasets: {dataset} has {graph.splits} splits, not {tune.SPLITS}")

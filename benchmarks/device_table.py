@@ -26,9 +26,11 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     device, cpu = map(pathlib.Path, sys.argv[1:])
+    graphs = list(dict.fromkeys(file.name.split("-")[0] for file in sorted(device.glob("*-*.json"))))
+    if not graphs:
+        sys.exit(f"device_table.py: {device} has no reports")
     print("| graph | maps | trainings | GPU | GPU, seed 0 | CPU, seed 0 | seconds | µs per epoch and "
           "training |\n" + "| --- " * 8 + "|")
-    graphs = list(dict.fromkeys(file.name.split("-")[0] for file in sorted(device.glob("*-*.json"))))
     seconds = 0
     for graph in graphs:
         for family in FAMILIES:

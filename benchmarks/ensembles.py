@@ -32,19 +32,19 @@ import sys
 import numpy
 import scipy.optimize
 
-from metrics import accuracy, brier_score
+from metrics import accuracy, brier_score, read_arrays
 
 
 class Graph:
-    """Labels and splits of an .npz file."""
+    """Labels and splits of an .npz file, of validation and test nodes those with a label."""
 
     def __init__(self, path):
         if not os.path.exists(path):
             sys.exit(f"ensembles.py: --data: {path} does not exist")
-        with numpy.load(path) as file:
-            self.labels = file["node_labels"].astype(int)
-            self.validation = [numpy.flatnonzero(mask) for mask in file["val_masks"]]
-            self.test = [numpy.flatnonzero(mask) for mask in file["test_masks"]]
+        arrays = read_arrays(path, ("node_labels", "val_masks", "test_masks"))
+        self.labels = arrays["node_labels"].astype(int)
+        self.validation, self.test = ([numpy.flatnonzero(mask.astype(bool) & (self.labels >= 0)) for mask in arrays[key]]
+                                      for key in ("val_masks", "test_masks"))
 
 
 class Library:
@@ -54,9 +54,9 @@ class Library:
         self.names, probabilities = [], []
         for network in networks:
             trials = os.path.join(folder, "predictions", f"{dataset}-{network}")
-            for file in sorted(os.listdir(trials), key=lambda name: int(name.removesuffix(".npz"))):
-                with numpy.load(os.path.join(trials, file)) as content:
-                    probabilities.append(content["probabilities"])
+            files = [name for name in os.listdir(trials) if name.endswith(".npz")]
+            for file in sorted(files, key=lambda name: int(name.removesuffix(".npz"))):
+                probabilities.append(read_arrays(os.path.join(trials, file), ["probabilities"])["probabilities"])
                 self.names.append(f"{network}/{file.removesuffix('.npz')}")
         if not self.names:
             sys.exit(f"ensembles.py: {dataset}: no predictions of a completed trial in {folder}")
@@ -194,8 +194,11 @@ def main():
         if unknown or not networks:
             sys.exit(f"ensembles.py: {dataset}: " + (f"{', '.join(unknown)} was not searched" if unknown else
                                                      f"{kept} has predictions of no network"))
-        graph = Graph(os.path.join(arguments.data, dataset + ".npz"))
-        library = Library(arguments.folder, dataset, networks)
+        try:
+            graph = Graph(os.path.join(arguments.data, dataset + ".npz"))
+            library = Library(arguments.folder, dataset, networks)
+        except ValueError as error:
+            sys.exit(f"ensembles.py: {error}")
         splits = list(range(len(graph.test)))
         print(f"\n## {dataset}: {len(library.names)} trials of {len(networks)} networks\n\n| chosen | members | accuracy | NLL | "
               "with temperature | Brier | with temperature |\n| --- | --- | --- | --- | --- | --- | --- |")

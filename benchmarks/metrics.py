@@ -1,5 +1,20 @@
 """Figures of predicted class probabilities (n × C), as train reports them."""
+import zipfile
+import zlib
+
 import numpy
+
+
+def read_arrays(path, names):
+    """Arrays of an .npz file by name. A ValueError names a file that is none, or an array that it lacks."""
+    try:
+        with numpy.load(path) as file:
+            missing = [name for name in names if name not in file]
+            if not missing:
+                return {name: file[name] for name in names}
+    except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: {error}") from error
+    raise ValueError(f"{path}: no array '{missing[0]}'")
 
 
 def accuracy(probabilities, labels, nodes):

@@ -16,19 +16,23 @@ import sys
 
 import numpy
 
-from metrics import accuracy
+from metrics import accuracy, read_arrays
 
 MOST_FILES = 16  # of which all combinations are tried
 
 
 def load(path):
-    """Probabilities of a file, splits × seeds × nodes × classes; labels; test nodes of every split."""
-    with numpy.load(path) as file:
-        splits = sorted(set(file["split"]))
-        of = [numpy.flatnonzero(file["split"] == split) for split in splits]
-        if len({len(runs) for runs in of}) != 1:
-            sys.exit(f"seed_ensembles.py: {path}: splits differ in their number of seeds")
-        return file["probabilities"][numpy.stack(of)], file["labels"], [file["role"][runs[0]] == 3 for runs in of]
+    """Of a file: probabilities, splits × seeds × nodes × classes; labels; of every split the test nodes with a label."""
+    try:
+        file = read_arrays(path, ("split", "probabilities", "labels", "role"))
+    except ValueError as error:
+        sys.exit(f"seed_ensembles.py: {error}")
+    splits = sorted(set(file["split"]))
+    of = [numpy.flatnonzero(file["split"] == split) for split in splits]
+    if len({len(runs) for runs in of}) != 1:
+        sys.exit(f"seed_ensembles.py: {path}: splits differ in their number of seeds")
+    known = file["labels"] >= 0
+    return file["probabilities"][numpy.stack(of)], file["labels"], [(file["role"][runs[0]] == 3) & known for runs in of]
 
 
 def accuracies(probabilities, labels, test):
@@ -37,7 +41,7 @@ def accuracies(probabilities, labels, test):
 
 
 def text(values):
-    return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
+    return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}" if len(values) > 1 else f"{values.mean():.2f}"
 
 
 def best_combination(members, labels, test):
@@ -57,13 +61,16 @@ def best_combination(members, labels, test):
 def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
-    members = []
+    members, before = [], None
     names = [os.path.basename(path) for path in sys.argv[1:]]
     print("| predictions | members | single | ensemble |\n| --- | --- | --- | --- |")
     for path, name in zip(sys.argv[1:], names):
         probabilities, labels, test = load(path)
         if members and members[0].shape[0] != probabilities.shape[0]:
             sys.exit(f"seed_ensembles.py: {path}: {probabilities.shape[0]} splits; the files before have {members[0].shape[0]}")
+        if members and not (numpy.array_equal(labels, before[0]) and numpy.array_equal(test, before[1])):
+            sys.exit(f"seed_ensembles.py: {path}: another graph or other splits than those of {sys.argv[1]}")
+        before = labels, test
         members.append(probabilities)
         single = numpy.mean([accuracies(probabilities[:, s], labels, test) for s in range(probabilities.shape[1])], axis=0)
         print(f"| {name} | {probabilities.shape[1]} | {text(single)} | "

@@ -91,6 +91,10 @@ class Spaces:
         except (OSError, ValueError) as error:
             sys.exit(f"{PROGRAM}: --spaces: {path}: {error}")
         self.kind = kind
+        missing = [key for key in (kind, f"fixed of {kind}", "fixed", "fixed of a dataset", "ranges of a dataset", "starts")
+                   if key not in self.content]
+        if missing:
+            sys.exit(f"{PROGRAM}: --spaces: {path}: no '{missing[0]}'")
 
     def names(self):
         return list(self.content[self.kind])
@@ -201,6 +205,11 @@ def rank(validation, loss):
     return round(validation, 9), -loss
 
 
+def counts(trial):
+    """Whether a trial is one of the settings of a search: not if it was interrupted, or its training failed."""
+    return trial.state.name in ("COMPLETE", "PRUNED")
+
+
 def preference(trial):
     """rank() of a completed trial."""
     return rank(trial.value, trial.user_attrs["validation_loss"])
@@ -249,6 +258,8 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
                 one, predicted = train_one(arguments, options, split)
             except Diverged as error:
                 raise optuna.TrialPruned() from error
+            if one[metric] is None:
+                raise Failed(f"{data}: split {split} has no validation nodes")
             if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
                 raise optuna.TrialPruned()
             probabilities.append(predicted)
@@ -258,15 +269,19 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
             if split + 1 < SPLITS and trial.should_prune():
                 raise optuna.TrialPruned()
         trial.set_user_attr("validation_loss", sum(losses) / SPLITS)
-        numpy.savez_compressed(os.path.join(kept, f"{trial.number}.npz"), probabilities=numpy.stack(probabilities))
+        path = os.path.join(kept, f"{trial.number}.npz")
+        with open(path + ".new", "wb") as file:
+            numpy.savez_compressed(file, probabilities=numpy.stack(probabilities))
+        os.replace(path + ".new", path)
         return sum(values) / SPLITS
 
     # Optuna's skip_if_exists enqueues a start again once it has another option, even one that the network lacks.
-    begun = [t.system_attrs.get("fixed_params", {}) for t in study.get_trials(deepcopy=False)]
+    begun = [t.system_attrs.get("fixed_params", {}) for t in study.get_trials(deepcopy=False)
+             if counts(t) or t.state == optuna.trial.TrialState.WAITING]
     for setting in spaces.starts(dataset, network):
         if not any(setting.items() <= fixed.items() for fixed in begun):
             study.enqueue_trial(setting)
-    missing = arguments.trials - sum(t.state.is_finished() for t in study.get_trials(deepcopy=False))
+    missing = arguments.trials - sum(map(counts, study.get_trials(deepcopy=False)))
     start = time.monotonic()
     waiting = len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.WAITING,)))
     # One after another: two threads may take the same trial that waits.
@@ -343,9 +358,11 @@ def predict(arguments, spaces, dataset, network):
     if command is None:
         return
     rule = stopping_rules(spaces.fixed(dataset, network))[0]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.output) as folder:
+        predictions = os.path.join(folder, "predictions.npz")  # an interrupted training writes what it has
         report = train_with_seeds(arguments, command.split(" "), dataset, rule, os.path.join(folder, "report.json"),
-                                  "--predictions", path)
+                                  "--predictions", predictions)
+        os.replace(predictions, path)
     print_final(dataset, network, rule, report)
 
 
@@ -357,11 +374,9 @@ def train_with_seeds(arguments, words, dataset, rule, path, *more):
     words[words.index("--stop-on") + 1] = rule
     # Processor time, as in baselines.py: other programs on the machine hardly change it.
     report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
-                                                    "--threads", str(arguments.jobs), *more], path)
+                                                    "--threads", str(arguments.jobs), *more], path + ".new")
     report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=1)
-        file.write("\n")
+    write_json(path, report, indent=1)
     return report
 
 
@@ -395,7 +410,11 @@ def settings_of(arguments, spaces, dataset, network, first_trials=None):
 
 def budget(arguments, spaces, dataset, network):
     """What a search of the first --trials settings would have chosen."""
-    exported, there = (read_export(folder, dataset) or {} for folder in (arguments.folder, arguments.output))
+    exported, there = (read_export(folder, dataset) for folder in (arguments.folder, arguments.output))
+    if exported is None:
+        print(f"{dataset:12} {network:24} left out: {os.path.join(arguments.folder, dataset + '.json')} does not exist", flush=True)
+        return
+    there = there or {}
     searched = exported.get(network, {}).get("trials", 0)
     if network in there or searched < arguments.trials or (searched > arguments.trials and network not in spaces.names()):
         print(f"{dataset:12} {network:24} left out: " +
@@ -485,7 +504,8 @@ def spread_of_choosing(arguments, dataset, network, trials, rule):
     if arguments.data is None or not paths or not all(map(os.path.exists, paths)):
         return math.nan
     with numpy.load(os.path.join(arguments.data, dataset + ".npz")) as file:
-        labels, masks = file["node_labels"], file["test_masks"].astype(bool)
+        labels = file["node_labels"]
+        masks = file["test_masks"].astype(bool) & (labels >= 0)
     figures = []
     for path in paths:
         with numpy.load(path) as file:
@@ -510,16 +530,24 @@ def final_figures(rule, report, std_of_choosing):
 def read_export(folder, name):
     """NAME.json of `export`, or NAME-judged.json of `judge`; None where there is no such file."""
     path = os.path.join(folder, f"{name}.json")
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(path) if os.path.exists(path) else None
 
 
 def write_export(folder, dataset, networks):
-    path = os.path.join(folder, f"{dataset}.json")
+    write_json(os.path.join(folder, f"{dataset}.json"), networks)
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        try:
+            return json.load(file)
+        except ValueError as error:
+            sys.exit(f"{PROGRAM}: {path}: {error}")
+
+
+def write_json(path, content, indent=None):
     with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(networks, file)
+        json.dump(content, file, indent=indent)
         file.write("\n")
     os.replace(path + ".new", path)
 
@@ -541,13 +569,12 @@ def summary_of(arguments, spaces, dataset):
             path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
             if not os.path.exists(path):
                 continue
-            with open(path, encoding="utf-8") as file:
-                report = json.load(file)
-            if len({one["split"] for one in report.get("splits", [])}) < SPLITS:
+            report = read_json(path)
+            if report.get("interrupted") or len({one["split"] for one in report.get("splits", [])}) < SPLITS:
                 print(f"{PROGRAM}: {path} was interrupted, and is left out", file=sys.stderr)
                 continue
             final_of[rule] = final_figures(rule, report, spread_of_choosing(arguments, dataset, network, trials, rule))
-        networks[network] = {"trials": sum(t.state.is_finished() for t in trials),
+        networks[network] = {"trials": sum(map(counts, trials)),
                              "hours": round(sum(t.duration.total_seconds() for t in trials if t.duration) / 3600, 3),
                              "validation": best.value, "validation_loss": best.user_attrs["validation_loss"],
                              "command": shortened(best.user_attrs["command"]), "final": final_of}
@@ -661,6 +688,9 @@ def write_trials_export(folder, dataset, rows):
 def export(arguments, spaces, datasets):
     """Writes what a reader needs of FOLDER: the figures as NAME.json, and every trial of the searches as NAME-trials.csv."""
     for dataset in datasets:
+        if read_export(arguments.folder, dataset) is not None:
+            sys.exit(f"{PROGRAM}: {os.path.join(arguments.folder, dataset + '.json')} is an export already; "
+                     "FOLDER must have the studies")
         networks = summary_of(arguments, spaces, dataset)
         if not networks:
             continue
@@ -671,7 +701,7 @@ def export(arguments, spaces, datasets):
             trials = open_study(arguments, dataset, network, create=False).get_trials(deepcopy=False)
             rows[network] = []
             for t in trials:
-                if not t.state.is_finished():
+                if not counts(t):
                     continue
                 seconds = t.duration.total_seconds() if t.duration else 0
                 loss = t.user_attrs.get("validation_loss")
@@ -707,6 +737,8 @@ def datasets_and_networks(arguments, spaces):
     for option in ("trials", "jobs", "candidates"):
         if getattr(arguments, option, 1) < 1:
             sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
+    if arguments.what != "search" and not os.path.isdir(arguments.folder):
+        sys.exit(f"{PROGRAM}: {arguments.folder} is not a folder")
     if arguments.data is None and arguments.what not in ("table", "compare"):
         sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
     for dataset in datasets if arguments.data is not None else []:

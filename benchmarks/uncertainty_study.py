@@ -31,6 +31,7 @@ Needs numpy, and scipy for the p-values.
 """
 import argparse
 import csv
+import io
 import itertools
 import json
 import os
@@ -40,8 +41,8 @@ import tempfile
 
 import numpy
 
-from metrics import accuracy, auroc, bins_of, brier_score, negative_log_likelihood
-from tune import Failed, command_line, train_timed
+from metrics import accuracy, auroc, bins_of, brier_score, negative_log_likelihood, read_arrays
+from tune import Diverged, Failed, command_line, read_json, train_timed
 
 FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
 ALPHA = 0.1
@@ -188,10 +189,8 @@ def without_class(path, left_out, target):
     return unseen
 
 
-def median_class(path):
-    with numpy.load(path) as file:
-        labels = file["node_labels"]
-    counts = numpy.bincount(labels[labels >= 0])
+def median_class(labels):
+    counts = numpy.bincount(labels)
     return int(numpy.argsort(counts, kind="stable")[len(counts) // 2])
 
 
@@ -251,8 +250,16 @@ def compare(arguments, dataset):
     path = os.path.join(arguments.folder, f"compare-{dataset}.json")
     content = read_json(path) if os.path.exists(path) else {}
     left_out = arguments.leave_out
+    try:
+        labels = read_arrays(os.path.join(arguments.data, dataset + ".npz"),
+                             ("node_labels", "train_masks", "val_masks", "test_masks"))["node_labels"]
+    except ValueError as error:
+        sys.exit(f"uncertainty_study.py: {error}")
+    labels = labels[labels >= 0]
     if left_out is None:
-        left_out = median_class(os.path.join(arguments.data, dataset + ".npz"))
+        left_out = median_class(labels)
+    elif left_out not in labels:
+        sys.exit(f"uncertainty_study.py: --leave-out: {dataset} has no node of class {left_out}")
     for maps in arguments.maps.split(","):
         if maps in content:
             wanted = {"seeds": arguments.seeds, "left_out": left_out, "samples": arguments.samples}
@@ -319,7 +326,7 @@ def difference(mine, other, factor, digits, sign):
     known = [factor * (a - b) for a, b in zip(mine, other) if a is not None and b is not None]
     p = p_value(mine, other)
     if p is None:
-        return "0"
+        return "0" if known else "–"
     text = f"{numpy.mean(known):+.{digits}f}, {p:.3f}" if p >= 0.001 else f"{numpy.mean(known):+.{digits}f}, {p:.0e}"
     if p >= 0.05:
         return text
@@ -343,24 +350,23 @@ def sensitivity(arguments, dataset):
     settings = settings_of(content["grid"])[:arguments.settings]
     rows = read_csv(path) if os.path.exists(path) else []
     done = {tuple(row[name[2:]] for name in names) + (row["model"],) for row in rows}
-    with open(path, "a", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        if not rows:
-            out.writerow([name[2:] for name in names] + ["model", "cpu_seconds"] + SENSITIVITY)
-        for setting in settings:
-            for model in ("nsd", "bsnn"):
-                key = tuple(str(v) for v in setting.values()) + (model,)
-                if key in done:
-                    continue
-                words = command_line({**content["fixed"], **setting, "--model": model})
-                run = Trainings(arguments.train, ["--dataset", os.path.join(arguments.data, dataset + ".npz"), *words])
-                means = [numpy.mean([f[name] for f in run.figures if f[name] is not None]) for name in SENSITIVITY]
-                out.writerow([*key, f"{run.seconds:.2f}", *(f"{m:.5f}" for m in means)])
-                file.flush()
+    columns = [name[2:] for name in names] + ["model", "cpu_seconds"] + SENSITIVITY
+    for setting in settings:
+        for model in ("nsd", "bsnn"):
+            key = tuple(str(v) for v in setting.values()) + (model,)
+            if key in done:
+                continue
+            words = command_line({**content["fixed"], **setting, "--model": model})
+            run = Trainings(arguments.train, ["--dataset", os.path.join(arguments.data, dataset + ".npz"), *words])
+            means = [numpy.mean([f[name] for f in run.figures if f[name] is not None]) for name in SENSITIVITY]
+            rows.append(dict(zip(columns, [*key, f"{run.seconds:.2f}", *(f"{m:.5f}" for m in means)])))
+            write_csv(path, columns, rows)
 
 
 def print_sensitivity(path, dataset):
     rows = read_csv(path)
+    if not rows:
+        return
     names = list(rows[0])[:list(rows[0]).index("model")]
     pairs = {}
     for row in rows:
@@ -386,18 +392,25 @@ def print_sensitivity(path, dataset):
 
 # --- Files and the command line ---------------------------------------------------------------------------------------
 
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
 def read_csv(path):
     with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            sys.exit(f"uncertainty_study.py: {path}: line {number} has not as many columns as the first")
+    return rows
+
+
+def write_csv(path, columns, rows):
+    text = io.StringIO(newline="")
+    out = csv.DictWriter(text, columns)
+    out.writeheader()
+    out.writerows(rows)
+    write(path, text.getvalue())
 
 
 def write(path, text):
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
+    with open(path + ".tmp", "w", newline="", encoding="utf-8") as file:
         file.write(text)
     os.replace(path + ".tmp", path)
 
@@ -417,6 +430,10 @@ def main():
     parser.add_argument("--grid", default=os.path.join(FOLDER_OF_THIS, "uncertainty_grid.json"))
     arguments = parser.parse_args()
     datasets = arguments.datasets.split(",")
+    if arguments.what == "table" and not os.path.isdir(arguments.folder):
+        sys.exit(f"uncertainty_study.py: {arguments.folder} is not a folder")
+    if arguments.what == "sensitivity" and not os.path.exists(arguments.grid):
+        sys.exit(f"uncertainty_study.py: --grid: {arguments.grid} does not exist")
     if arguments.what != "table":
         if arguments.data is None:
             sys.exit("uncertainty_study.py: --data is missing: the folder of the .npz files")
@@ -428,7 +445,10 @@ def main():
                 sys.exit(f"uncertainty_study.py: --datasets: {path} does not exist")
         os.makedirs(arguments.folder, exist_ok=True)
         for dataset in datasets:
-            (compare if arguments.what == "compare" else sensitivity)(arguments, dataset)
+            try:
+                (compare if arguments.what == "compare" else sensitivity)(arguments, dataset)
+            except (Failed, Diverged) as error:
+                sys.exit(f"uncertainty_study.py: {error}")
     for kind, print_table, suffix in (("compare", print_compare, "json"), ("sensitivity", print_sensitivity, "csv")):
         for dataset in datasets:
             path = os.path.join(arguments.folder, f"{kind}-{dataset}.{suffix}")

@@ -109,6 +109,8 @@ def main():
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     lines, includes = rooms_of(options.root)
+    if not lines:
+        sys.exit(f"draw_rooms.py: --root: {options.root} has no headers in include/sheafnn")
     if options.svg:
         pathlib.Path(options.svg).write_text(draw(lines, includes), encoding="utf-8")
     if options.table:

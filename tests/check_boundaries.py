@@ -57,7 +57,7 @@ class Token:
     def __repr__(self): return self.text
 
 def tokens_of(text):
-    out, line, at = [], 1, 0
+    out, line = [], 1
     for m in TOKEN.finditer(text):
         kind = m.lastgroup
         if kind == 'delim': kind = 'raw'

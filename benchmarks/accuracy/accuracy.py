@@ -910,7 +910,6 @@ def central_gaussian_points(kind):
 
 def central_gaussian_condition(x, v):
     factor = matrix(x[4:], 4)
-    size = mp.mpf(1)
     inverse = factor ** -1
     z = inverse * mp.matrix([mp.mpf(a) for a in x[:4]])
     absolute = mp.matrix([sum(abs(inverse[i, j]) * sum(abs(factor[j, l]) * abs(z[l]) for l in range(4)) for j in range(4))
@@ -1030,6 +1029,8 @@ def main():
     parser.add_argument("--update", metavar="FILE")
     parser.add_argument("--program", help="values.cpp, compiled; default: compiles it")
     options = parser.parse_args()
+    if options.only and options.update:
+        parser.error("--update needs all rows: leave out --only")
     with tempfile.TemporaryDirectory() as folder:
         program = options.program
         if not program:

@@ -119,4 +119,6 @@ def main(programs):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     sys.exit(main(sys.argv[1]))

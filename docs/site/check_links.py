@@ -25,6 +25,8 @@ class Page(html.parser.HTMLParser):
 
 def main(folder: pathlib.Path) -> int:
     pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
+    if not pages:
+        sys.exit(f"check_links.py: {folder} has no page")
     broken = count = 0
     for path, page in pages.items():
         made_by_doxygen = path.is_relative_to((folder / "cpp").resolve())
@@ -50,4 +52,6 @@ def main(folder: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     sys.exit(main(pathlib.Path(sys.argv[1])))

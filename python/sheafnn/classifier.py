@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, Callable, Mapping
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets

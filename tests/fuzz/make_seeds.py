@@ -11,6 +11,8 @@ import struct
 import sys
 import zipfile
 
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
 folder = pathlib.Path(sys.argv[1])
 here = pathlib.Path(__file__).resolve().parent
 

@@ -80,6 +80,10 @@ def helpers(test):
 
 def main():
     wanted = sys.argv[1:]
+    names = [fault[0] for fault in FAULTS]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        sys.exit(f"mutations.py: no fault '{unknown[0]}'; choose {', '.join(names)}")
     compiler = os.environ.get("CXX", "g++")
     missed = 0
     with tempfile.TemporaryDirectory() as work:
