@@ -119,10 +119,14 @@ int main(int argc, char** argv) {
   app.add_option("--sheaf", s.sheaf, ".npz file written by train --sheaf or predict --sheaf")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   programs::add_split_options(app, s.data);
-  app.add_option("--split", s.split,
-                 "accuracies are of the test nodes of this split (default: of all labelled nodes)")
-      ->check(CLI::Range(0, 1'000'000));
+  auto* split = app.add_option("--split", s.split,
+                               "accuracies are of the test nodes of this split (default: of all labelled nodes)")
+                    ->check(CLI::Range(0, 1'000'000));
+  for (const char* option : {"--make-splits", "--exchange-masks"}) app.get_option(option)->needs(split);
   app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
   app.add_option("--output", s.output, "folder for index.html and its pictures, made if need be")->required();
-  return programs::run_program(app, argc, argv, [&] { run(s); });
+  return programs::run_program(app, argc, argv, [&] {
+    programs::refuse_idle_dataset_options(app, s.dataset);
+    run(s);
+  });
 }

@@ -130,5 +130,8 @@ int main(int argc, char** argv) {
   app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models and of bcsnn")
       ->capture_default_str()
       ->needs(sheaf);
-  return programs::run_program(app, argc, argv, [&] { run(s); });
+  return programs::run_program(app, argc, argv, [&] {
+    programs::refuse_idle_dataset_options(app, s.dataset);
+    run(s);
+  });
 }

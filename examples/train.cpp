@@ -193,17 +193,14 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
 
 /// Tries all files that will be written.
 void require_writable_files(const Task& task) {
-  programs::require_apart({{"--report", task.settings.report},
-                           {"--save", task.settings.save},
-                           {"--sheaf", task.settings.sheaf},
-                           {"--predictions", task.settings.predictions}},
-                          {{"--dataset", task.settings.dataset}});
-  programs::require_writable("--report", task.settings.report);
-  programs::require_writable("--predictions", task.settings.predictions);
+  std::vector<programs::NamedFile> files = {{"--report", task.settings.report},
+                                            {"--predictions", task.settings.predictions}};
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
-    if (!task.settings.save.empty()) programs::require_writable("--save", task.file_of(task.settings.save, i));
-    if (!task.settings.sheaf.empty()) programs::require_writable("--sheaf", task.file_of(task.settings.sheaf, i));
+    if (!task.settings.save.empty()) files.push_back({"--save", task.file_of(task.settings.save, i)});
+    if (!task.settings.sheaf.empty()) files.push_back({"--sheaf", task.file_of(task.settings.sheaf, i)});
   }
+  programs::require_apart(files, {{"--dataset", task.settings.dataset}});
+  for (const auto& [option, file] : files) programs::require_writable(option, file);
 }
 
 void write_models(const Task& task, std::size_t i, const Training& training) {

@@ -127,12 +127,17 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
                      "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
     sheafnn::require(!programs::is_directed(s), "--directed", "a folder of .npy arrays",
                      "its graph is undirected, every edge is there in both directions");
+    for (const char* option : {"--make-splits", "--exchange-masks"}) {
+      sheafnn::require(app.get_option(option)->count() == 0, option, "a folder of .npy arrays",
+                       "it has one split, that of its masks");
+    }
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
     piece = std::move(read.piece);
     own = std::move(read.own);
     by_parts = read.by_parts;
-    data.name = std::filesystem::path(s.dataset).filename().string();
+    const std::filesystem::path path = s.dataset;
+    data.name = (path.has_filename() ? path : path.parent_path()).filename().string();
     data.class_count = std::max<Index>(2, piece.class_count);
     data.splits.resize(1);
   } else {
@@ -146,6 +151,8 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   s.options.features = s.cooperative.options.features = s.flow.options.features = piece.features.columns();
   s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
   if (ranks.is_root()) {
+    programs::require_apart({{"--report", s.report}, {"--save", s.save}, {"--checkpoint", s.checkpoint}},
+                            {{"--dataset", s.dataset}});
     programs::require_writable("--report", s.report);
     programs::require_writable("--save", s.save);
     programs::require_writable("--checkpoint", s.checkpoint);
@@ -156,11 +163,12 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     sheafnn::require(file.empty() || runs.size() == 1, option, file, "on several ranks: of one split and seed");
   }
   std::optional<mpi::Partition> clusters;
-  if (options.clusters > 0) {
+  if (app.get_option("--clusters")->count() > 0) {
     sheafnn::require(ranks.size() == 1 && !folder && s.save.empty() && s.checkpoint.empty() && s.resume.empty(),
                      "--clusters", options.clusters,
                      "on one rank, of a data set that is no folder, without --save and checkpoints");
     sheafnn::require_between("--clusters", options.clusters, 1, data.node_count());
+    sheafnn::require_between("--clusters-per-step", options.clusters_per_step, 1, options.clusters);
     clusters = mpi::metis_partition(data.graph, static_cast<int>(options.clusters));
   }
   mpi::DistributedData part(ranks, std::move(piece));
@@ -249,24 +257,30 @@ int main(int argc, char** argv) {
         ->add_option("--partition", own.partition,
                      "metis, contiguous, or a text file with the number of a part for every node")
         ->capture_default_str();
-    group->add_option(
+    auto* clusters = group->add_option(
         "--clusters", own.clusters,
         "on one rank: train on a few of so many parts at a time, with memory for these (default: off)");
-    group->add_option("--clusters-per-step", own.clusters_per_step, "parts in a step")->capture_default_str();
+    group->add_option("--clusters-per-step", own.clusters_per_step, "parts in a step")
+        ->capture_default_str()
+        ->needs(clusters);
     group->add_option("--splits", settings.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-    group->add_option("--seeds", settings.seeds,
-                      "train on every split with each of these seeds (default: --seed)");
-    group->add_option("--report", settings.report, "write the results to this JSON file");
-    group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well");
+    group->add_option("--seeds", settings.seeds, "train on every split with each of these seeds (default: --seed)")
+        ->excludes(app.get_option("--seed"));
+    auto* report = group->add_option("--report", settings.report, "write the results to this JSON file");
+    group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well")
+        ->needs(report);
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");
-    group->add_option("--checkpoint", settings.checkpoint,
-                      "write the state of the training to this file, every few epochs and at its end");
+    auto* checkpoint =
+        group->add_option("--checkpoint", settings.checkpoint,
+                          "write the state of the training to this file, every few epochs and at its end");
     group
         ->add_option("--shard-above", own.shard_above,
                      "size of the predictions in a checkpoint, MiB, above which every rank writes its own")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->needs(checkpoint);
     group->add_option("--every", settings.train.checkpoint_every, "epochs between two checkpoints, at least 1")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->needs(checkpoint);
     group->add_option(
         "--resume", settings.resume,
         "go on from the state in this file, with the same options, on any number of ranks; --epochs and "

@@ -74,6 +74,18 @@ refuse "training\.json: data was 'karate .*' and is 'synthetic .*' now" "$bin/tr
 refuse "training\.json: seed was '0' and is '3' now" "$bin/train" --resume folder --seed 3
 refuse "training\.json: splits was '0' and is '1' now" "$bin/train" --resume folder --splits 1
 refuse 'checkpoint: elsewhere ' "$bin/train" --resume folder --checkpoint elsewhere
+# Sets that follow one another, with another border between them, are another split.
+mkdir ring
+awk 'BEGIN { print "a,b"; for (i = 0; i < 30; ++i) print i "," (i + 1) % 30 }' > ring/edges.csv
+# usage: ring_split TRAINING: the first nodes for training, up to 20 for validation, the others for testing
+ring_split() {
+  awk -v n="$1" 'BEGIN { print "node,x,label,split"
+    for (i = 0; i < 30; ++i) print i "," i % 4 "," i % 2 "," (i < n ? "train" : i < 20 ? "validation" : "test") }' > ring/nodes.csv
+}
+ring_split 10
+"$bin/train" --dataset ring --stalk-dim 2 --channels 4 --layers 2 --epochs 3 --checkpoint rings > /dev/null
+ring_split 5
+refuse "training\.json: data was 'ring .*' and is 'ring .*' now" "$bin/train" --resume rings
 refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing
 refuse '--every: 0' "${small[@]}" --checkpoint other --every 0
 refuse 'every: 5 is not allowed; belongs to --checkpoint' "${small[@]}" --every 5
@@ -97,6 +109,7 @@ refuse '\-\-output: nowhere/out\.csv' "$bin/predict" --model whole-0.safetensors
 
 # Nor are files written over each other or over what is read.
 refuse '\-\-save: out is the file of \-\-report' "${long[@]}" --splits 0 --report out --save out
+refuse '\-\-sheaf: out-1\.x is the file of \-\-report' "${long[@]}" --splits 0,1 --report out-1.x --sheaf out.x
 refuse '\-\-output: whole-0\.safetensors is the file of \-\-model' "$bin/predict" --model whole-0.safetensors \
   --output whole-0.safetensors
 mkdir data

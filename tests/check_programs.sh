@@ -191,6 +191,14 @@ for candidate in python3 /usr/bin/python3; do
   if [ -z "$python" ] && $candidate -c 'import numpy' 2> /dev/null; then python=$candidate; fi
 done
 [ -n "$python" ] || fail "no numpy (Debian: python3-numpy)"
+# A class that no test node has, or is predicted to have, counts in no mean of F1; --seeds takes the place of --seed.
+mkdir absent
+awk 'BEGIN { print "a,b"; for (i = 0; i < 30; ++i) print i "," (i + 1) % 30 }' > absent/edges.csv
+awk 'BEGIN { print "node,x,label,split"; for (i = 0; i < 30; ++i)
+  print i "," i % 4 "," (i < 2 ? "c" : i % 2 ? "a" : "b") "," (i < 15 ? "train" : i < 22 ? "validation" : "test") }' > absent/nodes.csv
+"$bin/train" --dataset absent --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --seeds 3 --report absent.json > /dev/null
+$python -c 'import json; r = json.load(open("absent.json")); assert abs(r["f1"]["macro"] - r["macro_f1"]["mean"]) < 1e-12
+assert "seed" not in r["options"] and r["splits"][0]["seed"] == 3' || fail "the report of a class without test nodes"
 $python - << 'PYTHON' || fail "numpy reads something else"
 import json
 
@@ -427,6 +435,15 @@ refuse '--fixed-steps: 3 .*; belongs to --flow-method' "${quick[@]}" --model flo
 refuse '--parametrisation: euler .*; belongs to --maps' "${quick[@]}" --maps diagonal --stalk-dim 2 --parametrisation euler
 refuse '--synthetic-nodes: 50 .*; belongs to --dataset synthetic' "${quick[@]}" --synthetic-nodes 50
 refuse '--sheaf-layer requires --sheaf' "$bin/predict" --model nsd.safetensors --output out.csv --sheaf-layer 1
+refuse '--identity-features: true .*; belongs to a --dataset of text files' "${quick[@]}" --identity-features
+refuse '--label: y .*; belongs to a --dataset of text files' "$bin/predict" --model nsd.safetensors --output out.csv --label y
+refuse '--synthetic-seed: 3 .*; belongs to --dataset synthetic' "$bin/predict" --model nsd.safetensors --output out.csv \
+  --synthetic-seed 3
+refuse '--learner-width: 7 .*; belongs to --learner-layers' "${quick[@]}" --learner-width 7
+refuse '--kl-weight: 2 .*; belongs to --model bsnn' "${quick[@]}" --model nsd --kl-weight 2
+refuse '--training-samples: 2 .*; belongs to --model bsnn' "${quick[@]}" --model nsd --training-samples 2
+refuse '--kl-weight: 2 .*; belongs to --kl-schedule' "${quick[@]}" --kl-schedule off --kl-weight 2
+refuse 'excludes --seed' "${quick[@]}" --seeds 0-1 --seed 3
 refuse '--degree: 65 ' "${quick[@]}" --filter legendre --degree 65
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)

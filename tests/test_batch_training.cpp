@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,13 @@ Dataset partly_labelled() {
   data.labels[static_cast<std::size_t>(split.train.back())] = -1;
   return data;
 }
+
+// A trainer refers to the labels of its dataset, which outlives it.
+using Trainer = batch::BatchTrainer<HostExecutor, Nsd<Diagonal<2>>>;
+using Trainings = std::span<const batch::Training<Nsd<Diagonal<2>>>>;
+static_assert(std::is_constructible_v<Trainer, HostExecutor&, Dataset&, Trainings, batch::EvaluationOrder>);
+static_assert(!std::is_constructible_v<Trainer, HostExecutor&, Dataset, Trainings>);
+static_assert(!std::is_constructible_v<Trainer, HostExecutor&, Dataset, Trainings, batch::EvaluationOrder>);
 
 }  // namespace
 

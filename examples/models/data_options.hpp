@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,8 @@ struct DataOptions {
   bool exchange_masks = false;
 };
 
+inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph";
+
 /// --dataset and the options of the generated graph.
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
@@ -37,11 +41,11 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                  "karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; "
                  "see docs/data.md")
       ->capture_default_str();
-  const auto text = app.add_option_group("Text files", "used where --dataset is a folder with an edge list");
+  const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "column of the labels")->capture_default_str();
   text->add_flag("--identity-features", data.text.identity_features,
                  "one-hot node numbers as features, in place of those in the files (default: off)");
-  const auto group = app.add_option_group("Synthetic graph", "used with --dataset synthetic");
+  const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
   group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
   group->add_option("--synthetic-classes", synthetic.classes, "classes, 2 to 1000")->capture_default_str();
   group->add_option("--synthetic-features", synthetic.features, "size of the vocabulary")->capture_default_str();
@@ -60,6 +64,25 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")
       ->capture_default_str()
       ->check(refuse_negative);
+}
+
+/// Checks that no option of one kind of dataset was given with another.
+///
+/// \param app  after parsing
+/// \throws std::invalid_argument  naming the option, its value and what it belongs to
+inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset) {
+  std::error_code error;
+  const bool text = dataset != "karate" && dataset != "synthetic" &&
+                    std::filesystem::is_directory(dataset, error) && sheafnn::io::is_text_folder(dataset);
+  const auto refuse_group = [&](const char* group, const char* owner) {
+    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
+      if (option->count() == 0) continue;
+      sheafnn::throw_invalid_argument(option->get_name(), option->as<std::string>(),
+                                      std::string("belongs to ") + owner);
+    }
+  };
+  if (!text) refuse_group(text_group, "a --dataset of text files");
+  if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
 }
 
 /// The splits that training is to draw itself.

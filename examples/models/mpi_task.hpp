@@ -32,12 +32,19 @@ struct MpiTask {
   std::map<std::string, std::string>
       decisive;  ///< what a training must have in common with the one that it goes on with
 
+  /// What a checkpoint of a split says beside the state.
+  [[nodiscard]] std::map<std::string, std::string> notes(std::size_t split) const {
+    std::map<std::string, std::string> r = decisive;
+    r["split"] = std::to_string(split);
+    return r;
+  }
   /// The state of --resume, if any. \param outputs  of the model
-  [[nodiscard]] std::optional<sheafnn::TrainingState> state(sheafnn::Index outputs) const {
+  [[nodiscard]] std::optional<sheafnn::TrainingState> state(std::size_t split, sheafnn::Index outputs) const {
     if (resume.empty()) return {};
     sheafnn::io::TrainingFile file = sheafnn::distributed::read_checkpoint(part, resume, outputs);
-    for (const auto& [key, value] : decisive) {
+    for (const auto& [key, value] : notes(split)) {
       const auto found = file.metadata.find(key);
+      if (key == "split" && found == file.metadata.end()) continue;  // older files do not say
       const std::string before = found == file.metadata.end() ? "nothing" : found->second;
       if (before == value) continue;
       throw std::runtime_error(sheafnn::detail::concat(resume, ": ", key, " was '", before, "' and is '", value,
@@ -64,12 +71,12 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
   options.seed = seed;
   Model model(std::get<Options>(task.models), seed);
   const sheafnn::Index outputs = model.options().classes;
-  const std::optional<sheafnn::TrainingState> state = task.state(outputs);
+  const std::optional<sheafnn::TrainingState> state = task.state(split_number, outputs);
   mpi::OwnStates states;
   if (state) states.resume = &*state;
   if (!task.checkpoint.empty()) {
     states.on_checkpoint = [&](const sheafnn::TrainingState& own) {
-      mpi::write_checkpoint(task.part, task.checkpoint, own, outputs, task.decisive, task.shard_above);
+      mpi::write_checkpoint(task.part, task.checkpoint, own, outputs, task.notes(split_number), task.shard_above);
     };
   }
   TrainOutcome r;

@@ -10,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
 #include <string>
@@ -160,11 +161,12 @@ inline void require_apart(const std::vector<NamedFile>& outputs, const std::vect
     }
     return name.find("_split_") != std::string::npos;
   };
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].file.empty()) continue;
-    const std::filesystem::path path = resolved(outputs[i].file);
+  std::map<std::filesystem::path, const NamedFile*> written;
+  for (const NamedFile& output : outputs) {
+    if (output.file.empty()) continue;
+    const std::filesystem::path path = resolved(output.file);
     const auto refuse = [&](const NamedFile& other, const char* why) {
-      throw std::runtime_error(std::string(outputs[i].option) + ": " + outputs[i].file.string() + " " + why + " " +
+      throw std::runtime_error(std::string(output.option) + ": " + output.file.string() + " " + why + " " +
                                other.option);
     };
     for (const NamedFile& input : inputs) {
@@ -175,9 +177,8 @@ inline void require_apart(const std::vector<NamedFile>& outputs, const std::vect
         refuse(input, "is a file of");
       }
     }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!outputs[j].file.empty() && path == resolved(outputs[j].file)) refuse(outputs[j], "is the file of");
-    }
+    const auto [other, is_new] = written.emplace(path, &output);
+    if (!is_new) refuse(*other->second, "is the file of");
   }
 }
 

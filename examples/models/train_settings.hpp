@@ -216,7 +216,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-  run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)");
+  run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
+      ->excludes(app.get_option("--seed"));
   run->add_option("--device", s.device,
                   "where to train: cpu, cuda or cuda:NUMBER; on a CUDA device all splits and seeds side by side")
       ->capture_default_str();
@@ -327,7 +328,7 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
   // The batch engine stops on loss or accuracy.
-  if (s.device == "cpu" && app.get_option("--stop-on")->count() == 0) {
+  if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data);
     s.stop_on = to_string(s.train.stop_on);
   }
@@ -360,10 +361,11 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--node-learner-dropout"}, s.cooperative.options.learner == sheafnn::NodeLearnerKind::sage_projected,
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
-  belongs({"--synthetic-nodes", "--synthetic-classes", "--synthetic-features", "--synthetic-words",
-           "--synthetic-degree", "--synthetic-homophily", "--synthetic-class-cycle", "--synthetic-feature-noise",
-           "--synthetic-degree-noise", "--synthetic-seed"},
-          s.dataset == "synthetic", "--dataset synthetic");
+  belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
+  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples"}, is_bayesian(s.model),
+          "--model bsnn, bcsnn and bflow");
+  belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
+  refuse_idle_dataset_options(app, s.dataset);
 }
 
 /// The options that are names, and what they mean to the library; the ranges of the others.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -43,15 +44,17 @@ namespace programs {
     add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
   }
   add(data.labels);
+  // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where
+  // the numbers of the one before go on. The same nodes in other sets are another split.
+  std::int32_t last = std::numeric_limits<std::int32_t>::max();
   for (const sheafnn::Split& split : data.splits) {
-    std::int32_t mark = 0;  // of an empty set: the same nodes for validation and for testing are two splits
+    std::int32_t mark = 0;
     for (const auto* set : {&split.train, &split.validation, &split.test}) {
       --mark;
-      if (set->empty()) {
-        add(std::array{mark});
-      } else {
-        add(*set);
-      }
+      if (set->empty() || set->front() > last) add(std::array{mark});
+      if (set->empty()) continue;
+      add(*set);
+      last = set->back();
     }
   }
   char text[17];

@@ -341,6 +341,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
             _checks.whole("split", split, 0, count - 1)
             return X
+        if split != 0:
+            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         labels = _label_array(y)

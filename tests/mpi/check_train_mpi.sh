@@ -82,7 +82,22 @@ refused() {
 }
 refused "rank 0 of 2: $work/first.st.e3-" --resume "$work/first.st"
 refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
+refused "split was '0' and is '1' now; this training cannot go on" --resume "$work/state.safetensors" --splits 1
+refused "rank 0 of 2: --save: $work/same is the file of --report" --report "$work/same" --save "$work/same"
 refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
+# usage: idle TEXT OPTION...: an option that does nothing without another one, or a value that it has not
+idle() {
+  local text=$1
+  shift
+  if train 1 idle "$@"; then complain "accepted: $*"; fi
+  grep -qF -- "$text" "$work/idle.out" || complain "no '$text' for $*: $(cat "$work/idle.out")"
+}
+idle "--clusters: -3 is not allowed; must be between 1 and 60" --clusters -3
+idle "--clusters-per-step: 5 is not allowed; must be between 1 and 4" --clusters 4 --clusters-per-step 5
+idle "--clusters-per-step requires --clusters" --clusters-per-step 2
+idle "--every requires --checkpoint" --every 3
+idle "--shard-above requires --checkpoint" --shard-above 3
+idle "excludes --seed" --seeds 0-1 --seed 3
 refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
 mkdir "$work/folder" && touch "$work/folder/indptr.npy"
 network=(--layers 2)
@@ -90,8 +105,20 @@ whole_options=("${options[@]}")
 options=(--preset none --stalk-dim 2 --epochs 5)
 refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its graph is undirected" \
   --dataset "$work/folder" --model csnn --directed
-options=("${whole_options[@]}")
+for option in "--make-splits 60/20/20" --exchange-masks; do
+  refused "rank 0 of 2: ${option%% *}: a folder of .npy arrays is not allowed; it has one split, that of its masks" \
+    --dataset "$work/folder" --model nsd --maps diagonal $option
+done
+refused "rank 0 of 2: --label: y is not allowed; belongs to a --dataset of text files" --dataset "$work/folder" --label y
+# Two unequal classes: the same choice of the best epoch as in one process.
+mkdir "$work/unequal"
+awk 'BEGIN { print "a,b"; for (i = 0; i < 60; ++i) print i "," (i + 1) % 60 }' > "$work/unequal/edges.csv"
+awk 'BEGIN { print "node,x,label"; for (i = 0; i < 60; ++i) print i "," i % 7 "," (i % 5 == 0 ? "b" : "a") }' > "$work/unequal/nodes.csv"
+options=(--dataset "$work/unequal" --make-splits 60/20/20 --split-count 1 --stalk-dim 2 --channels 4 --epochs 2 --threads 1)
 network=(--maps diagonal --layers 2)
+train 2 unequal || complain "two unequal classes: $(cat "$work/unequal.out")"
+grep -q '"stop_on": "roc-auc"' "$work/unequal.json" || complain "two unequal classes: another metric than in train"
+options=("${whole_options[@]}")
 # train under mpirun is train_mpi.
 "${mpiexec[@]}" 2 "$(dirname "$program")/train" "${options[@]}" "${network[@]}" --report "$work/as_train.json" \
   > "$work/as_train.out" 2>&1 || complain "train on two ranks: $(cat "$work/as_train.out")"

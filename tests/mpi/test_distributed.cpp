@@ -475,9 +475,9 @@ void check_training(const typename Model::Options& architecture) {
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
   if (ranks().size() > 1) CHECK(messages > 0);
-  // Per epoch one sum of the gradient, loss and KL, and two of scores; three in the beginning; those of layers.
-  CHECK(everywhere(sent.sums == 3 * epochs + 3 + volume.sums));
-  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 3 + volume.summed));
+  // Per epoch one sum of the gradient, loss and KL, and two of scores; four in the beginning; those of layers.
+  CHECK(everywhere(sent.sums == 3 * epochs + 4 + volume.sums));
+  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 9 + volume.summed));
 
   // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
   if (ranks().is_root()) {
@@ -864,9 +864,43 @@ TEST_CASE("training in clusters") {
   const sheafnn::TrainResult result = mpi::train_in_clusters(few, data, parts, 2, split, options);
   CHECK(result.history.back().nll < 0.8 * result.history.front().nll);
   CHECK(result.validation_accuracy > 0.5);
+  // The last epoch ends a training, also where patience would.
+  sheafnn::TrainOptions impatient{.epochs = 200, .patience = 1, .learning_rate = 0.05};
+  Model until(architecture, 2), last(architecture, 2);
+  impatient.epochs = static_cast<Index>(sheafnn::train(until, data, split, impatient).history.size());
+  REQUIRE(impatient.epochs < 200);
+  CHECK(mpi::train_in_clusters(last, data, parts, 6, split, impatient).stop_reason == sheafnn::StopReason::epochs);
+  // The second step of the first epoch comes after the first.
+  const sheafnn::TrainOptions too_fast{.epochs = 1, .learning_rate = 1e200};
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_in_clusters(few, data, parts, 1, split, too_fast)),
+                       doctest::Contains("a smaller learning rate may help"), std::runtime_error);
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_in_clusters(few, data, parts, 7, split, options)),
                        doctest::Contains("parts_per_step: 7 is not allowed; must be between 1 and 6"),
                        std::invalid_argument);
+}
+
+TEST_CASE("owned nodes that make no split are refused") {
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
+  using Model = Nsd<Diagonal<2>, double>;
+  Model model({.features = 20, .channels = 3, .layers = 2, .classes = 3}, 2);
+  sheafnn::Split split;
+  for (std::int32_t u = 0; u < part.numbers().own; ++u) {
+    const bool known = part.labels()[static_cast<std::size_t>(u)] >= 0;
+    (known ? split.train : split.validation).push_back(u);
+  }
+  const auto refused = [&](const char* message) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train_owned(model, part, split, {.epochs = 2})),
+                         doctest::Contains(message), std::invalid_argument);
+  };
+  refused("split.validation: 13 nodes is not allowed; none of them has a known target");
+  split.validation = split.train;  // what is wrong on all ranks, all find
+  refused("is not allowed; a node may appear only once in the sets of a split");
+  std::reverse(split.train.begin(), split.train.end());
+  split.validation.clear();
+  refused("split.train: an unsorted set is not allowed; node numbers must increase");
+  split.train = {static_cast<std::int32_t>(part.numbers().own)};  // in the halo, or no node
+  refused("split.train: ");
 }
 
 TEST_CASE("a network on arcs of its own is refused on a part of a graph") {

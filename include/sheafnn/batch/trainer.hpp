@@ -90,7 +90,8 @@ class BatchTrainer {
                EvaluationOrder order = EvaluationOrder::automatic)
       : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings,
                      order) {}
-  BatchTrainer(Executor&, const Dataset&&, std::span<const Training<Model>>) = delete;  // it would dangle
+  BatchTrainer(Executor&, const Dataset&&, std::span<const Training<Model>>,
+               EvaluationOrder = EvaluationOrder::automatic) = delete;  // it would dangle
 
   /// Trains until every run has finished. A run that on_epoch stops ends with the epochs that are done by then, up to
   /// `window` - 1 more.

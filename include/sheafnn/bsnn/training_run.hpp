@@ -36,23 +36,23 @@ namespace sheafnn::detail {
 }
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
-inline void check_finite(const Elbo& elbo, Index epoch) {
-  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, epoch > 0);
-  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, epoch > 0);
+inline void check_finite(const Elbo& elbo, Index epoch, bool stepped) {
+  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, stepped);
+  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, stepped);
 }
 /// … after the step, when it found a gradient that is not finite, or whose square is not, …
 template <class S>
-void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch) {
+void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch, bool stepped) {
   for (const ParameterInfo& info : parameters.info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       const S value = gradient[i];
-      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, epoch > 0);
+      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, stepped);
       if (!std::isfinite(value * value)) {
-        throw_diverged(epoch, "the square of the gradient of " + info.name, value * value, epoch > 0);
+        throw_diverged(epoch, "the square of the gradient of " + info.name, value * value, stepped);
       }
     }
   }
-  throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), epoch > 0);
+  throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), stepped);
 }
 /// … and after the evaluation that follows the step.
 inline void check_finite(const std::vector<double>& predictions, Index epoch) {
@@ -146,11 +146,11 @@ class TrainingRun {
   /// θ ← Adam(θ, ∇L); begins the epoch's report.
   void step(Index epoch) {
     const auto start = Clock::now();
-    check_finite(elbo_, epoch);
+    check_finite(elbo_, epoch, epoch > 0);
     const Buffer<S>& gradient = schedule_.network().gradient();
     const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
                                    options_.sheaf_decay, options_.decay);
-    if (!finite) check_finite(parameters_, gradient, epoch);
+    if (!finite) check_finite(parameters_, gradient, epoch, epoch > 0);
     report_ = {epoch, elbo_.objective, elbo_.loss, elbo_.kl, kl_weight_};
     result_.train_seconds += seconds_since(start);
   }

@@ -168,10 +168,11 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
                               .nodes = train};
     const Elbo objective = elbo(network, pass, Classification(batch.labels), train,
                                 {report.kl_weight, options.kl_estimator, options.training_samples});
-    sheafnn::detail::check_finite(objective, report.epoch);
+    const bool stepped = adam.step_count > 0;
+    sheafnn::detail::check_finite(objective, report.epoch, stepped);
     const bool finite = adam.step(network.execution(), parameters, network.gradient(), options.weight_decay,
                                   options.sheaf_decay, options.decay);
-    if (!finite) sheafnn::detail::check_finite(parameters, network.gradient(), report.epoch);
+    if (!finite) sheafnn::detail::check_finite(parameters, network.gradient(), report.epoch, stepped);
     report.loss += labelled * objective.objective;
     report.nll += labelled * objective.loss;
     report.kl += labelled * objective.kl;
@@ -228,7 +229,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
         result.stop_reason = StopReason::callback;
         break;
       }
-      if (epoch - result.best_epoch >= options.patience) {
+      if (epoch + 1 < options.epochs && epoch - result.best_epoch >= options.patience) {
         result.stop_reason = StopReason::patience;
         break;
       }

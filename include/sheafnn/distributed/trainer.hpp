@@ -9,11 +9,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/prediction.hpp"
@@ -39,6 +41,36 @@ template <class Model>
   std::int32_t answer = yes ? 1 : 0;
   ranks.broadcast(std::span<std::int32_t>(&answer, 1));
   return answer != 0;
+}
+
+/// Checks the owned nodes of a split. All ranks call it.
+///
+/// \throws std::invalid_argument  a set that is not in order, on the rank that finds it; one with nodes of which none has a
+///                                label, on all ranks. Messages have the numbers of nodes in the whole graph
+inline void check_owned(DistributedData& data, const Split& own) {
+  const PartNumbers& numbers = data.numbers();
+  const std::pair<const char*, const std::vector<std::int32_t>*> sets[] = {{"split.train", &own.train},
+                                                                           {"split.validation", &own.validation},
+                                                                           {"split.test", &own.test}};
+  std::vector<std::int8_t> taken(static_cast<std::size_t>(numbers.own), 0);
+  std::vector<double> counts;  // of each set: its nodes, and those with a label
+  for (const auto& [name, nodes] : sets) {
+    double labelled = 0;
+    for (const std::int32_t u : *nodes) {
+      require_between<Index>(name, u, 0, numbers.own - 1);
+      const std::size_t i = static_cast<std::size_t>(u);
+      require(taken[i] == 0, name, numbers.node[i], "a node may appear only once in the sets of a split");
+      taken[i] = 1;
+      labelled += data.labels()[i] >= 0 ? 1 : 0;
+    }
+    require(std::is_sorted(nodes->begin(), nodes->end()), name, "an unsorted set", "node numbers must increase");
+    counts.insert(counts.end(), {static_cast<double>(nodes->size()), labelled});
+  }
+  data.ranks().sum(std::span<double>(counts));
+  for (std::size_t k = 0; k < std::size(sets); ++k) {
+    if (counts[2 * k] == 0 || counts[2 * k + 1] > 0) continue;
+    throw_invalid_argument(sets[k].first, concat(counts[2 * k], " nodes"), "none of them has a known target");
+  }
 }
 
 /// The figures of the best epoch that need the predictions of all test nodes: rank 0 computes them for all.
@@ -97,7 +129,7 @@ struct OwnStates {
 ///
 /// \param own     owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
 /// \param states  all ranks give some, or none
-/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \throws std::invalid_argument  an option out of range, data that do not fit the model, or a split that is not in order
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
 ///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
 template <class Model>
@@ -130,6 +162,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
       if (ranks.is_root()) given.on_checkpoint(whole);
     };
   }
+  detail::check_owned(data, own);
   try {
     const PartClassification loss(data, own.train);
     loss.validate(data.graph().node_count(), outputs);
