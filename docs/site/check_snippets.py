@@ -79,6 +79,7 @@ BLOCKS = {
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
     ),
     "docs/training.md 1": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
+    "docs/training.md 2": ("function", MODEL + "const sheafnn::Dataset other = data;\n", ""),
     "docs/tutorials.md 0": ("function", "", ""),
     "docs/tutorials.md 1": ("excerpt", "examples/opinion_dynamics.cpp", ""),
     "docs/tutorials.md 2": ("excerpt", "examples/own_loss.cpp", ""),

@@ -241,8 +241,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// The dropout of a learner between convolutions k and k + 1. \param l  layer
   [[nodiscard]] Dropout dropout_of_learner(const ForwardPass<S>& of, Index l, int side, Index k,
-                                           Index draw) const {
-    Dropout r = of.of_learner(l + max_layers * (2 * k + side), draw);
+                                           Index number) const {
+    Dropout r = of.of_learner(l + max_layers * (2 * k + side), number);
     r.rate = of.training ? model.options().learner_dropout : 0.0;
     return r;
   }

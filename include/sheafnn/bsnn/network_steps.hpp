@@ -13,8 +13,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
 
-  NetworkSteps(const Model& model, const Graph& graph, const NodeFeatures& features, Execution on)
-      : Parts(model, graph, features), execution(on) {}
+  NetworkSteps(const Model& of, const Graph& over, const NodeFeatures& features, Execution on)
+      : Parts(of, over, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
     this->kept = false;  // what an earlier draw has kept is of another pass
@@ -67,8 +67,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void for_masks(const ForwardPass<S>& of, const Use& use) {
     use(this->embedding.entry_mask(), of.of_features());
     use(this->embedding.mask(), of.of_hidden());
-    const Index layers = static_cast<Index>(this->model.layout().layers.size());  // a flow has none
-    for (Index l = 0; l < layers; ++l) use(this->layer_mask(l), of.of_layer(l, 0));
+    const Index count = static_cast<Index>(this->model.layout().layers.size());  // a flow has none
+    for (Index l = 0; l < count; ++l) use(this->layer_mask(l), of.of_layer(l, 0));
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 
@@ -135,12 +135,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {
-    const SheafInput<S> input = sheaf_input(l, start_features());
+    const SheafInput<S> read = sheaf_input(l, start_features());
     const double share = 1 / static_cast<double>(options.samples * this->sheaf_count());
     if constexpr (Parts::is_sampled) {
-      if (!closed_form) kl += share * this->source.log_ratio(execution, input);
+      if (!closed_form) kl += share * this->source.log_ratio(execution, read);
     }
-    this->source.backward(execution, this->source_weights(), input, closed_form ? 0.0 : options.kl_weight * share,
+    this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
   }
 
@@ -182,11 +182,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
-    SheafInput<S> input{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.training};
+    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.training};
     if (!pass.noise.empty()) {
-      input.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
+      r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
     }
-    return input;
+    return r;
   }
 };
 

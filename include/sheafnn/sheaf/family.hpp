@@ -242,7 +242,11 @@ struct DenseMaps {
   SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, D>& map,
                                                       const Eigen::Matrix<T, D, D>& gram_bar,
                                                       Eigen::Matrix<T, D, D>& map_bar) {
-    map_bar += multiply<T>(map, SquareMatrix<T, D>(gram_bar + gram_bar.transpose()));
+    SquareMatrix<T, D> both;
+    for (int j = 0; j < D; ++j) {
+      for (int i = 0; i < D; ++i) both(i, j) = gram_bar(i, j) + gram_bar(j, i);
+    }
+    map_bar += multiply<T>(map, both);
   }
   /// Takes any maps.
   template <class T>
