@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 compiler=${1:-g++}
 [ $# -eq 0 ] || shift
 read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
-command=("$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror "-I$root/include"
+command=("$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "-I$root/include"
   "${include_flags[@]}" "$@")
 work=$root/build/headers/$(basename "$compiler")
 rm -rf "$work"

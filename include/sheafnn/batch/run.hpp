@@ -172,10 +172,10 @@ struct Pass {
   }
   /// Dropout of hidden features of an instance.
   template <class S>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE detail::ElementDropout<S> dropout(const Run* runs, Purpose purpose,
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE detail::ElementDropout<S> dropout(const Run* first, Purpose purpose,
                                                                             std::uint32_t layer,
                                                                             Index instance) const {
-    const Run& run = runs[run_of(instance)];
+    const Run& run = first[run_of(instance)];
     return {stream(run, purpose, layer, instance), run.dropout};
   }
 };
