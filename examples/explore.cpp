@@ -2,6 +2,7 @@
 /// Draws what a trained model has learned: the graph with classes, uncertainty and maps, histograms, spectrum, features
 /// along the layers, rejection and training, as SVG pictures and one HTML page. It reads what train and predict write,
 /// needs gnuplot, and knows no models.
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -41,7 +42,8 @@ History read_history(const std::string& path, const std::string& dataset, int sp
   }
   try {
     const std::string trained = report.at("dataset").get<std::string>();
-    if (trained != dataset) wrong(joined({"is a report of '", trained, "', but --dataset is '", dataset, "'"}));
+    if (trained != programs::as_utf8(dataset))
+      wrong(joined({"is a report of '", trained, "', but --dataset is '", dataset, "'"}));
     for (const json& one : report["splits"]) {
       if (split >= 0 && one.at("split").get<int>() != split) continue;
       if (!one.contains("history")) wrong("has no history; train --history writes one");
@@ -51,7 +53,10 @@ History read_history(const std::string& path, const std::string& dataset, int sp
                                                                       {"kl", &r.kl},
                                                                       {"validation_loss", &r.validation_loss}};
       for (const auto& [name, values] : columns) {
-        *values = from.at(name).get<std::vector<double>>();
+        for (const json& number : from.at(name)) {  // without validation nodes their loss is null
+          const bool unknown = number.is_null() && values == &r.validation_loss;
+          values->push_back(unknown ? std::nan("") : number.get<double>());
+        }
         if (values->empty() || values->size() != r.objective.size()) wrong("has columns of different lengths");
       }
       r.best_epoch = one.at("best_epoch").get<Index>();

@@ -9,6 +9,8 @@
 #include <sheafnn/distributed.hpp>
 #include <string>
 
+#include "models/program.hpp"
+
 int main(int argc, char** argv) {
   namespace mpi = sheafnn::distributed;
   return mpi::run(argc, argv, [&] {
@@ -42,9 +44,8 @@ int main(int argc, char** argv) {
     generate->add_option("--features", options.features, "features per node")->capture_default_str();
     generate->add_option("--classes", options.classes, "number of classes")->capture_default_str();
     generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
-    generate->add_option("--seed", options.seed, "seed of the graph")
-        ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+    generate->add_option("--seed", options.seed, "seed of the graph")->capture_default_str();
+    programs::refuse_misread_numbers(app);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {  // the same on all ranks

@@ -116,9 +116,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "posterior samples averaged, 1 to 32768")->capture_default_str();
-  app.add_option("--seed", s.options.seed, "seed of the samples")
-      ->capture_default_str()
-      ->check(programs::refuse_negative);
+  app.add_option("--seed", s.options.seed, "seed of the samples")->capture_default_str();
   app.add_option("--threads", s.options.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
   app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();

@@ -181,9 +181,7 @@ int main(int argc, char** argv) {
   app.add_option("--homophily", homophily, "shares of edges within a class, each in [0, 1]")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", seed, "seed of the graphs and of the initial features")
-      ->capture_default_str()
-      ->check(programs::refuse_negative);
+  app.add_option("--seed", seed, "seed of the graphs and of the initial features")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] {
     sheafnn::require(classes != 1, "--classes", classes, "must be 0 or between 2 and 8");
     std::printf("%31s | %-42s | trivial sheaf: the\n", "", "SO(4) sheaf, one feature channel");

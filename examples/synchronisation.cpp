@@ -129,8 +129,6 @@ int main(int argc, char** argv) {
   app.add_option("--outliers", options.outliers, "shares of edges that measure anything, 0 to 1")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", options.seed, "seed of the graph, the rotations and the noise")
-      ->capture_default_str()
-      ->check(programs::refuse_negative);
+  app.add_option("--seed", options.seed, "seed of the graph, the rotations and the noise")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(options); });
 }

@@ -193,12 +193,12 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
 
 /// Tries all files that will be written.
 void require_writable_files(const Task& task) {
-  std::vector<programs::NamedFile> files = {{"--report", task.settings.report},
-                                            {"--predictions", task.settings.predictions}};
+  std::vector<programs::NamedFile> files = {{"--report", task.settings.report}};
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
     if (!task.settings.save.empty()) files.push_back({"--save", task.file_of(task.settings.save, i)});
     if (!task.settings.sheaf.empty()) files.push_back({"--sheaf", task.file_of(task.settings.sheaf, i)});
   }
+  files.push_back({"--predictions", task.settings.predictions});
   programs::require_apart(files, {{"--dataset", task.settings.dataset}});
   for (const auto& [option, file] : files) programs::require_writable(option, file);
 }
@@ -301,7 +301,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   if (task.keep().prediction) predictions.write(s.predictions);
   const int signal = Interruption::signal();
   if (!s.report.empty()) {
-    sheafnn::io::write_text(s.report, results.report(data, arguments, signal).dump(2) + "\n");
+    sheafnn::io::write_text(s.report, programs::report_text(results.report(data, arguments, signal)));
   }
   if (signal == 0) return 0;
   std::fprintf(stderr, "train: interrupted by signal %d%s\n", signal,

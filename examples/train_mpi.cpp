@@ -237,7 +237,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     if (report) json["partition"] = partition_json(*report, partition_choice);
     json["messages_per_epoch"] = mean_messages;
     json["bytes_per_epoch"] = mean_bytes;
-    sheafnn::io::write_text(s.report, json.dump(2) + "\n");
+    sheafnn::io::write_text(s.report, programs::report_text(json));
   }
   programs::flush_output();
   return 0;
@@ -288,6 +288,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
     try {
       programs::refuse_empty_arguments(arguments);
+      programs::refuse_misread_numbers(app);
       app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError& error) {  // the same on all ranks
       const bool root = mpi::Communicator().is_root();

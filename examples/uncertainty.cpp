@@ -276,7 +276,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   if (!s.report.empty()) {
     const nlohmann::ordered_json json =
         report(s, data, preset, resolved, facts.json(arguments), uncertainty::report(figures, splits, seeds));
-    sheafnn::io::write_text(s.report, json.dump(2) + "\n");
+    sheafnn::io::write_text(s.report, programs::report_text(json));
   }
   if (!s.output.empty()) draw(figures, s, data.name);
 }

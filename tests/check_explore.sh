@@ -33,6 +33,11 @@ train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --spl
   || fail "explore"
 grep -qx '8 pictures: bsnn/index.html' explore.txt || fail "explore prints $(cat explore.txt)"
 check_page bsnn classes uncertainty edges histograms spectrum layers rejection history
+# Without validation nodes there is no validation loss.
+"${train[@]}" --epochs 5 --make-splits 80/0/20 --report none.json --history > /dev/null || fail "train without validation nodes"
+"$bin/explore" --sheaf bsnn.npz --report none.json --output none > explore.txt 2>&1 || fail "explore: $(cat explore.txt)"
+check_page none classes uncertainty edges histograms spectrum layers rejection history
+! grep -q 'validation loss' none/history.svg none/index.html || fail "a loss of no nodes is shown"
 for part in '34 nodes, 78 edges' 'Bayesian, special-orthogonal maps, stalk dimension 2' 'accuracy, test nodes of split 0' \
             'Mutual information'; do
   grep -rqF "$part" bsnn || fail "'$part' is not shown"

@@ -252,12 +252,14 @@ if [ -x "$bin/synchronisation" ]; then
   awk '$4 == "deg" {n++; if ($7 > $6 || $7 > $5 || ($1 == 0.999 && $2 == "0.0%" && $3 > 2)) bad = 1}
        END {exit bad || n != 12}' synchronisation.txt || fail "synchronisation: $(cat synchronisation.txt)"
   refuse 'concentration: 1 ' "$bin/synchronisation" --kappa 1
+  refuse '--degree: nan is not allowed' "$bin/synchronisation" --degree nan
 fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
   grep -qx 'Both limits are reached\.' opinions.txt || fail "opinion_dynamics: $(cat opinions.txt)"
   "$bin/opinion_dynamics" --time 1 | grep -q '^The limits are not reached' || fail "opinion_dynamics --time 1"
   refuse 'stubborn: 34' "$bin/opinion_dynamics" --stubborn 34
+  refuse '--time: nan is not allowed' "$bin/opinion_dynamics" --time nan
 fi
 if [ -x "$bin/uncertainty" ]; then
   uncertainty=("$bin/uncertainty" --dataset synthetic --synthetic-nodes 120 --maps diagonal --stalk-dim 2 --channels 4 --layers 2
@@ -419,10 +421,19 @@ refuse '--edge-weights: true ' "${quick[@]}" --maps diagonal --stalk-dim 2 --edg
 refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
-refuse 'residual.theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
+refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
 refuse 'residual.form: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
 refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3
+# Numbers that CLI11 takes for others: octal, without sign, the largest; and those that ranges let through.
+refuse '--seed: 010 is not allowed; a number has no leading zeros' "${quick[@]}" --seed 010
+refuse '--epochs: 020 is not allowed' "${quick[@]}" --epochs 020
+refuse '--seed:  -1 is not allowed; must be a whole number' "${quick[@]}" --seed ' -1'
+refuse '--seed: 18446744073709551616 is not allowed; must be at most 18446744073709551615' "${quick[@]}" --seed 18446744073709551616
+refuse '--epochs: 9223372036854775808 is not allowed; must be at most 9223372036854775807' "${quick[@]}" --epochs 9223372036854775808
+refuse '--stalk-dim: 0x2 is not allowed; must be a whole number' "${quick[@]}" --stalk-dim 0x2
+refuse '--lr: nan is not allowed; must be a number' "${quick[@]}" --lr nan
+refuse '--homophily: nan is not allowed; must be a number' "$bin/separation" --homophily 0.3 nan
 refuse '--splits: 0,0,1 .*; 0 is there twice' "${quick[@]}" --splits 0,0,1
 refuse '--synthetic-degree: 1e\+09 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-degree 1e9
 refuse '--synthetic-class-cycle: 2 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-class-cycle 2

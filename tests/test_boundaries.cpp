@@ -215,7 +215,7 @@ TEST_CASE("boundaries: graphs and features") {
   refused("features: 1", [&] { NodeFeatures::from_dense(std::span(one), 1, 2); });
   refused("nodes: -1", [] { NodeFeatures::identity(-1); });
   // An offset behind the arrays, before one that decreases: read only after it is known to be within.
-  refused("features.offsets: 1000000", [] { NodeFeatures::from_csr({0, 1'000'000, 2}, {0, 1}, {1, 1}, 2); });
+  refused("features.offsets[1]: 1000000", [] { NodeFeatures::from_csr({0, 1'000'000, 2}, {0, 1}, {1, 1}, 2); });
   refused("columns: -1", [] { NodeFeatures::from_csr({0}, {}, {}, -1); });
 
   const Labels labels = {0, -1, 1};

@@ -317,11 +317,12 @@ TEST_CASE("checkpoints: tensors and metadata that contradict each other are refu
         }) == "tensor 'lin2.weight' has shape [4, 3] in the file, but [3, 4] in the model");
   CHECK(changed([&](TensorFile& f) { f.tensors[static_cast<std::size_t>(index_of("eps.0"))].shape = {2}; }) ==
         "tensor 'eps.0' has shape [2] in the file, but [2, 1] in the model");
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const auto& [bad, name] : {std::pair(std::numeric_limits<float>::quiet_NaN(), "nan"),
+                                  std::pair(std::numeric_limits<float>::infinity(), "inf")}) {
     CHECK(changed([&](TensorFile& f) {
             sheafnn::io::Tensor& tensor = f.tensors[static_cast<std::size_t>(index_of("lin2.bias"))];
             tensor = sheafnn::io::make_tensor<float>("lin2.bias", {3}, {{0.0F, bad, 0.0F}});
-          }).find("not finite") != std::string::npos);
+          }) == sheafnn::detail::concat("tensor 'lin2.bias': number 1 is ", name, "; it must be finite"));
   }
 
   const auto metadata = [&](const std::string& key, const std::string& value) {

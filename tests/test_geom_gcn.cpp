@@ -171,6 +171,10 @@ TEST_CASE("Geom-GCN: bad files are named with line, value and limit") {
   CHECK(message_of_nodes("") == std::string(nodes_file) + ": lists no node; the graph is empty");
   CHECK(message_of(SmallFolder("")) ==
         std::string(nodes_file) + ": is empty; expected a header line and one line per node");
+  CHECK(message_of(SmallFolder("3\t1,1,1\t1\n" + rest)) ==
+        at + "1: '3?1,1,1?1' is no header; the names of the columns stand in the first line");
+  CHECK(message_of(SmallFolder(dense_text, "0\t1\n1\t2\n")) ==
+        std::string(edges_file) + ":1: '0?1' is no header; the names of the columns stand in the first line");
 
   const std::string edge = std::string(edges_file) + ":";
   CHECK(message_of_edges("0\t1\n0 2\n") == edge + "3: has 1 tab-separated fields; expected two nodes");

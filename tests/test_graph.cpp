@@ -104,7 +104,8 @@ TEST_CASE("Graph: empty graphs and bad node numbers") {
                        "edges[1]: 3 is not allowed; a node number must be between 0 and 2", std::invalid_argument);
   CHECK_THROWS_WITH_AS(build(3, {{-1, 1}}), "edges[0]: -1 is not allowed; a node number must be between 0 and 2",
                        std::invalid_argument);
-  CHECK_THROWS_AS(build(0, {{0, 0}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(build(0, {{0, 0}}), "edges[0]: 0 is not allowed; a graph without nodes has no edges",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(build(-1, {}), "node_count: -1 is not allowed; must be between 0 and 2147483647",
                        std::invalid_argument);
   CHECK_THROWS_AS(build(Index{1} << 31, {}), std::invalid_argument);
@@ -280,6 +281,10 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
   CHECK(largest_remainder(shares, 0) == Sizes{0, 0, 0});
   CHECK(largest_remainder({0.98, 0.01, 0.01}, 10) == Sizes{8, 1, 1});
   CHECK(largest_remainder({0.01, 0.01, 0.98}, 4) == Sizes{1, 1, 2});
+  // Ties although 0.92 · 20 is above 18.4 in binary, and 0.07 · 50 above 3.5.
+  CHECK(largest_remainder({0.01, 0.07, 0.92}, 20) == Sizes{1, 2, 17});  // 0.2, 1.4, 18.4
+  CHECK(largest_remainder({0.01, 0.07, 0.92}, 50) == Sizes{1, 3, 46});  // 0.5, 3.5, 46
+  CHECK(largest_remainder({0.7, 0.1, 0.2}, 8) == Sizes{6, 1, 1});       // 5.6, 0.8, 1.6
   // A share of 0 gets no node, however few there are.
   CHECK(largest_remainder({0.8, 0.2, 0}, 12) == Sizes{10, 2, 0});  // 9.6, 2.4
   CHECK(largest_remainder({0.99, 0.01, 0}, 2) == Sizes{1, 1, 0});

@@ -121,6 +121,8 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
   CHECK(message_of(real + "2 2 1\n1 3 3\n") == "t.mtx:3: '3' is not a column; expected 1 to 2");
   CHECK(message_of(real + "2 2 1\n0 1 3\n") == "t.mtx:3: '0' is not a row; expected 1 to 2");
   CHECK(message_of(real + "2 2 1\n1 1 nan\n") == "t.mtx:3: 'nan' is not a finite number");
+  CHECK(message_of(real + "2 2 1\n1 1 ++1\n") == "t.mtx:3: '++1' is not a finite number");
+  CHECK(message_of(real + "2 2 1\n1 1 +-1\n") == "t.mtx:3: '+-1' is not a finite number");
   CHECK(message_of(real + "2 2 1\n1 1\n") == "t.mtx:3: has 2 numbers; expected row, column and value");
   CHECK(message_of(real + "2 2 2\n1 2 3\n1 2 4\n") == "t.mtx: entry (1, 2) is listed twice");
   CHECK(message_of(banner + "coordinate real symmetric\n2 2 1\n1 2 3\n") ==

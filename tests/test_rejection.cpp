@@ -103,10 +103,10 @@ TEST_CASE("an ensemble is one prediction of all samples") {
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_members({}, 3)),
                        "members: 0 is not allowed; at least one is needed", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_members(parts, 2)),
-                       "member: 21 is not allowed; expected nodes * classes = 7 * 2", std::invalid_argument);
+                       "members[0]: 21 is not allowed; expected nodes * classes = 7 * 2", std::invalid_argument);
   parts[1].entropy.pop_back();
-  CHECK_THROWS_WITH_AS(static_cast<void>(combine_members(parts, 3)), "member: 6 is not allowed; expected 7 nodes",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(combine_members(parts, 3)),
+                       "members[1]: 6 is not allowed; expected 7 nodes", std::invalid_argument);
 }
 
 TEST_CASE("bad input") {
@@ -121,6 +121,9 @@ TEST_CASE("bad input") {
   CHECK_THROWS_WITH_AS(static_cast<void>(rejection_curve(measure, two, two, Nodes{2})),
                        "nodes[0]: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(rejection_curve(measure, two, two, Nodes{})), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(rejection_curve(Numbers{1, 2}, Nodes{0, -1}, two, two)),
+                       "labels[1]: -1 is not allowed; a node that counts needs a known label",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(detection_auc(measure, two, Nodes{})),
                        "measure[1]: nan is not allowed; must be a number", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(detection_auc(measure, Nodes{0}, Nodes{-1})),

@@ -207,6 +207,13 @@ TEST_CASE("safetensors: writing refuses bad tensors and leaves old files alone")
                        "t: 3 is not allowed; its shape needs 4 values", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(io::make_tensor<float>("t", {-1, -3}, std::vector<float>(3))),
                   std::invalid_argument);
+  const Index many = Index{1} << 32;
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::make_tensor<float>("t", {many, many}, {})),
+                       doctest::Contains("t[1]: 4294967296 is not allowed; "), std::invalid_argument);
+  file = small_file();
+  for (Index& extent : file.tensors[0].shape) extent = -extent;  // two of them: as many numbers
+  CHECK_THROWS_WITH_AS(io::write_safetensors(path, file), doctest::Contains("lin1.weight[0]: -"),
+                       std::invalid_argument);
   CHECK(io::read_file(path) == before);
 
   CHECK_THROWS_WITH_AS(io::write_safetensors(folder / "none" / "f", small_file()),

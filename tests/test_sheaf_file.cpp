@@ -156,6 +156,16 @@ TEST_CASE("arrays that cannot be written") {
   check_error<Error>([&] { writer.add<double>("../up", {2}, two); }, "../up");
   check_error<Error>([&] { writer.add<double>("short", {3}, two); }, "the shape has 3");
   check_error<Error>([&] { writer.add<double>("negative", {-1, -2}, two); }, "at least 0");
+  check_error<Error>(
+      [&] {
+        writer.add<double>("large", {Index{1} << 32, Index{1} << 32}, Doubles());
+      },
+      "shape[1]");
+  check_error<Error>(
+      [&] {
+        writer.add<double>("none", {0, Index{1} << 32, Index{1} << 32}, Doubles());
+      },
+      "shape[2]");
   check_error<Error>([&] { writer.add("text", "λ"); }, "ASCII");
   check_error<Error>([&] { writer.add("text", ""); }, "ASCII");
   // What was refused is not in the file.

@@ -359,8 +359,9 @@ TEST_CASE("the file of a state") {
             [&](auto& f) { f.tensors.erase(f.tensors.begin() + static_cast<std::ptrdiff_t>(i)); });
     refused("tensor '" + name + "' has a wrong shape", [&](auto& f) { f.tensors[i].shape.push_back(1); });
     if (name == "history") continue;
-    refused("tensor '" + name + "' holds a number that is not finite", [&](auto& f) {
-      std::vector<double> values = f.tensors[i].template values<double>();
+    std::vector<double> values = good.tensors[i].template values<double>();
+    const std::string last = std::to_string(values.size() - 1);
+    refused("tensor '" + name + "': number " + last + " is nan; it must be finite", [&](auto& f) {
       values.back() = std::numeric_limits<double>::quiet_NaN();
       f.tensors[i] = sheafnn::io::make_tensor<double>(name, f.tensors[i].shape, values);
     });

@@ -147,6 +147,10 @@ TEST_CASE("metrics refuse what does not fit, with value and limit") {
                        "values[1, 0]: nan is not allowed; a probability must be between 0 and 1",
                        std::invalid_argument);
   CHECK_THROWS_AS(call({0.5, 0.5, 1.1, 0}, 2, labels, {1}), std::invalid_argument);
+  // 2 * 2^63 values are not 0 values.
+  CHECK_THROWS_WITH_AS(call({}, std::numeric_limits<Index>::max(), labels, {1}),
+                       "values: 0 is not allowed; expected nodes * classes = 1.84467e+19", std::invalid_argument);
+  CHECK_THROWS_AS(call({}, Index{1} << 62, {0, 1, 0, 1}, {1}), std::invalid_argument);
   CHECK_THROWS_AS(call({0.5, 0.5, 1, -0.1}, 2, labels, {1}), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(reliability_diagram(p, 2, labels, labels, 0)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(expected_calibration_error(std::vector<ReliabilityBin>(15))),
@@ -216,6 +220,7 @@ TEST_CASE("uncertainty from samples: agreement, contradiction, single precision,
   CHECK_THROWS_AS(SampledPredictionBuilder(2, 0), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(equal, 2, 1, 2)),
                        "samples: 6 is not allowed; expected samples * nodes * classes = 4", std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(combine_samples({}, Index{1} << 62, 2, 2)), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(std::vector<double>{0.5, std::nan("")}, 1, 1, 2)),
                        "probabilities[0, 1]: nan is not allowed; must be between 0 and 1", std::invalid_argument);
 }
@@ -270,6 +275,10 @@ TEST_CASE("temperature: limits and degenerate inputs") {
   const std::vector<double> huge = {1e6, 0, 1e6, 0, 0, 1e6};
   CHECK(fit_temperature(huge, 2, std::vector<std::int32_t>{0, 1, 1}, all_nodes(3)) == highest_temperature);
   for (const double p : apply_temperature(huge, 2, 1e-3)) CHECK((p == 0 || p == 1));
+  // Nor do margins that are infinite: right nodes have the same NLL, 0, at every temperature.
+  const std::vector<double> infinite = {1e308, -1e308, -1e308, 1e308};
+  CHECK(fit_temperature(infinite, 2, std::vector<std::int32_t>{0, 1}, all_nodes(2)) == 1);
+  CHECK(fit_temperature(infinite, 2, std::vector<std::int32_t>{0, 0}, all_nodes(2)) == highest_temperature);
 
   CHECK_THROWS_AS(static_cast<void>(
                       fit_temperature(std::vector<double>{1, std::numeric_limits<double>::infinity()}, 2,
@@ -278,6 +287,8 @@ TEST_CASE("temperature: limits and degenerate inputs") {
   CHECK_THROWS_WITH_AS(static_cast<void>(apply_temperature(z, 2, 0)),
                        "temperature: 0 is not allowed; must be positive and finite", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(apply_temperature(z, 3, 1)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(apply_temperature(std::vector<double>{1, std::nan("")}, 2, 1)),
+                       "logits[1]: nan is not allowed; must be finite", std::invalid_argument);
 }
 
 }  // namespace test_uncertainty

@@ -244,24 +244,32 @@ inline Picture draw_history(const History& h, const char* kl_unit) {
   script.line({"set label 1 'best epoch ", h.best_epoch, "' at ", h.best_epoch,
                ", graph 1.04 center font ',11' tc rgb '#444444'"});
   script.line({"set tmargin 4\nset key top right samplen 1.5"});
-  const double highest = std::max(*std::max_element(h.objective.begin(), h.objective.end()),
-                                  *std::max_element(h.validation_loss.begin(), h.validation_loss.end()));
+  const bool validated =
+      std::none_of(h.validation_loss.begin(), h.validation_loss.end(), [](double x) { return std::isnan(x); });
+  double highest = *std::max_element(h.objective.begin(), h.objective.end());
+  if (validated)
+    highest = std::max(highest, *std::max_element(h.validation_loss.begin(), h.validation_loss.end()));
   script.line({"set title 'Losses' offset 0,1\nset ylabel 'per node (nats)'"});
   script.line({"set yrange [0:", 1.3 * highest, "]"});  // room for the key
-  script.line({"plot $objective with lines lw 2 lc rgb '", two_colours[0],
-               "' title 'training objective', $validation with lines lw 2 lc rgb '", two_colours[1],
-               "' title 'validation loss (NLL)'"});
+  std::string plot =
+      joined({"plot $objective with lines lw 2 lc rgb '", two_colours[0], "' title 'training objective'"});
+  if (validated) {
+    plot += joined({", $validation with lines lw 2 lc rgb '", two_colours[1], "' title 'validation loss (NLL)'"});
+  }
+  script.line({plot});
   if (bayesian) {
     script.line(
         {"set title 'KL divergence of posterior and prior' offset 0,1\nset ylabel 'per ", kl_unit, " (nats)'"});
     script.line({"set yrange [0:*]"});
     script.line({"plot $kl with lines lw 2 lc rgb '#009e73' notitle"});
   }
+  const char* losses = validated ? "Training and validation loss" : "Training loss";
   return {"history.svg", "Training",
-          bayesian ? "Training and validation loss over the epochs (left; the objective contains the KL term "
-                     "times its weight) "
-                     "and that term without its weight (right); the best epoch is marked."
-                   : "Training and validation loss over the epochs; the best epoch is marked.",
+          joined({losses, " over the epochs",
+                  bayesian
+                      ? " (left; the objective contains the KL term times its weight) and that term without its "
+                        "weight (right); the best epoch is marked."
+                      : "; the best epoch is marked."}),
           script.draw()};
 }
 

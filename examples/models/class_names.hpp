@@ -3,20 +3,34 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace programs {
 
+/// A text with U+FFFD in place of every byte that is not UTF-8, which names of files may have.
+[[nodiscard]] inline std::string as_utf8(std::string_view text) {
+  std::string r;
+  while (!text.empty()) {
+    const std::size_t length = sheafnn::io::detail::utf8_length(text);
+    r += length > 0 ? text.substr(0, length) : "\xEF\xBF\xBD";
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return r;
+}
+
 /// What a checkpoint tells of its training beside the model.
 [[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const sheafnn::Dataset& data,
                                                                          sheafnn::Index best_epoch) {
-  std::map<std::string, std::string> notes = {{"dataset", data.name}, {"best_epoch", std::to_string(best_epoch)}};
+  std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
+                                              {"best_epoch", std::to_string(best_epoch)}};
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
   return notes;
 }

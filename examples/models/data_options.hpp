@@ -61,9 +61,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       ->capture_default_str();
   group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
       ->capture_default_str();
-  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")
-      ->capture_default_str()
-      ->check(refuse_negative);
+  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
 }
 
 /// Checks that no option of one kind of dataset was given with another.
@@ -98,10 +96,7 @@ inline void add_split_options(CLI::App& app, DataOptions& data) {
   group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
       ->capture_default_str()
       ->needs(make);
-  group->add_option("--split-seed", data.splits.seed, "seed of the splits")
-      ->capture_default_str()
-      ->check(refuse_negative)
-      ->needs(make);
+  group->add_option("--split-seed", data.splits.seed, "seed of the splits")->capture_default_str()->needs(make);
   group->add_flag("--exchange-masks", data.exchange_masks,
                   "train on the validation nodes, validate on the test nodes, test on the training nodes "
                   "(default: off)");

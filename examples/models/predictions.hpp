@@ -35,7 +35,7 @@ class Predictions {
   void add(const Run& run, const Training& training) {
     const sheafnn::SampledPrediction& prediction = training.outcome.prediction;
     split_.push_back(static_cast<std::int64_t>(run.split));
-    seed_.push_back(static_cast<std::int64_t>(run.seed));
+    seed_.push_back(run.seed);
     best_epoch_.push_back(training.result.best_epoch);
     append(probabilities_, prediction.probabilities);
     append(entropy_, prediction.entropy);
@@ -58,7 +58,7 @@ class Predictions {
     const sheafnn::Index n = data_.node_count();
     sheafnn::io::NpzWriter writer;
     writer.add<std::int64_t>("split", {runs}, split_);
-    writer.add<std::int64_t>("seed", {runs}, seed_);
+    writer.add<std::uint64_t>("seed", {runs}, seed_);
     writer.add<std::int64_t>("best_epoch", {runs}, best_epoch_);
     writer.add<double>("probabilities", {runs, n, data_.class_count}, probabilities_);
     writer.add<double>("entropy", {runs, n}, entropy_);
@@ -75,7 +75,8 @@ class Predictions {
   }
 
   const sheafnn::Dataset& data_;
-  std::vector<std::int64_t> split_, seed_, best_epoch_;
+  std::vector<std::int64_t> split_, best_epoch_;
+  std::vector<std::uint64_t> seed_;
   std::vector<double> probabilities_, entropy_, epistemic_variance_, mutual_information_;
   std::vector<std::int32_t> role_;
 };

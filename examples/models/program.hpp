@@ -5,11 +5,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
@@ -52,9 +58,35 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   }
 }
 
-/// Checks the text of a number without sign: CLI11 takes -1 for the largest.
-[[nodiscard]] inline std::string refuse_negative(const std::string& text) {
-  return text.starts_with('-') ? text + " is not allowed; must be at least 0" : "";
+/// What is wrong with the text of a number of one of CLI11's types INT, UINT and FLOAT, or nothing. It takes 010 for 8, in
+/// octal, what is too large for the largest number, and -1 for that without a sign; its ranges let nan through.
+[[nodiscard]] inline std::string misread_number(std::string_view type, const std::string& text) {
+  const std::string refused = text + " is not allowed; ";
+  if (type.starts_with("FLOAT")) {
+    return std::isnan(std::strtod(text.c_str(), nullptr)) ? refused + "must be a number" : "";
+  }
+  const bool is_signed = type.starts_with("INT");
+  if (!is_signed && text.starts_with('-')) return refused + "must be at least 0";
+  const std::string_view digits =
+      std::string_view(text).substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
+  const bool whole = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!whole) return refused + "must be a whole number";
+  if (digits.size() > 1 && digits.front() == '0') return refused + "a number has no leading zeros";
+  std::uint64_t number = 0;
+  const std::uint64_t most =
+      is_signed ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::uint64_t>::max();
+  const bool fits = std::from_chars(digits.data(), digits.data() + digits.size(), number).ec == std::errc();
+  return fits && number <= most ? "" : refused + "must be at most " + std::to_string(most);
+}
+
+/// Adds that check to all options that are numbers.
+inline void refuse_misread_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (!type.starts_with("INT") && !type.starts_with("UINT") && !type.starts_with("FLOAT")) continue;
+    option->check([type](const std::string& text) { return misread_number(type, text); });
+  }
+  for (CLI::App* group : app.get_subcommands(std::function<bool(CLI::App*)>())) refuse_misread_numbers(*group);
 }
 
 /// "class_cycle" as "--class-cycle".
@@ -69,7 +101,11 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   static constexpr std::pair<std::string_view, const char*> others[] = {{"learning_rate", "--lr"},
                                                                         {"sheaf_learning_rate", "--sheaf-lr"},
                                                                         {"kl_maximum", "--kl-weight"},
-                                                                        {"checkpoint_every", "--every"}};
+                                                                        {"checkpoint_every", "--every"},
+                                                                        {"learner_dropout",
+                                                                         "--node-learner-dropout"},
+                                                                        {"residual.alpha", "--residual-alpha"},
+                                                                        {"residual.theta", "--residual-theta"}};
   const std::size_t end = message.find(": ");
   if (end == std::string::npos || message.find(": ", end + 1) < message.find(" is not allowed; ")) return message;
   std::string member = message.substr(0, end);
@@ -89,6 +125,7 @@ template <class ReadArguments, class Body>
 int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const Body& body) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   try {
+    refuse_misread_numbers(app);
     std::vector<std::string> arguments = read_arguments();
     refuse_empty_arguments(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -161,24 +198,24 @@ inline void require_apart(const std::vector<NamedFile>& outputs, const std::vect
     }
     return name.find("_split_") != std::string::npos;
   };
-  std::map<std::filesystem::path, const NamedFile*> written;
+  std::map<std::filesystem::path, const char*> taken;  // by the option
   for (const NamedFile& output : outputs) {
     if (output.file.empty()) continue;
     const std::filesystem::path path = resolved(output.file);
-    const auto refuse = [&](const NamedFile& other, const char* why) {
+    const auto refuse = [&](const char* option, const char* why) {
       throw std::runtime_error(std::string(output.option) + ": " + output.file.string() + " " + why + " " +
-                               other.option);
+                               option);
     };
     for (const NamedFile& input : inputs) {
       if (input.file.empty() || !std::filesystem::exists(input.file)) continue;
-      if (path == resolved(input.file)) refuse(input, "is the file of");
+      if (path == resolved(input.file)) refuse(input.option, "is the file of");
       if (path.parent_path() == resolved(input.file / ".") && std::filesystem::is_directory(input.file) &&
           is_data(path.filename().string()) && std::filesystem::exists(path)) {
-        refuse(input, "is a file of");
+        refuse(input.option, "is a file of");
       }
     }
-    const auto [other, is_new] = written.emplace(path, &output);
-    if (!is_new) refuse(*other->second, "is the file of");
+    const auto [other, is_free] = taken.emplace(path, output.option);
+    if (!is_free) refuse(other->second, "is the file of");
   }
 }
 

@@ -42,6 +42,11 @@ namespace programs {
           {"accuracy", bin.accuracy}};
 }
 
+/// The text of a report. Names of files may hold what is not UTF-8; U+FFFD stands for it.
+[[nodiscard]] inline std::string report_text(const nlohmann::ordered_json& report) {
+  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 /// A command line as a shell reads it.
 [[nodiscard]] inline std::string command_line(const std::string& program,
                                               const std::vector<std::string>& arguments) {

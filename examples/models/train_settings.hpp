@@ -204,9 +204,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   train->add_option("--samples", s.train.samples, "posterior samples averaged at evaluation, 1 to 1024")
       ->capture_default_str();
-  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")
-      ->capture_default_str()
-      ->check(refuse_negative);
+  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")->capture_default_str();
   train->add_option("--threads", s.train.threads, "threads, 0: as many as the graph is worth")
       ->capture_default_str();
 }

@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/class_names.hpp"
+
 namespace programs {
 
 /// FNV-1a over the bytes of everything in a dataset that a training reads.
@@ -124,14 +126,19 @@ class TrainingFolder {
                  std::map<std::string, std::string> settings, const std::map<std::string, std::string>& selection)
       : folder_(std::move(folder)), resumed_(resumed), settings_(std::move(settings)) {
     const std::string name = folder_.string();
+    const std::vector<std::string> kept = without_folder(arguments);
+    for (const std::string& argument : kept) {
+      if (as_utf8(argument) == argument) continue;
+      sheafnn::io::detail::fail(name, "cannot keep the argument '", sheafnn::io::detail::printable(argument),
+                                "', which is not UTF-8; name the file otherwise");
+    }
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) sheafnn::io::detail::fail(name, "cannot be made; ", error.message());
-    remove_temporary_files();
     const std::filesystem::path path = folder_ / index;
     description_ = nlohmann::ordered_json{{"format_version", version},
                                           {"sheafnn_version", SHEAFNN_VERSION_STRING},
-                                          {"arguments", without_folder(arguments)},
+                                          {"arguments", kept},
                                           {"settings", settings_},
                                           {"selection", selection}}
                        .dump(2) +
@@ -139,11 +146,14 @@ class TrainingFolder {
     if (resumed_) {
       const nlohmann::json json = nlohmann::json::parse(sheafnn::io::read_file(path), nullptr, false);
       const auto compare = [&](const char* part, const std::map<std::string, std::string>& now) {
-        const nlohmann::json before = json.value(part, nlohmann::json::object());
-        require_same(path, now, [&](const std::string& key) { return before.value(key, std::string("nothing")); });
-        for (const auto& [key, value] : before.items()) {
+        const std::map<std::string, std::string> before = texts_of(path, json, part);
+        require_same(path, now, [&](const std::string& key) {
+          const auto found = before.find(key);
+          return found == before.end() ? std::string("nothing") : found->second;
+        });
+        for (const auto& [key, value] : before) {
           if (now.contains(key)) continue;
-          sheafnn::io::detail::fail(path.string(), key, " was '", value.is_string() ? value.get<std::string>() : "",
+          sheafnn::io::detail::fail(path.string(), key, " was '", value,
                                     "' and is at its default now; this training cannot go on");
         }
       };
@@ -151,9 +161,9 @@ class TrainingFolder {
       compare("selection", selection);
     } else if (std::filesystem::exists(path)) {
       sheafnn::io::detail::fail(name, "holds the checkpoints of a training; --resume goes on with it");
-    } else {
-      write_index();
     }
+    remove_temporary_files();
+    if (!resumed_) write_index();
   }
 
   /// The state of a training; none where it has not come to its first checkpoint.
@@ -177,6 +187,22 @@ class TrainingFolder {
   }
 
  private:
+  /// A map of texts in training.json; empty where there is none.
+  [[nodiscard]] static std::map<std::string, std::string> texts_of(const std::filesystem::path& path,
+                                                                   const nlohmann::json& json, const char* part) {
+    std::map<std::string, std::string> r;
+    if (!json.contains(part)) return r;
+    const nlohmann::json& texts = json[part];
+    if (!texts.is_object()) sheafnn::io::detail::fail(path.string(), "'", part, "' must be a map of texts");
+    for (const auto& [key, value] : texts.items()) {
+      if (!value.is_string()) {
+        sheafnn::io::detail::fail(path.string(), part, ": '", sheafnn::io::detail::printable(key),
+                                  "' must be a text");
+      }
+      r[key] = value.get<std::string>();
+    }
+    return r;
+  }
   /// Compares settings with those before; data first, on which presets depend.
   template <class Before>
   static void require_same(const std::filesystem::path& path, const std::map<std::string, std::string>& settings,

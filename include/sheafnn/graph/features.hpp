@@ -42,8 +42,8 @@ class NodeFeatures {
                 column_of.size() == values.size(),
             "features", values.size(), "offsets, columns and values must agree in length");
     for (std::size_t u = 0; u + 1 < offsets.size(); ++u) {
-      require(offsets[u] <= offsets[u + 1] && offsets[u + 1] <= offsets.back(), "features.offsets", offsets[u + 1],
-              "offsets must not decrease");
+      require(offsets[u] <= offsets[u + 1] && offsets[u + 1] <= offsets.back(),
+              ArgumentName({}, "features.offsets", u + 1), offsets[u + 1], "offsets must not decrease");
       for (Index k = offsets[u]; k < offsets[u + 1]; ++k) {
         const std::size_t i = static_cast<std::size_t>(k);
         const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];

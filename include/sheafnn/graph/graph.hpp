@@ -39,8 +39,8 @@ class Graph {
   /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped
   /// and counted. listed() tells the directions.
   ///
-  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or more than 2³⁰
-  ///                                edges
+  /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or 2³⁰ edges
+  ///                                or more
   Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
@@ -52,7 +52,9 @@ class Graph {
       for (const std::int32_t node : {pair.u, pair.v}) {
         if (node < 0 || node >= node_count) {
           throw_invalid_argument(detail::concat("edges[", i, "]"), node,
-                                 detail::concat("a node number must be between 0 and ", node_count - 1));
+                                 node_count == 0
+                                     ? "a graph without nodes has no edges"
+                                     : detail::concat("a node number must be between 0 and ", node_count - 1));
         }
       }
       if (pair.u == pair.v) {

@@ -152,7 +152,7 @@ struct RandomSplitOptions {
 namespace detail {
 
 /// Sizes of three sets by the largest-remainder rule: every share is rounded down, and the nodes left over go to the
-/// sets with the largest remainders, ties in the order of the sets. A set with share 0 gets no node. With enough
+/// sets with the largest remainders, ties (up to rounding) in the order of the sets. A set with share 0 gets no node. With enough
 /// nodes no other set is empty (one that would be takes a node from the largest set); with fewer, one is for
 /// training, the next for testing.
 [[nodiscard]] inline SplitSizes largest_remainder(const std::array<double, 3>& shares, Index total) {
@@ -174,8 +174,10 @@ namespace detail {
     remainder[k] = shares[k] > 0 ? exact - static_cast<double>(sizes[k]) : -1;
     left -= sizes[k];
   }
+  const double rounding = 1e-15 * static_cast<double>(total);
   for (; left > 0; --left) {
-    const auto most = std::max_element(remainder.begin(), remainder.end());
+    const auto most =
+        std::max_element(remainder.begin(), remainder.end(), [&](double a, double b) { return a + rounding < b; });
     ++sizes[static_cast<std::size_t>(most - remainder.begin())];
     *most = -1;
   }

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/memory.hpp"
 
@@ -71,6 +72,27 @@ auto naming_file(const std::string& file, const Body& body) {
 /// Refuses content that takes more than `limit` bytes of memory; `where` names it.
 inline void check_memory(std::string_view where, double bytes, double limit = memory_limit()) {
   if (bytes > limit) fail(where, "needs ", memory_text(bytes), " of memory; there are ", memory_text(limit));
+}
+
+/// The number of elements of an array that is to be written; `name` is what messages call its shape.
+///
+/// \throws std::invalid_argument  a negative extent, or a product that readers refuse: they bound it even where an extent
+///                                is 0
+[[nodiscard]] inline Index element_count(std::string_view name, std::span<const Index> shape) {
+  constexpr Index most = std::numeric_limits<Index>::max() / 16;
+  Index bound = 1, count = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Index extent = shape[i];
+    if (extent < 0 || std::max<Index>(extent, 1) > most / bound) {
+      throw_invalid_argument(
+          ArgumentName({}, name, i), extent,
+          sheafnn::detail::concat("an extent must be at least 0, and the product of those that are not 0 at most ",
+                                  most));
+    }
+    bound *= std::max<Index>(extent, 1);
+    count *= extent;
+  }
+  return count;
 }
 
 /// Unsigned number stored lowest byte first.

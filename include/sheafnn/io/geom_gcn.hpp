@@ -40,6 +40,15 @@ struct GeomGcnNodes {
   std::vector<std::int32_t> labels;
 };
 
+/// Passes the header. A first line of numbers is none: it would be a node or an edge that is lost.
+inline void skip_header(LineReader& lines, const char* expected) {
+  if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per ", expected);
+  std::int64_t number = 0;
+  if (!parse_number(split_fields(lines.line(), '\t').front(), number)) return;
+  fail(lines.where(), "'", printable(lines.line()),
+       "' is no header; the names of the columns stand in the first line");
+}
+
 [[nodiscard]] inline GeomGcnNodes read_geom_gcn_nodes(const std::filesystem::path& path) {
   struct Row {
     std::int64_t id = 0;
@@ -48,7 +57,7 @@ struct GeomGcnNodes {
     std::string where;
   };
   LineReader lines(path);
-  if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per node");
+  skip_header(lines, "node");
   std::vector<Row> rows;
   while (lines.next()) {
     Row row;
@@ -151,7 +160,7 @@ struct GeomGcnNodes {
 
 [[nodiscard]] inline Graph read_geom_gcn_edges(const std::filesystem::path& path, Index n) {
   LineReader lines(path);
-  if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per edge");
+  skip_header(lines, "edge");
   std::vector<Edge> edges;
   while (lines.next()) {
     const std::vector<std::string_view> fields = split_fields(lines.line(), '\t');

@@ -167,9 +167,7 @@ class MatrixMarketReader {
   }
   [[nodiscard]] double parse_value(std::size_t word) const {
     double value = 0;
-    std::string_view text = words_[word];
-    if (text.starts_with('+')) text.remove_prefix(1);
-    if (!parse_number(text, value) || !std::isfinite(value)) {
+    if (!parse_number(words_[word], value) || !std::isfinite(value)) {
       fail(lines_.where(), "'", printable(words_[word]), "' is not a finite number");
     }
     return value;

@@ -131,9 +131,12 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
           sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name), "' is in the file, but not in the model"));
     }
   }
-  for (Index i = 0; i < loaded.size(); ++i) {
-    if (!std::isfinite(loaded.values()[i])) {
-      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": a parameter is not finite"));
+  for (const ParameterInfo& info : layout.info()) {
+    for (Index i = 0; i < info.size; ++i) {
+      const S value = loaded.values()[info.offset + i];
+      if (std::isfinite(value)) continue;
+      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", info.name, "': number ", i,
+                                                       " is ", value, "; it must be finite"));
     }
   }
   model.parameters() = std::move(loaded);

@@ -42,23 +42,19 @@ namespace detail {
 
 }  // namespace detail
 
-/// A .npy file of T = float, double, std::int32_t or std::int64_t, in C order.
+/// A .npy file of T = float, double, std::int32_t, std::int64_t or std::uint64_t, in C order.
 ///
 /// \param shape   at most 8 extents; none for a single number
 /// \param values  in row-major order
-/// \throws std::invalid_argument  a number of values that the shape does not have
+/// \throws std::invalid_argument  a number of values that the shape does not have, or a shape that NpyArray refuses
 template <class T>
 [[nodiscard]] Bytes to_npy(std::span<const Index> shape, std::span<const T> values) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-                std::is_same_v<T, std::int64_t>);
-  Index size = 1;
+                std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>);
   require(shape.size() <= 8, "shape.size", shape.size(), "at most 8 extents");
-  for (const Index extent : shape) {
-    require(extent >= 0, "shape", extent, "an extent must be at least 0");
-    size *= extent;
-  }
+  const Index size = detail::element_count("shape", shape);
   require(static_cast<Index>(values.size()) == size, "values", values.size(), sheafnn::detail::concat("the shape has ", size));
-  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
+  constexpr char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
   Bytes r = detail::npy_with_header(sheafnn::detail::concat(detail::byte_order(), kind, sizeof(T)), shape, values.size_bytes());
   const std::size_t begin = r.size();
   r.resize(begin + values.size_bytes());

@@ -262,8 +262,9 @@ inline void write_safetensors(const std::filesystem::path& path, const TensorFil
             "tensor name", tensor.name, "names must be distinct, not empty and not __metadata__");
     const std::size_t item = detail::tensor_item_size(tensor.dtype);
     require(item != 0, tensor.name, tensor.dtype, "the dtype must be F32 or F64");
-    require(tensor.data.size() == static_cast<std::size_t>(tensor.size()) * item, tensor.name, tensor.data.size(),
-            sheafnn::detail::concat("its shape and dtype need ", static_cast<std::size_t>(tensor.size()) * item, " bytes"));
+    const std::size_t bytes = static_cast<std::size_t>(detail::element_count(tensor.name, tensor.shape)) * item;
+    require(tensor.data.size() == bytes, tensor.name, tensor.data.size(),
+            sheafnn::detail::concat("its shape and dtype need ", bytes, " bytes"));
     std::string shape;
     for (const Index extent : tensor.shape) {
       if (!shape.empty()) shape += ',';

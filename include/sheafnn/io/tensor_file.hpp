@@ -48,18 +48,17 @@ struct Tensor {
 
 /// Makes a tensor of S = float ("F32") or double ("F64") from row-major values.
 ///
-/// \throws std::invalid_argument  a negative extent, or a number of values that does not match the shape
+/// \throws std::invalid_argument  a negative extent, too many elements for readers, or a number of values that does not
+///                                match the shape
 template <class S>
 [[nodiscard]] Tensor make_tensor(std::string name, std::vector<Index> shape,
                                  std::type_identity_t<std::span<const S>> values) {
   static_assert(std::is_same_v<S, float> || std::is_same_v<S, double>);
   using Bits = std::conditional_t<sizeof(S) == 4, std::uint32_t, std::uint64_t>;
   Tensor tensor{std::move(name), sizeof(S) == 4 ? "F32" : "F64", std::move(shape), {}};
-  for (const Index extent : tensor.shape) {
-    require(extent >= 0, tensor.name, extent, "an extent must not be negative");
-  }
-  require(tensor.size() == static_cast<Index>(values.size()), tensor.name, values.size(),
-          sheafnn::detail::concat("its shape needs ", tensor.size(), " values"));
+  const Index size = detail::element_count(tensor.name, tensor.shape);
+  require(size == static_cast<Index>(values.size()), tensor.name, values.size(),
+          sheafnn::detail::concat("its shape needs ", size, " values"));
   tensor.data.reserve(values.size() * sizeof(S));
   for (const S value : values) detail::append_little(tensor.data, std::bit_cast<Bits>(value));
   return tensor;

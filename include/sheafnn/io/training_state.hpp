@@ -171,8 +171,9 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
       {"best_predictions", &r.state.best_predictions}};
   for (const auto& [key, values] : vectors) {
     *values = detail::training_numbers(name, file, key);
-    for (const double value : *values) {
-      if (!std::isfinite(value)) detail::fail(name, "tensor '", key, "' holds a number that is not finite");
+    for (std::size_t i = 0; i < values->size(); ++i) {
+      if (std::isfinite((*values)[i])) continue;
+      detail::fail(name, "tensor '", key, "': number ", i, " is ", (*values)[i], "; it must be finite");
     }
   }
   r.state.history = detail::training_history(name, file);

@@ -81,8 +81,7 @@ namespace sheafnn {
                                                                  double weight) {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   require_between("weight", weight, 0.0, 1.0);
-  require(static_cast<Index>(scores.size()) == graph.node_count() * class_count, "scores", scores.size(),
-          detail::concat("expected nodes * classes = ", graph.node_count() * class_count));
+  detail::require_rows("scores", scores.size(), graph.node_count(), class_count);
   std::vector<double> r(scores.begin(), scores.end());
   for (Index u = 0; u < graph.node_count(); ++u) {
     if (graph.degree(u) == 0) continue;

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -50,10 +51,11 @@ struct GraphTemperature {
                                                              Index class_count) {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const Index n = graph.node_count();
-  require(static_cast<Index>(probabilities.size()) == n * class_count, "probabilities", probabilities.size(),
-          detail::concat("expected nodes * classes = ", n * class_count));
-  for (const double p : probabilities)
-    require(p >= 0 && p <= 1 + 1e-5, "probability", p, "must be between 0 and 1");
+  detail::require_rows("probabilities", probabilities.size(), n, class_count);
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    const double p = probabilities[i];
+    require(p >= 0 && p <= 1 + 1e-5, ArgumentName({}, "probabilities", i), p, "must be between 0 and 1");
+  }
   std::vector<double> r(static_cast<std::size_t>(n), 0.0);
   double sum = 0, count = 0;
   for (Index u = 0; u < n; ++u) {
@@ -79,7 +81,10 @@ namespace detail {
 
 inline void check_agreement(std::span<const double> agreement, std::size_t rows) {
   require(agreement.size() == rows, "agreement", agreement.size(), concat("expected ", rows, ", one per node"));
-  for (const double g : agreement) require(g >= 0 && g <= 1, "agreement", g, "must be between 0 and 1");
+  for (std::size_t u = 0; u < agreement.size(); ++u) {
+    require(agreement[u] >= 0 && agreement[u] <= 1, ArgumentName({}, "agreement", u), agreement[u],
+            "must be between 0 and 1");
+  }
 }
 
 /// Mean NLL of some nodes at (β₀, β₁), with its derivatives.
@@ -103,13 +108,13 @@ struct TemperatureLoss {
     const double largest = *std::max_element(z, z + class_count);
     double sum = 0, mean = 0, square = 0;
     for (Index c = 0; c < class_count; ++c) {
-      const double gap = z[c] - largest, e = std::exp(own * gap);
+      const double gap = detail::difference(z[c], largest), e = std::exp(own * gap);
       sum += e;
       mean += e * gap;
       square += e * gap * gap;
     }
     mean /= sum;
-    const double of_label = z[labels[static_cast<std::size_t>(u)]] - largest;
+    const double of_label = detail::difference(z[labels[static_cast<std::size_t>(u)]], largest);
     const double variance = std::max(0.0, square / sum - mean * mean);
     r.value += share * (std::log(sum) - own * of_label);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -209,14 +214,16 @@ struct TemperatureLoss {
 [[nodiscard]] inline std::vector<double> apply_graph_temperature(std::span<const double> logits, Index class_count,
                                                                  std::span<const double> agreement,
                                                                  const GraphTemperature& temperature) {
-  for (const double t : {temperature.disagreeing, temperature.agreeing}) {
-    require(t > 0 && std::isfinite(t), "temperature", t, "must be positive and finite");
+  for (const auto& [name, t] : {std::pair("temperature.disagreeing", temperature.disagreeing),
+                                std::pair("temperature.agreeing", temperature.agreeing)}) {
+    require(t > 0 && std::isfinite(t), name, t, "must be positive and finite");
   }
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t classes = static_cast<std::size_t>(class_count);
   require(logits.size() % classes == 0, "logits", logits.size(),
           detail::concat("must be a multiple of ", classes));
   detail::check_agreement(agreement, logits.size() / classes);
+  detail::check_logits(logits);
   std::vector<double> r;
   r.reserve(logits.size());
   for (std::size_t u = 0; u < agreement.size(); ++u) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -22,6 +23,15 @@ inline constexpr Index default_bins = 15;
 
 namespace detail {
 
+/// Checks that there are nodes * classes values, a product that may overflow as an Index.
+///
+/// \throws std::invalid_argument  another number
+inline void require_rows(std::string_view name, std::size_t values, Index nodes, Index classes) {
+  const double expected = static_cast<double>(nodes) * static_cast<double>(classes);
+  if (static_cast<double>(values) == expected) return;
+  throw_invalid_argument(name, values, concat("expected nodes * classes = ", expected));
+}
+
 /// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
 /// rows that count, probabilities in [0, 1] or else finite values.
 inline void check_predictions(std::span<const double> values, Index class_count,
@@ -29,9 +39,7 @@ inline void check_predictions(std::span<const double> values, Index class_count,
                               bool are_probabilities) {
   const Index n = static_cast<Index>(labels.size());
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
-  if (static_cast<Index>(values.size()) != n * class_count) {
-    throw_invalid_argument("values", values.size(), concat("expected nodes * classes = ", n * class_count));
-  }
+  require_rows("values", values.size(), n, class_count);
   require(!nodes.empty(), "nodes", 0, "at least one node is needed");
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::int32_t u = nodes[i];

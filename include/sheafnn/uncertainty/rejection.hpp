@@ -30,10 +30,11 @@ struct RejectionCurve {
 /// next: the accuracy is the mean over their orders, so that a measure that says nothing has the accuracy as its area.
 ///
 /// \param uncertainty  n, of every node; any numbers but NaN
-/// \param labels       n
+/// \param labels       n classes; known ones of the nodes that count
 /// \param predicted    n classes
 /// \param nodes        those that count
-/// \throws std::invalid_argument  sizes that do not match, no node, a node out of range, or an uncertainty of NaN
+/// \throws std::invalid_argument  sizes that do not match, no node, a node out of range, one without a label, or an
+///                                uncertainty of NaN
 [[nodiscard]] inline RejectionCurve rejection_curve(std::span<const double> uncertainty,
                                                     std::span<const std::int32_t> labels,
                                                     std::span<const std::int32_t> predicted,
@@ -49,6 +50,10 @@ struct RejectionCurve {
     if (nodes[i] < 0 || u >= n) {
       throw_invalid_argument(detail::concat("nodes[", i, "]"), nodes[i],
                              detail::concat("must be between 0 and ", static_cast<Index>(n) - 1));
+    }
+    if (labels[u] < 0) {
+      throw_invalid_argument(detail::concat("labels[", u, "]"), labels[u],
+                             "a node that counts needs a known label");
     }
     if (std::isnan(uncertainty[u])) {
       throw_invalid_argument(detail::concat("uncertainty[", u, "]"), uncertainty[u], "must be a number");

@@ -123,8 +123,10 @@ class SampledPredictionBuilder {
                                                        Index node_count, Index class_count) {
   SampledPredictionBuilder builder(node_count, class_count);
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
-  require(static_cast<Index>(samples.size()) == sample_count * node_count * class_count, "samples", samples.size(),
-          detail::concat("expected samples * nodes * classes = ", sample_count * node_count * class_count));
+  const double expected =
+      static_cast<double>(sample_count) * static_cast<double>(node_count) * static_cast<double>(class_count);
+  require(static_cast<double>(samples.size()) == expected, "samples", samples.size(),
+          detail::concat("expected samples * nodes * classes = ", expected));
   for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
   return builder.result();
 }
@@ -141,12 +143,14 @@ class SampledPredictionBuilder {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t nodes = members[0].entropy.size();
   SampledPredictionBuilder builder(static_cast<Index>(nodes), class_count);
-  for (const SampledPrediction& member : members) {
+  for (std::size_t k = 0; k < members.size(); ++k) {
+    const SampledPrediction& member = members[k];
+    const ArgumentName name({}, "members", k);
     for (const std::vector<double>* values :
          {&member.entropy, &member.epistemic_variance, &member.mutual_information}) {
-      require(values->size() == nodes, "member", values->size(), detail::concat("expected ", nodes, " nodes"));
+      require(values->size() == nodes, name, values->size(), detail::concat("expected ", nodes, " nodes"));
     }
-    require(member.probabilities.size() == nodes * static_cast<std::size_t>(class_count), "member",
+    require(member.probabilities.size() == nodes * static_cast<std::size_t>(class_count), name,
             member.probabilities.size(), detail::concat("expected nodes * classes = ", nodes, " * ", class_count));
     builder.add(member.probabilities.data());
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,21 @@ namespace sheafnn {
 inline constexpr double lowest_temperature = 0.01;
 inline constexpr double highest_temperature = 100;  ///< the upper one
 
+namespace detail {
+
+inline void check_logits(std::span<const double> logits) {
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    require(std::isfinite(logits[i]), ArgumentName({}, "logits", i), logits[i], "must be finite");
+  }
+}
+
+/// a − b of finite a ≤ b, finite: times a probability of 0 it is 0.
+[[nodiscard]] inline double difference(double a, double b) {
+  return std::max(a - b, std::numeric_limits<double>::lowest());
+}
+
+}  // namespace detail
+
 /// softmax(logits / T) for every row of the n × C matrix `logits`; log-probabilities serve as logits.
 ///
 /// \throws std::invalid_argument  T not positive and finite, a size that is no multiple of C, or a logit that is
@@ -33,10 +49,10 @@ inline constexpr double highest_temperature = 100;  ///< the upper one
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t classes = static_cast<std::size_t>(class_count);
   require(logits.size() % classes == 0, "logits", logits.size(), detail::concat("must be a multiple of ", classes));
+  detail::check_logits(logits);
   std::vector<double> p(logits.begin(), logits.end());
   for (std::size_t begin = 0; begin < p.size(); begin += classes) {
     const std::span<double> row = std::span(p).subspan(begin, classes);
-    for (const double z : row) require(std::isfinite(z), "logit", z, "must be finite");
     const double largest = *std::max_element(row.begin(), row.end());
     double sum = 0;
     for (double& x : row) sum += x = std::exp((x - largest) / temperature);
@@ -70,14 +86,14 @@ inline constexpr double highest_temperature = 100;  ///< the upper one
       const double largest = *std::max_element(z, z + class_count);
       double sum = 0, mean = 0, square = 0;
       for (Index c = 0; c < class_count; ++c) {
-        const double gap = z[c] - largest;
+        const double gap = detail::difference(z[c], largest);
         const double e = std::exp(beta * gap);
         sum += e;
         mean += e * gap;
         square += e * gap * gap;
       }
       mean /= sum;
-      r.first += mean - (z[labels[static_cast<std::size_t>(u)]] - largest);
+      r.first += mean - detail::difference(z[labels[static_cast<std::size_t>(u)]], largest);
       r.second += square / sum - mean * mean;
     }
     return r;
