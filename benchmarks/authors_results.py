@@ -24,7 +24,7 @@ theirs, `ours_by` the reports of `train` with either rule.
 No setting of the BSNN paper is published but the grid of its study; its rows have the settings of NSD's scripts, and of
 that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper.
 
-The interpreter needs what authors_code.py needs, for CSNN scikit-learn as well.
+The interpreter needs what authors_code.py needs, scipy for p, and scikit-learn for CSNN.
 """
 import argparse
 import contextlib
@@ -350,6 +350,19 @@ def mean_and_deviation(values):
     return f"{100 * statistics.fmean(values):.1f}{deviation}"
 
 
+def p_value(trainings, column, report):
+    """Of Wilcoxon's signed-rank test between the two programs' means of each split that both have."""
+    import statistics
+    from scipy.stats import wilcoxon
+
+    def by_split(rows, figure):
+        return {row[0]: statistics.fmean(one[figure] for one in rows if one[0] == row[0]) for row in rows}
+
+    theirs, ours = by_split(trainings, column), by_split(report["test"], 2)
+    differences = [round(ours[split] - theirs[split], 9) for split in theirs if split in ours]
+    return f"{wilcoxon(differences).pvalue:.2f}" if len(differences) > 5 else ""
+
+
 def write(results, path):
     with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1)
@@ -391,13 +404,14 @@ def print_tables(results):
             print(f"| {cell} | {mean_and_deviation(result['theirs']['test'])} | {ours(result['ours'])} | "
                   f"{result['theirs']['seconds']:.0f} | {result['ours']['seconds']:.0f} ({seeds} seeds) |")
     print("\n| setting | trainings | theirs, as their program reports | by loss | by accuracy | ours, by loss | by accuracy "
-          "| seconds, theirs | ours |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+          "| p, by loss | by accuracy | seconds, theirs | ours |" + "\n" + "| --- " * 11 + "|")
     for cell, result in results.items():
         if "protocol" in result:
             trainings = result["protocol"]["trainings"]
             columns = [mean_and_deviation([row[column] for row in trainings]) for column in (3, 4, 5)]
             reports = [result.get("ours_by", {}).get(rule) for rule in ("loss", "accuracy")]
             columns += [ours(report) if report else "" for report in reports]
+            columns += [p_value(trainings, column, report) if report else "" for column, report in zip((4, 5), reports)]
             seconds = sum(report["seconds"] for report in reports if report)
             print(f"| {cell} | {len(trainings)} | {' | '.join(columns)} | {result['protocol']['seconds']:.0f} | {seconds:.0f} |")
 
