@@ -39,6 +39,7 @@ import time
 import types
 
 from authors_code import load, provide_missing
+from tune import numbers_of, p_value, write_json
 
 # Options of exp/run.py in the scripts of the checkouts (exp/scripts/run_NAME.sh).
 TEXAS = {"d": 3, "layers": 4, "hidden_channels": 20, "lr": 0.02, "weight_decay": 5e-3, "input_dropout": 0.0, "dropout": 0.7,
@@ -152,16 +153,29 @@ def their_arguments(run, cell, data):
     return arguments
 
 
-def prepare(options, cell):
-    """exp/run.py, its arguments, the data and the class of a cell, in this process."""
+def data_of(options, cell, **how):
+    """The graph of a cell, and a function that sets the masks of a split in it. PyTorch has one thread from here on."""
     import numpy
     import torch
     torch.set_num_threads(1)
     provide_missing()
-    checkout, graph, _, network, _ = CELLS[cell]
-    path = os.path.join(os.path.abspath(options.data), graph + ".npz")
-    data = load(path, "cpu")
-    masks = numpy.load(path)
+    path = os.path.join(os.path.abspath(options.data), CELLS[cell][1] + ".npz")
+    with numpy.load(path) as file:
+        masks = {part + "_mask": torch.tensor(file[part + "_masks"], dtype=torch.bool) for part in ("train", "val", "test")}
+
+    def set_split(graph_data, fold):
+        for name, of_splits in masks.items():
+            graph_data[name] = of_splits[fold]
+        return graph_data
+
+    return load(path, "cpu", **how), set_split
+
+
+def prepare(options, cell):
+    """exp/run.py, its arguments, the data and the class of a cell, in this process."""
+    import torch
+    checkout, _, _, network, _ = CELLS[cell]
+    data, set_split = data_of(options, cell)
     # The loop of exp/run.py belongs to NSD where the networks are POLYNSD's.
     folder = os.path.abspath(getattr(options, "nsd" if checkout == "polynsd" else checkout))
     wandb = types.ModuleType("wandb")
@@ -183,13 +197,7 @@ def prepare(options, cell):
     if checkout != "polynsd":
         model_class = getattr(run, network)
     arguments = their_arguments(run, cell, data)
-
-    def fixed_splits(graph_data, _name, fold, *_):
-        for part in ("train", "val", "test"):
-            graph_data[part + "_mask"] = torch.tensor(masks[part + "_masks"][fold], dtype=torch.bool)
-        return graph_data
-
-    run.get_fixed_splits = fixed_splits
+    run.get_fixed_splits = lambda graph_data, _name, fold, *_: set_split(graph_data, fold)
     if "maps_lr" in arguments:  # two rates: the maps are the first group of parameters
         adam = torch.optim.Adam
 
@@ -245,19 +253,13 @@ def watched_training(options, cell, fold, seed):
 
 def cooperative_training(options, cell, fold, seed):
     """The row of a training of CSNN by train_one_split() of its example.ipynb."""
-    import numpy
     import torch
     import torch._inductor.decomposition
     import torch.nn.functional as functional
     from sklearn.metrics import roc_auc_score
-    torch.set_num_threads(1)
-    provide_missing()
-    _, graph, _, _, settings = CELLS[cell]
-    path = os.path.join(os.path.abspath(options.data), graph + ".npz")
-    data = load(path, "cpu", scale_rows=False)
-    masks = numpy.load(path)
-    for part in ("train", "val", "test"):
-        data[part + "_mask"] = torch.tensor(masks[part + "_masks"][fold], dtype=torch.bool)
+    settings = CELLS[cell][4]
+    data, set_split = data_of(options, cell, scale_rows=False)
+    set_split(data, fold)
     folder = os.path.abspath(options.csnn)
     sys.path.insert(0, folder)
     from model import CSNN
@@ -338,55 +340,41 @@ def processes(jobs):
     return multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1)
 
 
-def numbers(text):
-    """[0, 1, 2] of "0-2", [3] of "3"."""
-    first, _, last = text.partition("-")
-    return list(range(int(first), int(last or first) + 1))
-
-
 def mean_and_deviation(values):
     import statistics
     deviation = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{100 * statistics.fmean(values):.1f}{deviation}"
 
 
-def p_value(trainings, column, report):
-    """Of Wilcoxon's signed-rank test between the two programs' means of each split that both have."""
+def p_of_splits(trainings, column, report):
+    """p_value() of the two programs' means of each split that both have; none for a few."""
     import statistics
-    from scipy.stats import wilcoxon
 
     def by_split(rows, figure):
         return {row[0]: statistics.fmean(one[figure] for one in rows if one[0] == row[0]) for row in rows}
 
     theirs, ours = by_split(trainings, column), by_split(report["test"], 2)
-    differences = [round(ours[split] - theirs[split], 9) for split in theirs if split in ours]
-    return f"{wilcoxon(differences).pvalue:.2f}" if len(differences) > 5 else ""
-
-
-def write(results, path):
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
-    os.replace(path + ".new", path)
+    both = [split for split in theirs if split in ours]
+    return f"{p_value([ours[s] for s in both], [theirs[s] for s in both]):.2f}" if len(both) > 5 else ""
 
 
 def train_by_protocol(options, results, cells):
     """Adds the trainings that `protocol` of the cells lacks."""
-    wanted = [(cell, fold, seed) for cell in cells for seed in numbers(options.seeds) for fold in numbers(options.folds)
+    wanted = [(cell, fold, seed) for cell in cells for seed in numbers_of("--seeds", options.seeds) for fold in numbers_of("--folds", options.folds)
               if [fold, seed] not in [row[:2] for row in results.get(cell, {}).get("protocol", {}).get("trainings", [])]]
     with processes(options.jobs) as pool:
         for (cell, fold, seed), (row, seconds) in pool.imap_unordered(functools.partial(watched, options), wanted, chunksize=1):
             entry = results.setdefault(cell, {}).setdefault("protocol", {"trainings": [], "seconds": 0.0})
             entry["trainings"] = sorted([*entry["trainings"], [fold, seed, *row]])
             entry["seconds"] += seconds
-            write(results, options.output)
+            write_json(options.output, results, indent=1)
     for cell in cells:
         ours = results.setdefault(cell, {}).setdefault("ours_by", {})
         for rule in ("loss", "accuracy"):
             if rule not in ours:
                 own = results[cell].get("ours") if rule == own_rule(cell) else None
                 ours[rule] = own or train_ours(options, cell, rule)
-                write(results, options.output)
+                write_json(options.output, results, indent=1)
 
 
 def watched(options, training):
@@ -411,7 +399,7 @@ def print_tables(results):
             columns = [mean_and_deviation([row[column] for row in trainings]) for column in (3, 4, 5)]
             reports = [result.get("ours_by", {}).get(rule) for rule in ("loss", "accuracy")]
             columns += [ours(report) if report else "" for report in reports]
-            columns += [p_value(trainings, column, report) if report else "" for column, report in zip((4, 5), reports)]
+            columns += [p_of_splits(trainings, column, report) if report else "" for column, report in zip((4, 5), reports)]
             seconds = sum(report["seconds"] for report in reports if report)
             print(f"| {cell} | {len(trainings)} | {' | '.join(columns)} | {result['protocol']['seconds']:.0f} | {seconds:.0f} |")
 
@@ -442,10 +430,10 @@ def main():
         for cell in cells:
             if "theirs" not in results.get(cell, {}):
                 with processes(1) as pool:
-                    test, seconds = pool.apply(timed, (train_theirs, options, cell, numbers(options.folds)))
+                    test, seconds = pool.apply(timed, (train_theirs, options, cell, numbers_of("--folds", options.folds)))
                 results.setdefault(cell, {}).update(theirs={"test": test, "seconds": seconds},
                                                     ours=train_ours(options, cell, own_rule(cell)))
-                write(results, options.output)
+                write_json(options.output, results, indent=1)
     print_tables(results)
 
 

@@ -24,7 +24,6 @@ import functools
 import math
 import multiprocessing
 import os
-import re
 import shlex
 import statistics
 import sys
@@ -169,24 +168,11 @@ def final(arguments, spaces, dataset, network, run, seeds):
         tune.print_final(dataset, network, rule, report)
 
 
-def seeds_of(text):
-    """0-2 or 0,1,2"""
-    seeds = []
-    for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        if not match or int(match[2] or match[1]) < int(match[1]):
-            sys.exit(f"{tune.PROGRAM}: --seeds: '{text}' is no list of numbers and ranges such as 0-2")
-        seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
-    if len(set(seeds)) < len(seeds):
-        sys.exit(f"{tune.PROGRAM}: --seeds: '{text}' has a seed twice")
-    return seeds
-
-
 def main():
     arguments = tune.parser_of(__doc__, ["search", "final"]).parse_args()
     spaces = tune.Spaces(arguments.spaces, "baselines")
     datasets, networks = tune.datasets_and_networks(arguments, spaces)
-    seeds = seeds_of(arguments.seeds)
+    seeds = tune.numbers_of("--seeds", arguments.seeds)
     try:
         from baseline_networks import NETWORKS
     except ImportError as error:

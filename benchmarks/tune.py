@@ -66,6 +66,7 @@ import itertools
 import json
 import math
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -595,6 +596,19 @@ def means_of_splits(final_of):
     for split, _, value in final_of["test"]:
         by_split[split].append(100 * value)
     return [statistics.fmean(by_split[split]) for split in range(SPLITS)]
+
+
+def numbers_of(option, text):
+    """0-2 or 0,1,2: every number once."""
+    numbers = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            sys.exit(f"{PROGRAM}: {option}: '{text}' is no list of numbers and ranges such as 0-2")
+        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+    if len(set(numbers)) < len(numbers):
+        sys.exit(f"{PROGRAM}: {option}: '{text}' has a number twice")
+    return numbers
 
 
 def p_value(a, b):

@@ -79,6 +79,12 @@ TEST_CASE("confusion matrix and F1") {
   CHECK(f1 == std::vector<double>{2.0 / 4, 4.0 / 5, 0});
   const std::vector<Index> none(4);
   CHECK(sheafnn::f1_scores(none, 2) == std::vector<double>{0, 0});
+  CHECK(sheafnn::mean_f1(confusion, 3) == doctest::Approx(1.3 / 3));
+  CHECK(sheafnn::mean_f1(std::vector<Index>{3, 0, 0, 0, 0, 0, 1, 0, 0}, 3) ==
+        doctest::Approx(3.0 / 7));  // no class 1
+  CHECK(std::isnan(sheafnn::mean_f1(none, 2)));
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::mean_f1(none, 0)),
+                       doctest::Contains("class_count: 0 is not allowed"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::f1_scores(none, 3)),
                        "confusion: 4 is not allowed; expected classes * classes = 9", std::invalid_argument);
 }

@@ -3,28 +3,17 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace programs {
+#include "models/program.hpp"
 
-/// A text with U+FFFD in place of every byte that is not UTF-8, which names of files may have.
-[[nodiscard]] inline std::string as_utf8(std::string_view text) {
-  std::string r;
-  while (!text.empty()) {
-    const std::size_t length = sheafnn::io::detail::utf8_length(text);
-    r += length > 0 ? text.substr(0, length) : "\xEF\xBF\xBD";
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return r;
-}
+namespace programs {
 
 /// What a checkpoint tells of its training beside the model.
 [[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const sheafnn::Dataset& data,

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <filesystem>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -16,7 +15,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -69,9 +67,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and what it belongs to
 inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset) {
-  std::error_code error;
-  const bool text = dataset != "karate" && dataset != "synthetic" &&
-                    std::filesystem::is_directory(dataset, error) && sheafnn::io::is_text_folder(dataset);
+  const bool text = dataset != "karate" && dataset != "synthetic" && sheafnn::io::is_text_folder(dataset);
   const auto refuse_group = [&](const char* group, const char* owner) {
     for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
       if (option->count() == 0) continue;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
 #include <string>
@@ -87,6 +89,17 @@ inline void refuse_misread_numbers(CLI::App& app) {
     option->check([type](const std::string& text) { return misread_number(type, text); });
   }
   for (CLI::App* group : app.get_subcommands(std::function<bool(CLI::App*)>())) refuse_misread_numbers(*group);
+}
+
+/// A text with U+FFFD in place of every byte that is not UTF-8, which names of files may have.
+[[nodiscard]] inline std::string as_utf8(std::string_view text) {
+  std::string r;
+  while (!text.empty()) {
+    const std::size_t length = sheafnn::io::detail::utf8_length(text);
+    r += length > 0 ? text.substr(0, length) : "\xEF\xBF\xBD";
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return r;
 }
 
 /// "class_cycle" as "--class-cycle".

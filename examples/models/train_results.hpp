@@ -172,16 +172,7 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
   if (!data.class_names.empty()) report["classes"] = data.class_names;
   if (confusion_.empty()) return;
   const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
-  std::vector<double> of_present;  // of the classes that labels or predictions have, as macro_f1()
-  for (sheafnn::Index c = 0; c < classes; ++c) {
-    bool present = false;
-    for (sheafnn::Index k = 0; k < classes; ++k) {
-      present = present || confusion_[static_cast<std::size_t>(c * classes + k)] > 0 ||
-                confusion_[static_cast<std::size_t>(k * classes + c)] > 0;
-    }
-    if (present) of_present.push_back(f1[static_cast<std::size_t>(c)]);
-  }
-  report["f1"] = {{"macro", summarise(of_present).mean}, {"per_class", f1}};
+  report["f1"] = {{"macro", sheafnn::mean_f1(confusion_, classes)}, {"per_class", f1}};
   for (sheafnn::Index c = 0; c < classes; ++c) {
     const auto row = confusion_.begin() + c * classes;
     report["confusion_matrix"].push_back(std::vector<sheafnn::Index>(row, row + classes));

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/class_names.hpp"
+#include "models/program.hpp"
 
 namespace programs {
 

@@ -55,16 +55,12 @@ inline void check_owned(DistributedData& data, const Split& own) {
   std::vector<std::int8_t> taken(static_cast<std::size_t>(numbers.own), 0);
   std::vector<double> counts;  // of each set: its nodes, and those with a label
   for (const auto& [name, nodes] : sets) {
-    double labelled = 0;
-    for (const std::int32_t u : *nodes) {
-      require_between<Index>(name, u, 0, numbers.own - 1);
-      const std::size_t i = static_cast<std::size_t>(u);
-      require(taken[i] == 0, name, numbers.node[i], "a node may appear only once in the sets of a split");
-      taken[i] = 1;
-      labelled += data.labels()[i] >= 0 ? 1 : 0;
-    }
-    require(std::is_sorted(nodes->begin(), nodes->end()), name, "an unsorted set", "node numbers must increase");
-    counts.insert(counts.end(), {static_cast<double>(nodes->size()), labelled});
+    sheafnn::detail::check_set(*nodes, taken, name,
+                               [&](std::int32_t u) { return numbers.node[static_cast<std::size_t>(u)]; });
+    const auto labelled = std::count_if(nodes->begin(), nodes->end(), [&](std::int32_t u) {
+      return data.labels()[static_cast<std::size_t>(u)] >= 0;
+    });
+    counts.insert(counts.end(), {static_cast<double>(nodes->size()), static_cast<double>(labelled)});
   }
   data.ranks().sum(std::span<double>(counts));
   for (std::size_t k = 0; k < std::size(sets); ++k) {

@@ -94,20 +94,35 @@ inline void renumber_classes(Dataset& data, std::span<const std::string> class_n
   data.class_count = static_cast<Index>(class_names.size());
 }
 
+namespace detail {
+
+/// Checks one set of a split. `taken` marks the nodes of the sets before, and then its own; `number(u)` is what messages
+/// call node u.
+///
+/// \throws std::invalid_argument  a node out of range or taken, or an unsorted set
+template <class Number>
+void check_set(const std::vector<std::int32_t>& nodes, std::vector<std::int8_t>& taken, std::string_view set,
+               const Number& number) {
+  const Index n = static_cast<Index>(taken.size());
+  for (const std::int32_t u : nodes) {
+    if (u < 0 || u >= n) throw_invalid_argument(set, u, concat("node numbers must be between 0 and ", n - 1));
+    std::int8_t& is_taken = taken[static_cast<std::size_t>(u)];
+    if (is_taken != 0)
+      throw_invalid_argument(set, number(u), "a node may appear only once in the sets of a split");
+    is_taken = 1;
+  }
+  require(std::is_sorted(nodes.begin(), nodes.end()), set, "an unsorted set", "node numbers must increase");
+}
+
+}  // namespace detail
+
 /// Checks a split of n nodes; `name` is what messages call it.
 ///
 /// \throws std::invalid_argument  no training node, or an unsorted, overlapping or out-of-range set
 inline void validate(const Split& split, Index n, std::string_view name) {
   std::vector<std::int8_t> taken(static_cast<std::size_t>(n), 0);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
-    const std::string set = detail::concat(name, ".", part);
-    for (const std::int32_t u : nodes) {
-      if (u < 0 || u >= n) throw_invalid_argument(set, u, detail::concat("node numbers must be between 0 and ", n - 1));
-      require(taken[static_cast<std::size_t>(u)] == 0, set, u,
-              "a node may appear only once in the sets of a split");
-      taken[static_cast<std::size_t>(u)] = 1;
-    }
-    require(std::is_sorted(nodes.begin(), nodes.end()), set, "an unsorted set", "node numbers must increase");
+    detail::check_set(nodes, taken, detail::concat(name, ".", part), [](std::int32_t u) { return u; });
   };
   require(!split.train.empty(), detail::concat(name, ".train"), "an empty set",
           "training needs at least one node");

@@ -242,7 +242,7 @@ struct DenseMaps {
   SHEAFNN_HD static SHEAFNN_INLINE void gram_backward(const Eigen::Matrix<T, D, D>& map,
                                                       const Eigen::Matrix<T, D, D>& gram_bar,
                                                       Eigen::Matrix<T, D, D>& map_bar) {
-    SquareMatrix<T, D> both;
+    SquareMatrix<T, D> both;  // in loops: of Eigen's sum g++ 12 warns at -O1 that it may be uninitialised
     for (int j = 0; j < D; ++j) {
       for (int i = 0; i < D; ++i) both(i, j) = gram_bar(i, j) + gram_bar(j, i);
     }

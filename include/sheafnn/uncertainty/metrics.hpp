@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -23,13 +24,19 @@ inline constexpr Index default_bins = 15;
 
 namespace detail {
 
-/// Checks that there are nodes * classes values, a product that may overflow as an Index.
+/// Checks a number of values that is a product, which may overflow as an Index; `factors` names those of `sizes`.
 ///
 /// \throws std::invalid_argument  another number
-inline void require_rows(std::string_view name, std::size_t values, Index nodes, Index classes) {
-  const double expected = static_cast<double>(nodes) * static_cast<double>(classes);
+inline void require_product(std::string_view name, std::size_t values, std::string_view factors,
+                            std::initializer_list<Index> sizes) {
+  double expected = 1;
+  for (const Index size : sizes) expected *= static_cast<double>(size);
   if (static_cast<double>(values) == expected) return;
-  throw_invalid_argument(name, values, concat("expected nodes * classes = ", expected));
+  throw_invalid_argument(name, values, concat("expected ", factors, " = ", expected));
+}
+/// The same for a row per node.
+inline void require_rows(std::string_view name, std::size_t values, Index nodes, Index classes) {
+  require_product(name, values, "nodes * classes", {nodes, classes});
 }
 
 /// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
@@ -100,14 +107,13 @@ inline void check_predictions(std::span<const double> values, Index class_count,
   return counts;
 }
 
-/// F1 of every class, 2 TP / (2 TP + FP + FN); 0 for a class that neither labels nor predictions have.
-///
-/// \param confusion  C × C counts of confusion_matrix()
-/// \throws std::invalid_argument  another number of counts
-[[nodiscard]] inline std::vector<double> f1_scores(std::span<const Index> confusion, Index class_count) {
-  require(class_count >= 1 && static_cast<Index>(confusion.size()) == class_count * class_count, "confusion",
-          confusion.size(), detail::concat("expected classes * classes = ", class_count * class_count));
-  std::vector<double> r;
+namespace detail {
+
+/// Calls use(F1) for every class, 2 TP / (2 TP + FP + FN); NaN for a class that neither labels nor predictions have.
+template <class Use>
+void for_f1(std::span<const Index> confusion, Index class_count, const Use& use) {
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  require_product("confusion", confusion.size(), "classes * classes", {class_count, class_count});
   for (Index c = 0; c < class_count; ++c) {
     Index labelled = 0, predicted = 0;
     for (Index k = 0; k < class_count; ++k) {
@@ -115,10 +121,33 @@ inline void check_predictions(std::span<const double> values, Index class_count,
       predicted += confusion[static_cast<std::size_t>(k * class_count + c)];
     }
     const double hits = static_cast<double>(confusion[static_cast<std::size_t>(c * class_count + c)]);
-    const double sum = static_cast<double>(labelled + predicted);  // 2 TP + FN + FP
-    r.push_back(sum > 0 ? 2 * hits / sum : 0.0);
+    use(2 * hits / static_cast<double>(labelled + predicted));  // 2 TP + FN + FP
   }
+}
+
+}  // namespace detail
+
+/// F1 of every class, 2 TP / (2 TP + FP + FN); 0 for a class that neither labels nor predictions have.
+///
+/// \param confusion  C × C counts of confusion_matrix()
+/// \throws std::invalid_argument  no class, or another number of counts
+[[nodiscard]] inline std::vector<double> f1_scores(std::span<const Index> confusion, Index class_count) {
+  std::vector<double> r;
+  detail::for_f1(confusion, class_count, [&](double f1) { r.push_back(std::isnan(f1) ? 0.0 : f1); });
   return r;
+}
+
+/// Their mean over the classes that labels or predictions have: macro_f1() of a confusion matrix. NaN where it is empty.
+///
+/// \throws std::invalid_argument  as f1_scores()
+[[nodiscard]] inline double mean_f1(std::span<const Index> confusion, Index class_count) {
+  double sum = 0, classes = 0;
+  detail::for_f1(confusion, class_count, [&](double f1) {
+    if (std::isnan(f1)) return;
+    sum += f1;
+    ++classes;
+  });
+  return sum / classes;
 }
 
 /// Mean of −log p(label) over the nodes, in nats. Probabilities that underflowed to 0 count as the smallest normal

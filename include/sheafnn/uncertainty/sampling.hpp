@@ -123,10 +123,8 @@ class SampledPredictionBuilder {
                                                        Index node_count, Index class_count) {
   SampledPredictionBuilder builder(node_count, class_count);
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
-  const double expected =
-      static_cast<double>(sample_count) * static_cast<double>(node_count) * static_cast<double>(class_count);
-  require(static_cast<double>(samples.size()) == expected, "samples", samples.size(),
-          detail::concat("expected samples * nodes * classes = ", expected));
+  detail::require_product("samples", samples.size(), "samples * nodes * classes",
+                          {sample_count, node_count, class_count});
   for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
   return builder.result();
 }
