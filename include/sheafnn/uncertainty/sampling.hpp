@@ -14,6 +14,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/uncertainty/metrics.hpp"
 
 namespace sheafnn {
 
