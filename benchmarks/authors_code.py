@@ -57,7 +57,8 @@ def provide_missing():
     """Stand-ins for compiled packages that a new PyTorch does not have yet: the functions that the authors call.
 
     torch_scatter and torch_sparse write scatter_add and spmm in PyTorch too; torch_householder's one function is
-    torch.linalg.householder_product with tau = 2 / |v|^2.
+    torch.linalg.householder_product with tau = 2 / |v|^2, which on a GPU takes one matrix after another: there a product
+    of reflections.
     """
     import importlib.util
     import torch
@@ -77,7 +78,15 @@ def provide_missing():
 
     def torch_householder_orgqr(vectors):
         vectors = vectors.tril(-1)
-        return torch.linalg.householder_product(vectors, 2 / (1 + (vectors * vectors).sum(-2)))
+        tau = 2 / (1 + (vectors * vectors).sum(-2))
+        if not vectors.is_cuda:
+            return torch.linalg.householder_product(vectors, tau)
+        identity = torch.eye(*vectors.shape[-2:], dtype=vectors.dtype, device=vectors.device)
+        vectors, product = vectors + identity, identity
+        for k in reversed(range(vectors.size(-1))):
+            v = vectors[..., k:k + 1]
+            product = product - tau[..., k, None, None] * v * (v * product).sum(-2, keepdim=True)
+        return product
 
     for name, functions in [("torch_scatter", {"scatter_add": scatter_add}),
                             # SparseTensor, coalesce: imported by the authors, not used.

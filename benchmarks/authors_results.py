@@ -2,7 +2,7 @@
 """Test accuracies of the authors' PyTorch code with the settings of its own scripts, beside this library's with the same.
 
 usage: authors_results.py NSD BSNN POLYNSD CSNN DATA OUTPUT [--train PROGRAM] [--only NAME,...] [--folds 0-9]
-                          [--seeds 0-2] [--protocol [--jobs N]]
+                          [--seeds 0-2] [--protocol [--jobs N]] [--device DEVICE]
 
 NSD, BSNN, POLYNSD, CSNN  checkouts, see authors_code.py and authors_networks.py
 DATA    folder of NAME.npz files with ten splits
@@ -10,11 +10,12 @@ OUTPUT  a JSON file; what it has already is not trained again
 --train PROGRAM  default: build/release/examples/train
 --protocol  trains both as this library's tables are made: every seed, with both stopping rules
 --jobs N  trainings side by side (default 1)
+--device DEVICE  theirs only: cpu (default) or cuda
 
 Theirs: run_exp() of exp/run.py, unchanged, their seed, on the splits of the .npz file; of POLYNSD, whose run_exp() wants
 further packages, its classes in the loop of NSD's run_exp() with its rate of the maps. What it reports is the test
 accuracy in the epoch with the best validation figure. Of CSNN the loop of its example.ipynb, which reports ROC AUC, with
-the network compiled by torch.compile and seed 0. Ours: `train` with the same options and several seeds.
+the network compiled by torch.compile on the CPU, and seed 0. Ours: `train` with the same options and several seeds.
 
 With --protocol their loops go on until both rules of `train` have stopped: the smallest validation loss, and the
 largest validation accuracy (ROC AUC), among equals with the smallest loss. Every training begins with its own seed.
@@ -22,7 +23,8 @@ In the output `protocol` has [split, seed, epochs, test figure by their rule, by
 theirs, `ours_by` the reports of `train` with either rule.
 
 No setting of the BSNN paper is published but the grid of its study; its rows have the settings of NSD's scripts, and of
-that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper.
+that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper; beside it
+its first 900 epochs.
 
 The interpreter needs what authors_code.py needs, scipy for p, and scikit-learn for CSNN.
 """
@@ -71,6 +73,7 @@ CELLS = {
     "nsd cora": ("nsd", "cora", "BundleSheaf", "DiscreteBundleSheafDiffusion", CITATION),
     "nsd citeseer": ("nsd", "citeseer", "DiagSheaf", "DiscreteDiagSheafDiffusion", CITATION),
     "csnn minesweeper": ("csnn", "minesweeper", "CSNN", "CSNN", MINESWEEPER),
+    "csnn minesweeper 900": ("csnn", "minesweeper", "CSNN", "CSNN", {**MINESWEEPER, "epochs": 900, "early_stopping": 900}),
 }
 DEFAULTS = {"epochs": 1500, "early_stopping": 200, "stop_strategy": "loss", "add_lp": False, "add_hp": False, "seed": 43,
             "second_linear": False, "sparse_learner": False}
@@ -136,7 +139,7 @@ def our_options(checkout, model, options, rule):
     return [str(word) for word in words]
 
 
-def their_arguments(run, cell, data):
+def their_arguments(run, cell, data, device):
     checkout, graph, model, _, options = CELLS[cell]
     words = ["--model", model.removesuffix("Polynomial"), "--dataset", graph]
     known = {action.dest for action in run.get_parser()._actions}  # those of POLYNSD are not in NSD's parser
@@ -147,7 +150,7 @@ def their_arguments(run, cell, data):
     arguments = vars(run.get_parser().parse_args(words))
     arguments.update({key: value for key, value in options.items() if key not in known})
     arguments.update(bayes_model=checkout == "bsnn", graph_size=data.x.size(0), input_dim=data.x.size(1),
-                     output_dim=int(data.y.max()) + 1, device=torch.device("cpu"), permute_masks=False, use_epsilons=True)
+                     output_dim=int(data.y.max()) + 1, device=torch.device(device), permute_masks=False, use_epsilons=True)
     if arguments["sheaf_decay"] is None:
         arguments["sheaf_decay"] = arguments["weight_decay"]
     return arguments
@@ -161,14 +164,15 @@ def data_of(options, cell, **how):
     provide_missing()
     path = os.path.join(os.path.abspath(options.data), CELLS[cell][1] + ".npz")
     with numpy.load(path) as file:
-        masks = {part + "_mask": torch.tensor(file[part + "_masks"], dtype=torch.bool) for part in ("train", "val", "test")}
+        masks = {part + "_mask": torch.tensor(file[part + "_masks"], dtype=torch.bool, device=options.device)
+                 for part in ("train", "val", "test")}
 
     def set_split(graph_data, fold):
         for name, of_splits in masks.items():
             graph_data[name] = of_splits[fold]
         return graph_data
 
-    return load(path, "cpu", **how), set_split
+    return load(path, options.device, **how), set_split
 
 
 def prepare(options, cell):
@@ -196,7 +200,7 @@ def prepare(options, cell):
     import exp.run as run
     if checkout != "polynsd":
         model_class = getattr(run, network)
-    arguments = their_arguments(run, cell, data)
+    arguments = their_arguments(run, cell, data, options.device)
     run.get_fixed_splits = lambda graph_data, _name, fold, *_: set_split(graph_data, fold)
     if "maps_lr" in arguments:  # two rates: the maps are the first group of parameters
         adam = torch.optim.Adam
@@ -285,22 +289,23 @@ def cooperative_training(options, cell, fold, seed):
         def __init__(self):
             super().__init__()
             self.network = network
-            self.compiled = [torch.compile(network, dynamic=False)]  # a list: not a second module
+            compiled = torch.compile(network, dynamic=False) if options.device == "cpu" else network
+            self.compiled = [compiled]  # a list: not a second module
 
         def forward(self, *arguments):
             outputs = self.compiled[0](*arguments)
             if not self.training:
-                one = outputs.sigmoid().squeeze(1)
-                loss = functional.binary_cross_entropy(one[data.val_mask], data.y[data.val_mask].float())
-                trace.add(roc_auc_score(data.y[data.val_mask], one[data.val_mask]), float(loss),
-                          roc_auc_score(data.y[data.test_mask], one[data.test_mask]))
+                one, labels = outputs.sigmoid().squeeze(1).cpu(), data.y.cpu()
+                valid, test = data.val_mask.cpu(), data.test_mask.cpu()
+                loss = functional.binary_cross_entropy(one[valid], labels[valid].float())
+                trace.add(roc_auc_score(labels[valid], one[valid]), float(loss), roc_auc_score(labels[test], one[test]))
                 if trace.epochs % 50 == 0:
                     print(f"{cell}: split {fold}, seed {seed}: {trace.row()}", file=sys.stderr)
             return outputs
 
     try:
-        names["train_one_split"](Watched(), data, epochs=settings["epochs"], lr=settings["lr"],
-                                 weight_decay=settings["weight_decay"], patience=settings["early_stopping"])
+        names["train_one_split"](Watched(), data, epochs=settings["epochs"], lr=settings["lr"], weight_decay=settings["weight_decay"],
+                                 patience=settings["early_stopping"], device=options.device)
     except Finished:
         pass
     return trace.row()
@@ -332,12 +337,12 @@ def timed(function, options, cell, *arguments):
     return result, time.monotonic() - start
 
 
-def processes(jobs):
-    """A pool whose every task has a process of its own, forked from this one, which has imported PyTorch."""
+def processes(jobs, device):
+    """A pool whose every task has a process of its own: forked from this one, which has imported PyTorch; new for CUDA."""
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     import torch  # noqa: F401
     import torch_geometric  # noqa: F401
-    return multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1)
+    return multiprocessing.get_context("fork" if device == "cpu" else "spawn").Pool(jobs, maxtasksperchild=1)
 
 
 def mean_and_deviation(values):
@@ -362,7 +367,7 @@ def train_by_protocol(options, results, cells):
     """Adds the trainings that `protocol` of the cells lacks."""
     wanted = [(cell, fold, seed) for cell in cells for seed in numbers_of("--seeds", options.seeds) for fold in numbers_of("--folds", options.folds)
               if [fold, seed] not in [row[:2] for row in results.get(cell, {}).get("protocol", {}).get("trainings", [])]]
-    with processes(options.jobs) as pool:
+    with processes(options.jobs, options.device) as pool:
         for (cell, fold, seed), (row, seconds) in pool.imap_unordered(functools.partial(watched, options), wanted, chunksize=1):
             entry = results.setdefault(cell, {}).setdefault("protocol", {"trainings": [], "seconds": 0.0})
             entry["trainings"] = sorted([*entry["trainings"], [fold, seed, *row]])
@@ -415,6 +420,7 @@ def main():
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--protocol", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     options = parser.parse_args()
     results = {}
     if os.path.exists(options.output):
@@ -429,7 +435,7 @@ def main():
     else:
         for cell in cells:
             if "theirs" not in results.get(cell, {}):
-                with processes(1) as pool:
+                with processes(1, options.device) as pool:
                     test, seconds = pool.apply(timed, (train_theirs, options, cell, numbers_of("--folds", options.folds)))
                 results.setdefault(cell, {}).update(theirs={"test": test, "seconds": seconds},
                                                     ours=train_ours(options, cell, own_rule(cell)))
