@@ -252,7 +252,45 @@ TEST_CASE("a callback stops one training of a batch, and the others go on") {
                    other.parameters().values().begin()));
 }
 
-TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
+TEST_CASE("a training that a callback has stopped ends well, whatever the epochs after that come to") {
+  using Model = Nsd<Diagonal<2>>;
+  const Dataset data = karate_club();
+  HostExecutor executor;
+  const auto run = [&](Model& model, double learning_rate, Index last) {
+    TrainOptions options{.epochs = 60, .patience = 1000, .learning_rate = learning_rate};
+    options.on_epoch = [last](const EpochReport& report) {
+      return report.epoch == last ? EpochAction::stop : EpochAction::go_on;
+    };
+    const batch::Training<Model> trainings[] = {{&model, &data.splits[0], options}};
+    return batch::train_batch<HostExecutor, Model>(executor, data, trainings).front();
+  };
+  // A rate with which some epochs are finite before one overflows.
+  double rate = 5000;
+  Index finite = 0;
+  while (finite < 4 && rate < 10000) {
+    rate += 250;
+    Model model = karate_model<Model>(data, 1);
+    const batch::Outcome outcome = run(model, rate, -1);
+    finite = outcome.error.empty() ? 0 : static_cast<Index>(outcome.result.history.size());
+  }
+  CAPTURE(rate);
+  REQUIRE(finite >= 4);
+  const Model first = karate_model<Model>(data, 1);
+  for (Index last = 0; last < finite; ++last) {
+    CAPTURE(last);
+    Model model = karate_model<Model>(data, 1);
+    const batch::Outcome outcome = run(model, rate, last);
+    CHECK(outcome.error.empty());
+    CHECK(outcome.result.stop_reason == StopReason::callback);
+    CHECK(static_cast<Index>(outcome.result.history.size()) > last);
+    CHECK(static_cast<Index>(outcome.result.history.size()) <= finite);
+    CHECK(std::isfinite(outcome.result.test_nll));
+    CHECK(!std::equal(first.parameters().values().begin(), first.parameters().values().end(),
+                      model.parameters().values().begin()));
+  }
+}
+
+TEST_CASE("a batch writes no checkpoints, starts from the beginning, and takes whole graphs") {
   const Dataset data = karate_club();
   Nsd<Diagonal<2>> model = karate_model<Nsd<Diagonal<2>>>(data, 1);
   HostExecutor executor;
@@ -269,6 +307,23 @@ TEST_CASE("a batch writes no checkpoints and starts from the beginning") {
                        "trainings[0].resume: a state is not allowed; the batch engine starts from the beginning",
                        std::invalid_argument);
   options.resume = nullptr;
+  struct Part final : GraphPart {
+    Part() : GraphPart({}) {}
+    void begin_fetch(float*, Index) override {}
+    void begin_fetch(double*, Index) override {}
+    void end_fetch() override {}
+    void give_back(float*, Index) override {}
+    void give_back(double*, Index) override {}
+    void sum(std::span<float>, std::span<double>) override {}
+    void sum(std::span<double>, std::span<double>) override {}
+    [[nodiscard]] double largest(double value) override { return value; }
+  } part;
+  Dataset of_part = data;
+  of_part.graph.set_part(&part);
+  CHECK_THROWS_WITH_AS(batch::train(executor, model, of_part, data.splits[0], options),
+                       doctest::Contains("graph: a part of a larger one is not allowed"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS((void)batch::predict(executor, model, of_part.graph, of_part.features),
+                       doctest::Contains("graph: a part of a larger one is not allowed"), std::invalid_argument);
   Nsd<Diagonal<2>> featured({.features = 34, .channels = 4, .layers = 2, .classes = 2, .edge_features = 2});
   CHECK_THROWS_WITH_AS(batch::train(executor, featured, data, data.splits[0], options),
                        "arc features of the graph: 0 is not allowed; the sheaf learner reads 2", std::invalid_argument);

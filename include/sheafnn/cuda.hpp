@@ -26,10 +26,12 @@ using batch::Outcome;
 using batch::OutOfDeviceMemory;
 using batch::Training;
 
-/// sheafnn::train on a GPU: the same numbers up to rounding.
+/// sheafnn::train on a GPU: the same numbers up to rounding. on_epoch is called for up to sixteen epochs one after
+/// another, when they are done: a training that it stops has up to fifteen epochs more.
 ///
-/// \param device  number of the CUDA device
-/// \throws std::invalid_argument  an option out of range, or data that do not fit the model
+/// \param device  number of the CUDA device, from 0
+/// \throws std::invalid_argument  an option out of range, on_checkpoint, resume, or a metric in stop_on, which are for the
+///                                CPU; data that do not fit the model; or no device of that number
 /// \throws std::runtime_error     a diverged run
 /// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>
@@ -66,13 +68,21 @@ std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& feature
 
 /// sheafnn::predict on a GPU.
 ///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
 /// \throws std::invalid_argument  an option out of range, or features that do not fit the model
 /// \throws CudaError              as train()
 template <class Model>
+[[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
+                                 const PredictOptions& options = {}, int device = 0) {
+  DeviceExecutor executor(device);
+  return batch::predict(executor, model, graph, features, options);
+}
+
+/// As above, of a dataset.
+template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
                                  int device = 0) {
-  DeviceExecutor executor(device);
-  return batch::predict(executor, model, data.graph, data.features, options);
+  return cuda::predict(model, data.graph, data.features, options, device);
 }
 
 }  // namespace sheafnn::cuda

@@ -152,7 +152,8 @@ enum class KernelStart {
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
   /// \param device  number of the device, from 0
-  /// \throws CudaError  there is no such device, or it cannot be used
+  /// \throws std::invalid_argument  there are devices, but none of this number
+  /// \throws CudaError              there is no device, or it cannot be used
   explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {
     const DeviceCount devices = device_count();
     if (devices.count == 0) throw CudaError("cudaGetDeviceCount", device, devices.reason);

@@ -148,8 +148,8 @@ struct SegmentNeighbours {
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     Quad<S> own[max_coordinates];
     unpack(sums, own);
-    NodeChannels to = place.at;
-    to.index = place.at.instance * graph.segments * shape.row() + static_cast<Index>(to.element);
+    NodeChannels to = place.at;  // its element may not fit: there may be many more segments than nodes
+    to.index = (to.instance * graph.segments + to.node) * shape.row() + to.channel;
     store_stalk(shape, to, own, out);
   }
 };

@@ -22,9 +22,11 @@ namespace sheafnn::batch::detail {
 
 /// Features as the model reads them: row-normalised if its options say so.
 ///
-/// \throws std::invalid_argument  features that do not fit the model or the graph
+/// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph that is a part of a larger one
 template <class Model>
 [[nodiscard]] NodeFeatures fitting_features(const Model& model, const Graph& graph, const NodeFeatures& features) {
+  require(graph.part() == nullptr, "graph", "a part of a larger one",
+          "the batch engine exchanges no rows with other parts: it needs a whole one");
   require(features.rows() == graph.node_count(), "features.rows", features.rows(),
           sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
   require(features.columns() == model.options().features, "features.columns", features.columns(),

@@ -63,6 +63,11 @@ struct NormView {
     const S* row = moments + 2 * (instance * nodes + item / width);
     return (x[instance * nodes * width + item] - row[0]) * row[1];
   }
+  /// x̂ at a column of a row, counted over all instances.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S hat_at(Index row, Index column) const {
+    const S* own = moments + 2 * row;
+    return (x[row * width + column] - own[0]) * own[1];
+  }
 };
 
 /// y, and y after the next layer's dropout; item: number, group: instance.
@@ -142,11 +147,11 @@ struct NormProducts {
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
     const Index width = norm.width, chunk = item / both, k = item % both, c = k % norm.width;
-    const Index first = run * copies, end = chunks.end(chunk);
+    const Index first = run * copies * norm.nodes, end = chunks.end(chunk);
     S sum = S(0);
     for (Index row = chunks.begin(chunk); row < end; ++row) {
-      const S value = bar[(first * norm.nodes + row) * width + c];
-      sum += k < width ? value * norm.hat(row * width + c, first) : value;
+      const S value = bar[(first + row) * width + c];
+      sum += k < width ? value * norm.hat_at(first + row, c) : value;  // copies may have 2³¹ numbers together
     }
     out[run * out_run + item] = sum;
   }

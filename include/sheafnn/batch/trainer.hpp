@@ -103,6 +103,7 @@ class BatchTrainer {
     Index longest = 0;  // the replay after the one that trains an epoch ends it
     for (const Training<Model>& t : trainings_) longest = std::max(longest, t.options.epochs + 1);
     const auto start = Clock::now();
+    Clock::duration callbacks{};
     executor_.replay();  // which ends no epoch
     Index replays = 1, step = 1;
     for (bool active = true; active;) {
@@ -112,22 +113,25 @@ class BatchTrainer {
       replays += todo;
       std::vector<detail::Progress> progress = progress_.download();
       const std::vector<EpochReport> reports = history_.download();
+      const auto done = Clock::now();
       bool stopped = false;
       active = false;
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         const bool stop = take_history(i, progress[i], reports, seen[i], outcomes[i]) == EpochAction::stop;
-        if (stop && progress[i].active != 0) {
+        if (stop && (progress[i].active != 0 || progress[i].failure != detail::no_failure)) {
           progress[i].active = 0;
+          progress[i].failure = detail::no_failure;  // of an epoch after that at which it was stopped
           outcomes[i].result.stop_reason = StopReason::callback;
           stopped = true;
         }
         active = active || progress[i].active != 0;
       }
+      callbacks += Clock::now() - done;
       if (stopped) progress_.upload(progress);
       if (Clock::now() - before < std::chrono::milliseconds(50)) step = std::min(2 * step, window);
     }
     executor_.forget();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start - callbacks).count();
     finish(outcomes, seconds / static_cast<double>(replays));
     return outcomes;
   }
@@ -247,7 +251,7 @@ class BatchTrainer {
         action = EpochAction::stop;
       }
     }
-    if (progress.failure != detail::no_failure && outcome.error.empty()) {
+    if (action != EpochAction::stop && progress.failure != detail::no_failure && outcome.error.empty()) {
       const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;
       outcome.error = sheafnn::detail::concat(
           "training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress), " is not finite",

@@ -94,6 +94,8 @@ TEST_CASE("a device that is not the current one trains to the same bits") {
   options.samples = 2;
   CHECK(cuda::predict(first, data, options, 1).probabilities ==
         cuda::predict(first, data, options, 0).probabilities);
+  CHECK(cuda::predict(first, data.graph, data.features, options).probabilities ==
+        cuda::predict(first, data, options).probabilities);
   CHECK(stand_in::runtime.left_over() == 0);
 }
 
