@@ -37,7 +37,10 @@ def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 def real(name: str, value: Any) -> np.ndarray:
     """An array of doubles, row-major."""
-    array = np.asarray(value)
-    if np.iscomplexobj(array):
-        raise ValueError(f"{name}: Complex data not supported")
-    return np.ascontiguousarray(array, np.float64)
+    try:
+        array = np.asarray(value)
+        if not np.iscomplexobj(array):
+            return np.ascontiguousarray(array, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    raise ValueError(f"{name}: Complex data not supported")

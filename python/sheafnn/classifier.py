@@ -232,6 +232,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(X, Dataset):
             if y is not None:
                 raise ValueError("y: a Dataset has its own labels")
+            if len(X.codes) == 0:
+                raise ValueError(f"X: {X!r} is not allowed; a score needs labels")
             labels, known = X.labels, X.codes >= 0
         else:
             if y is None:

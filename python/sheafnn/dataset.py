@@ -319,6 +319,8 @@ class Dataset:
         if (codes >= 0).all():
             return self._classes[codes]
         if np.issubdtype(self._classes.dtype, np.integer):
+            if len(self._classes) == 0:
+                return np.full(len(codes), -1)
             return np.where(codes >= 0, self._classes[np.maximum(codes, 0)], -1)
         return np.array([self._classes[c] if c >= 0 else None for c in codes], object)
 

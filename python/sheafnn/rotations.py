@@ -194,7 +194,7 @@ class MatrixFisher(_Distribution):
     """
 
     def __init__(self, parameter: Any):
-        self.parameter = _matrices("parameter", parameter)
+        self.parameter = _matrices("parameter", parameter).copy()  # the caller may change theirs
         if self.parameter.ndim != 2:
             raise ValueError(f"parameter: shape {self.parameter.shape}: expected one matrix")
         self._core = _core.matrix_fisher(self.parameter)

@@ -44,7 +44,12 @@ def sheaf_laplacian(
     table = _checks.real("maps", maps)
     if table.ndim not in (2, 3):
         raise ValueError(f"maps: {table.ndim} axes: expected arcs x d x d, or arcs x d for diagonal maps")
-    dimension = max(1, table.shape[-1])
+    arcs, dimension = 2 * data.edge_count, max(1, table.shape[-1])
+    allowed = [(arcs, dimension, dimension)] + [(arcs, dimension)] * (family == "diagonal" or dimension == 1)
+    if family != "identity" and table.shape not in allowed:
+        raise ValueError(
+            f"maps: shape {table.shape} is not allowed; must be {arcs} x d x d, a map for each arc, or {arcs} x d for diagonal maps"
+        )
     if family == "diagonal" and table.ndim == 3:
         if np.any(table != table * np.eye(dimension)):
             raise ValueError("maps: not diagonal")

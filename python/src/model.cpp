@@ -87,19 +87,27 @@ class Supervisor {
     const nb::gil_scoped_acquire acquire;
     if (look) {
       looked_ = now;
-      if (PyErr_CheckSignals() != 0) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
-        PyErr_Clear();
-        interrupted_ = true;
-        return sheafnn::EpochAction::stop;
-      }
+      if (check_signals()) return sheafnn::EpochAction::stop;
     }
     if (report_.is_none()) return sheafnn::EpochAction::go_on;
-    const nb::object answer = report_(epoch, epochs_);
-    if (answer.is_none()) return sheafnn::EpochAction::go_on;
-    const int truth = PyObject_IsTrue(answer.ptr());  // NumPy's False as well
-    if (truth < 0) throw nb::python_error();
-    return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+    try {
+      const nb::object answer = report_(epoch, epochs_);
+      if (answer.is_none()) return sheafnn::EpochAction::go_on;
+      const int truth = PyObject_IsTrue(answer.ptr());  // NumPy's False as well
+      if (truth < 0) throw nb::python_error();
+      return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+    } catch (const nb::python_error& error) {  // Python runs the signal handlers as well where a function begins
+      if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+      interrupted_ = true;
+      return sheafnn::EpochAction::stop;
+    }
+  }
+  /// Runs the signal handlers. \returns whether there was a Ctrl-C
+  bool check_signals() {
+    if (PyErr_CheckSignals() == 0) return false;
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
+    PyErr_Clear();
+    return interrupted_ = true;
   }
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 
@@ -238,6 +246,7 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                            .keep = {.model = true, .prediction = true}},
                           result);
   }
+  supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, keeps the model as well
   const auto classes = static_cast<std::size_t>(data.class_count);
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
                         result_of(result, outcome, settings.preset, supervisor.interrupted()),

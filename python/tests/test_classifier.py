@@ -129,8 +129,9 @@ def test_an_exception_in_the_callback_comes_out(karate):
         SheafClassifier(stalk_dim=2, callback=fail).fit(karate)
 
 
-def test_ctrl_c_keeps_the_best(graph):
-    model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8)
+@pytest.mark.parametrize("more", [{}, {"progress": True}, {"callback": lambda epoch: None}], ids=["alone", "progress", "callback"])
+def test_ctrl_c_keeps_the_best(graph, more):
+    model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8, **more)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
@@ -261,6 +262,8 @@ def test_score_looks_at_its_arguments(trained, karate):
         trained.score(features)
     with pytest.raises(ValueError, match="its own labels"):
         trained.score(karate, labels)
+    with pytest.raises(ValueError, match="a score needs labels"):
+        trained.score(sheafnn.Dataset.from_numpy(karate.edges, features), nodes=[3])
     with pytest.raises(ValueError, match="predict_samples"):
         clone_of = copy.deepcopy(trained).set_params(predict_samples=0)
         clone_of.predict(karate)

@@ -116,6 +116,8 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), ["a", 1, "b"]), "texts and other values"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), node_names=["a"]), "node_names: 1 names"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3) * 1j), "Complex data not supported"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [["a"], ["b"]]), "features: could not convert"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1], [2, 3]]), "features: setting an array element"),
         (lambda: sheafnn.Dataset.from_networkx(networkx.path_graph(2)), "node 0 has no attribute 'features'"),
         (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0, 3.0]])), "node 1 has [2.0, 3.0]"),
         (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0]])), "no node has an attribute 'label'"),
@@ -158,6 +160,12 @@ def test_minus_one_and_missing_labels_of_networkx():
         graph.nodes[node]["label"] = label
     data = sheafnn.Dataset.from_networkx(graph)
     assert data.classes.tolist() == [0, 1] and data.codes.tolist() == [-1, 0, 1, -1]
+
+
+def test_labels_may_all_be_unknown(tmp_path):
+    assert sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [-1, -1, -1]).labels.tolist() == [-1, -1, -1]
+    np.savez(tmp_path / "g.npz", node_features=np.eye(3), node_labels=[-1, -1, -1], edges=[[0, 1]])
+    assert sheafnn.load_dataset(tmp_path / "g.npz", labels=False).labels.tolist() == [-1, -1, -1]
 
 
 def test_arcs_are_sorted(karate):

@@ -130,5 +130,9 @@ def test_distributions_pickle():
     for distribution in (rotations.Haar(4), rotations.Cayley(np.eye(2), 0.3), rotations.MatrixFisher(np.eye(3))):
         same = pickle.loads(pickle.dumps(distribution))
         assert (same.sample(3, seed=5) == distribution.sample(3, seed=5)).all()
+    parameter = np.eye(3)
+    fisher = rotations.MatrixFisher(parameter)
+    parameter *= 9
+    assert (pickle.loads(pickle.dumps(fisher)).sample(3) == fisher.sample(3)).all()
     fit = pickle.loads(pickle.dumps(rotations.Cayley.fit(rotations.Cayley(np.eye(3), 0.5).sample(100))))
     assert 0 < fit.distribution.concentration < 1

@@ -77,6 +77,8 @@ def test_laplacians_of_given_maps(karate, random):
         (dict(maps=np.ones((156, 2, 2)), family="diagonal"), "not diagonal"),
         (dict(maps=np.ones((156, 6, 6))), "stalk_dim"),
         (dict(maps=np.ones(156)), "1 axes"),
+        (dict(maps=np.ones((2, 156, 2))), "maps: shape (2, 156, 2) is not allowed; must be 156 x d x d"),
+        (dict(maps=np.ones((156, 3, 2)), family="diagonal"), "maps: shape (156, 3, 2)"),
     ],
 )
 def test_bad_input_is_named(karate, arguments, message):
