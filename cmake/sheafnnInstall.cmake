@@ -38,7 +38,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake ${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# pkg-config.
+# pkg-config: folders relative to that of the .pc file, wherever the options put them.
+set(pc_dir ${CMAKE_INSTALL_FULL_DATADIR}/pkgconfig)
+file(RELATIVE_PATH pc_prefix "${pc_dir}" "${CMAKE_INSTALL_PREFIX}")
+file(RELATIVE_PATH pc_includedir "${pc_dir}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 configure_file(cmake/sheafnn.pc.in ${PROJECT_BINARY_DIR}/sheafnn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sheafnn.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 if(TARGET sheafnn_io)

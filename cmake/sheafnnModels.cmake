@@ -130,6 +130,9 @@ function(sheafnn_build_commit target)
   if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
     execute_process(COMMAND ${GIT_EXECUTABLE} describe --always --dirty WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(commit STREQUAL "")  # git refuses a repository of another user
+      set(commit unknown)
+    endif()
     if(EXISTS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)  # changes with every commit
       set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
                    ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)

@@ -1,8 +1,9 @@
 # sheafnn::sheafnn (the library) and sheafnn::io (files), both header-only, under the names an installed copy has.
 
-# Eigen's version file accepts only its own major version, hence the check afterwards; 5.x follows 3.4.
+# Eigen's version file accepts only its own major version, hence the check afterwards; 5.x follows 3.4. Where a project
+# brings Eigen itself (FetchContent, a find module of its own), there may be no version.
 find_package(Eigen3 REQUIRED)
-if(Eigen3_VERSION VERSION_LESS 3.4)
+if(Eigen3_VERSION AND Eigen3_VERSION VERSION_LESS 3.4)
   message(FATAL_ERROR "sheafnn: Eigen ${Eigen3_VERSION} in ${Eigen3_DIR} is too old; 3.4 or later is needed")
 endif()
 find_package(Boost REQUIRED)  # headers only: Boost.Math, Boost.Odeint for sheafnn/flow.hpp

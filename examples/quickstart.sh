@@ -11,14 +11,14 @@ picture=$PWD/quickstart.svg
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bash scripts/install_dependencies.sh gnuplot-nox=gnuplot
-cmake --preset release -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF > build-quickstart.log 2>&1 \
-  && cmake --build --preset release --target quickstart >> build-quickstart.log 2>&1 \
-  || { cat build-quickstart.log; rm -f build-quickstart.log; exit 1; }
-rm -f build-quickstart.log
-
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
-build/release/examples/quickstart "$data"
+# A folder of its own: other builds keep their tests and benchmarks.
+cmake --preset release -B build/quickstart -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF > "$data/log" 2>&1 \
+  && cmake --build build/quickstart --target quickstart >> "$data/log" 2>&1 \
+  || { cat "$data/log"; exit 1; }
+
+build/quickstart/examples/quickstart "$data"
 gnuplot -e "folder='$data'; output='$data/quickstart.svg'" examples/quickstart.gp
 mv "$data/quickstart.svg" "$picture"
 echo

@@ -5,6 +5,20 @@
 # package and the documentation's site need; further packages, each with a command that it provides
 set -euo pipefail
 
+with_mpi=no with_python=no with_docs=no
+while [[ ${1:-} = -* ]]; do
+  case $1 in
+    --mpi) with_mpi=yes ;;
+    --python) with_python=yes ;;
+    --docs) with_docs=yes ;;
+    *)
+      echo "usage: install_dependencies.sh [--mpi] [--python] [--docs] [PACKAGE=COMMAND]..." >&2
+      case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+      ;;
+  esac
+  shift
+done
+
 have_command() { command -v "$1" > /dev/null; }
 # usage: have_header HEADER; some distributions keep Eigen in a directory of its own, which CMake finds.
 have_header() {
@@ -31,20 +45,17 @@ need libcli11-dev have_header CLI/CLI.hpp
 need doctest-dev have_header doctest/doctest.h
 need librandom123-dev have_header Random123/philox.h
 need libbenchmark-dev have_header benchmark/benchmark.h
-if [ "${1:-}" = --mpi ]; then
-  shift
+if [ $with_mpi = yes ]; then
   need libopenmpi-dev have_command mpicxx
   need openmpi-bin have_command mpirun
   need libmetis-dev have_header metis.h
 fi
 have_python_part() { have_command python3 && python3 -c "$1" > /dev/null 2>&1; }
-if [ "${1:-}" = --python ]; then
-  shift
+if [ $with_python = yes ]; then
   need python3-venv have_python_part "import ensurepip, venv"
   need python3-dev have_python_part "import os, sysconfig; os.stat(sysconfig.get_paths()['include'] + '/Python.h')"
 fi
-if [ "${1:-}" = --docs ]; then
-  shift
+if [ $with_docs = yes ]; then
   need doxygen have_command doxygen
   need doxygen-awesome-css test -d /usr/share/doxygen-awesome-css
   need nodejs have_command node
