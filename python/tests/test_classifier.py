@@ -267,7 +267,7 @@ def test_score_looks_at_its_arguments(trained, karate):
     with pytest.raises(ValueError, match="predict_samples"):
         clone_of = copy.deepcopy(trained).set_params(predict_samples=0)
         clone_of.predict(karate)
-    with pytest.raises(ValueError, match="stalk_dim: is not allowed"):
+    with pytest.raises(ValueError, match="stalk_dim: 4 is not allowed"):
         _load_with(trained, stalk_dim=4)
 
 
