@@ -282,6 +282,7 @@ def cooperative_training(options, cell, fold, seed):
     seed_all(seed)
     network = CSNN(data.x.size(1), settings["hidden_channels"], settings["layers"], 1, **settings["network"])
     trace = Trace(settings["stop_strategy"], settings["early_stopping"])
+    labels, valid, test = data.y.cpu(), data.val_mask.cpu(), data.test_mask.cpu()
 
     class Watched(torch.nn.Module):
         """The network, whose predictions in evaluation the trace sees."""
@@ -295,8 +296,7 @@ def cooperative_training(options, cell, fold, seed):
         def forward(self, *arguments):
             outputs = self.compiled[0](*arguments)
             if not self.training:
-                one, labels = outputs.sigmoid().squeeze(1).cpu(), data.y.cpu()
-                valid, test = data.val_mask.cpu(), data.test_mask.cpu()
+                one = outputs.sigmoid().squeeze(1).cpu()
                 loss = functional.binary_cross_entropy(one[valid], labels[valid].float())
                 trace.add(roc_auc_score(labels[valid], one[valid]), float(loss), roc_auc_score(labels[test], one[test]))
                 if trace.epochs % 50 == 0:
@@ -340,8 +340,9 @@ def timed(function, options, cell, *arguments):
 def processes(jobs, device):
     """A pool whose every task has a process of its own: forked from this one, which has imported PyTorch; new for CUDA."""
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    import torch  # noqa: F401
-    import torch_geometric  # noqa: F401
+    if device == "cpu":
+        import torch  # noqa: F401
+        import torch_geometric  # noqa: F401
     return multiprocessing.get_context("fork" if device == "cpu" else "spawn").Pool(jobs, maxtasksperchild=1)
 
 

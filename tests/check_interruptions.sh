@@ -109,6 +109,7 @@ refuse '\-\-output: nowhere/out\.csv' "$bin/predict" --model whole-0.safetensors
 
 # Nor are files written over each other or over what is read.
 refuse '\-\-save: out is the file of \-\-report' "${long[@]}" --splits 0 --report out --save out
+refuse '\-\-sheaf: out-1\.x is the file of \-\-report' "${long[@]}" --splits 0,1 --report out-1.x --sheaf out.x
 # Of several trainings the names of their files count: these write out-0.npz and out-1.npz.
 refuse '\-\-predictions: out-1\.npz is the file of \-\-sheaf' "${long[@]}" --splits 0-1 --sheaf out.npz --predictions out-1.npz
 touch whole.npz whole-1.npz
