@@ -110,6 +110,7 @@ class RowMover {
     }
     for (const char* name : others) {
       NpyFile file(from_ / name);
+      check_ends(indptr, file);
       if (ranks_->is_root()) create_like(name, file, file.rows());
       barrier();
       for_ranges([&](Index first, Index last) {
@@ -182,8 +183,9 @@ class RowMover {
 inline FolderPartition partition_folder(Communicator& ranks, const std::filesystem::path& folder,
                                         const std::filesystem::path& output, int parts, Index range = 65536,
                                         int seed = 0) {
-  NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy");
-  const Index n = indptr.rows() - 1;
+  detail::GraphFiles files(folder);
+  NpyFile &indptr = files.indptr, &indices = files.indices;
+  const Index n = files.nodes();
   require_between("parts", Index{parts}, 1, n);
   require(range >= 1, "range", range, "must be at least 1");
   detail::require_metis_counts(n, indices.rows());
@@ -236,7 +238,8 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
     const Index all[] = {n}, ends[] = {static_cast<Index>(parts) + 1};
     std::vector<std::int64_t> original = old_of;
     if (std::filesystem::exists(folder / "original.npy")) {  // of a folder that was renumbered before
-      const std::vector<std::int64_t> before = NpyFile(folder / "original.npy").read<std::int64_t>(0, n);
+      const std::vector<std::int64_t> before =
+          detail::open_numbers(folder / "original.npy", n).read<std::int64_t>(0, n);
       for (std::int64_t& u : original) u = before[static_cast<std::size_t>(u)];
     }
     create_npy<std::int64_t>(output / "original.npy", all);

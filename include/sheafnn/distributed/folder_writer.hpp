@@ -11,11 +11,13 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/npy_file.hpp"
+#include "sheafnn/io/lines.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn::distributed {
@@ -132,6 +134,26 @@ class RowWriter {
   Index nodes_;
 };
 
+/// The two node numbers of a line. \returns false for a blank line \throws std::runtime_error  it is something else
+[[nodiscard]] inline bool read_edge(const std::filesystem::path& file, Index number, std::string_view line,
+                                    std::int64_t& u, std::int64_t& v) {
+  constexpr std::string_view blanks = " \t\r\v\f";
+  std::int64_t* const nodes[] = {&u, &v};
+  std::size_t count = 0;
+  bool good = true;
+  for (std::size_t at = 0; (at = line.find_first_not_of(blanks, at)) != std::string_view::npos; ++count) {
+    const std::string_view word = line.substr(at, line.find_first_of(blanks, at) - at);
+    good = good && count < 2 && io::detail::parse_number(word, *nodes[count]);
+    at += word.size();
+  }
+  if (count == 0) return false;
+  if (!good || count != 2) {
+    throw std::runtime_error(
+        concat(file.string(), ":", number, ": '", io::detail::printable(line), "' is not two node numbers"));
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// Writes a synthetic graph. All ranks call it with the same options; the files do not depend on their number.
@@ -184,12 +206,13 @@ inline void write_synthetic_folder(Communicator& ranks, const std::filesystem::p
   writer.barrier();
 }
 
-/// Writes indptr.npy and indices.npy from a text file of edges, two node numbers each and nothing else: repeated edges and
-/// directions are merged, self-loops left out. Every rank reads the file once for each of its ranges, twice in all.
+/// Writes indptr.npy and indices.npy from a text file of edges, a line with two node numbers each and nothing else but
+/// blank lines: repeated edges and directions are merged, self-loops left out. Every rank reads the file once for each of
+/// its ranges, twice in all.
 ///
 /// \param range  nodes whose arcs a rank holds at a time
 /// \throws std::invalid_argument  nodes or range below 1
-/// \throws std::runtime_error     a file that cannot be read or written, a node number that is none or out of range
+/// \throws std::runtime_error     a file that cannot be read or written, a line that is not two node numbers, one out of range
 inline void convert_edges(Communicator& ranks, const std::filesystem::path& edges,
                           const std::filesystem::path& folder, Index nodes, Index range) {
   require(nodes >= 1, "nodes", nodes, "must be at least 1");
@@ -199,11 +222,12 @@ inline void convert_edges(Communicator& ranks, const std::filesystem::path& edge
         std::vector<std::pair<std::int64_t, std::int64_t>> arcs;
         std::ifstream file(edges);
         if (!file) throw std::runtime_error(edges.string() + ": cannot be opened");
-        std::int64_t u = 0, v = 0;
-        Index line = 0;
-        for (; file >> u >> v; ++line) {
+        std::string line;
+        for (Index number = 1; std::getline(file, line); ++number) {
+          std::int64_t u = 0, v = 0;
+          if (!detail::read_edge(edges, number, line, u, v)) continue;
           if (std::min(u, v) < 0 || std::max(u, v) >= nodes) {
-            throw std::runtime_error(detail::concat(edges.string(), ": edge ", line + 1, " has a node ",
+            throw std::runtime_error(detail::concat(edges.string(), ":", number, ": node ",
                                                     u < 0 || u >= nodes ? u : v,
                                                     "; node numbers are between 0 and ", nodes - 1));
           }
@@ -211,9 +235,7 @@ inline void convert_edges(Communicator& ranks, const std::filesystem::path& edge
           if (first <= u && u < last) arcs.emplace_back(u, v);
           if (first <= v && v < last) arcs.emplace_back(v, u);
         }
-        if (!file.eof())
-          throw std::runtime_error(
-              detail::concat(edges.string(), ": edge ", line + 1, " is not two node numbers"));
+        if (!file.eof()) throw std::runtime_error(edges.string() + ": cannot be read");
         std::sort(arcs.begin(), arcs.end());
         arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
         std::vector<std::int64_t> targets;

@@ -7,7 +7,7 @@
 ///     features.npy  N × p   dense features, or, as CSR arrays, features_indptr.npy, features_indices.npy and
 ///                           features_values.npy with the number of columns as the only number of features_columns.npy
 ///     labels.npy    N       −1 where unknown
-///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values; the last two may be missing
+///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values, 0 or 1; the last two may be missing
 ///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
 /// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides that of the parts, else ranges
@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <span>
 #include <stdexcept>
@@ -44,13 +45,46 @@ struct FolderPiece {
 
 namespace detail {
 
+/// Opens an array of one dimension. \param rows  that it must have; −1: any number
+[[nodiscard]] inline NpyFile open_numbers(const std::filesystem::path& path, Index rows = -1) {
+  NpyFile file(path);
+  if (file.dimensions() != 1)
+    throw std::runtime_error(concat(file.name(), ": ", file.dimensions(), " dimensions; must have one"));
+  if (rows >= 0 && file.rows() != rows)
+    throw std::runtime_error(concat(file.name(), ": ", file.rows(), " entries; must be ", rows));
+  return file;
+}
+/// Refuses offsets that do not begin at 0 or end at the number of entries. Unchecked: that there is one.
+inline void check_ends(NpyFile& offsets, const NpyFile& entries) {
+  const Index last = offsets.rows() - 1;
+  for (const auto& [i, expected] : {std::pair(Index{0}, Index{0}), std::pair(last, entries.rows())}) {
+    const Index offset = offsets.at(i);
+    if (offset == expected) continue;
+    throw std::runtime_error(concat(offsets.name(), ": entry ", i, " is ", offset, "; must be ", expected,
+                                    i == last ? ", the entries of " : "", i == last ? entries.name() : ""));
+  }
+}
+/// The arrays of a folder's graph, indptr.npy and indices.npy, whose ends are checked.
+struct GraphFiles {
+  NpyFile indptr, indices;
+
+  explicit GraphFiles(const std::filesystem::path& folder)
+      : indptr(open_numbers(folder / "indptr.npy")), indices(open_numbers(folder / "indices.npy")) {
+    if (indptr.rows() < 1) throw std::runtime_error(indptr.name() + ": 0 entries; must be nodes + 1");
+    check_ends(indptr, indices);
+  }
+  [[nodiscard]] Index nodes() const noexcept { return indptr.rows() - 1; }
+};
+
 /// Those of parts.npy, if there are any for so many ranks; else nothing.
 [[nodiscard]] inline std::vector<Index> ranges_of_parts(const std::filesystem::path& folder, Index nodes,
                                                         Index ranks) {
   std::vector<Index> r;
   if (!std::filesystem::exists(folder / "parts.npy")) return r;
-  NpyFile file(folder / "parts.npy");
+  NpyFile file = open_numbers(folder / "parts.npy");
   const Index parts = file.rows() - 1;
+  if (parts < 1)
+    throw std::runtime_error(concat(file.name(), ": ", file.rows(), " entries; at least 2 are needed"));
   const std::vector<std::int64_t> first = file.read<std::int64_t>(0, parts + 1);
   for (std::size_t p = 0; p < first.size(); ++p) {
     const bool begins = p > 0 || first[p] == 0, ends = p + 1 < first.size() || first[p] == nodes;
@@ -167,12 +201,13 @@ namespace detail {
   return r;
 }
 
-/// Features of nodes [begin, end), and the number of the first stored one in the whole.
+/// Features of nodes [begin, end) of n, and the number of the first stored one in the whole.
 [[nodiscard]] inline std::pair<NodeFeatures, Index> read_features(Communicator& ranks,
-                                                                  const std::filesystem::path& folder, Index begin,
-                                                                  Index end) {
+                                                                  const std::filesystem::path& folder, Index n,
+                                                                  Index begin, Index end) {
   if (std::filesystem::exists(folder / "features.npy")) {
     NpyFile file(folder / "features.npy");
+    if (file.rows() != n) throw std::runtime_error(concat(file.name(), ": ", file.rows(), " rows; must be ", n));
     const std::vector<double> values = file.read<double>(begin, end - begin);
     NodeFeatures features = NodeFeatures::from_dense(std::span<const double>(values), end - begin, file.columns());
     Index before = 0;
@@ -180,24 +215,35 @@ namespace detail {
     for (int p = 0; p < ranks.rank(); ++p) before += entries[static_cast<std::size_t>(p)];
     return {std::move(features), before};
   }
-  NpyFile indptr(folder / "features_indptr.npy"), indices(folder / "features_indices.npy"),
-      numbers(folder / "features_values.npy"), columns(folder / "features_columns.npy");
+  NpyFile indptr = open_numbers(folder / "features_indptr.npy", n + 1),
+          indices = open_numbers(folder / "features_indices.npy"),
+          numbers = open_numbers(folder / "features_values.npy", indices.rows()),
+          column_count = open_numbers(folder / "features_columns.npy", 1);
+  check_ends(indptr, indices);
+  const Index columns = column_count.at(0);
+  require_between(column_count.name(), columns, 0, std::numeric_limits<std::int32_t>::max());
   std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
   const Index first = offsets.front(), count = offsets.back() - first;
   const std::vector<std::int64_t> wide = indices.read<std::int64_t>(first, count);
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    if (wide[i] >= 0 && wide[i] < columns) continue;
+    throw_invalid_argument(ArgumentName({}, indices.name(), static_cast<std::size_t>(first) + i), wide[i],
+                           concat("must be at least 0 and below ", columns, ", the number of columns"));
+  }
   for (std::int64_t& offset : offsets) offset -= first;
   return {NodeFeatures::from_csr(std::vector<Index>(offsets.begin(), offsets.end()),
                                  std::vector<std::int32_t>(wide.begin(), wide.end()),
-                                 numbers.read<double>(first, count), columns.at(0)),
+                                 numbers.read<double>(first, count), columns),
           first};
 }
 
 /// read_folder(), whose errors it has, and std::bad_alloc.
 [[nodiscard]] inline FolderPiece read_own_rows(Communicator& ranks, const std::filesystem::path& folder) {
-  NpyFile indptr(folder / "indptr.npy"), indices(folder / "indices.npy"), labels(folder / "labels.npy");
-  require(labels.rows() == indptr.rows() - 1, labels.name(), labels.rows(),
-          detail::concat("labels; there are ", indptr.rows() - 1, " nodes"));
-  std::vector<Index> begin = detail::ranges_of_parts(folder, indptr.rows() - 1, ranks.size());
+  GraphFiles files(folder);
+  NpyFile &indptr = files.indptr, &indices = files.indices;
+  const Index n = files.nodes();
+  NpyFile labels = open_numbers(folder / "labels.npy", n);
+  std::vector<Index> begin = detail::ranges_of_parts(folder, n, ranks.size());
   const bool by_parts = !begin.empty();
   if (!by_parts) begin = detail::ranges_of(ranks, indptr);
   const std::size_t rank = static_cast<std::size_t>(ranks.rank());
@@ -217,21 +263,26 @@ namespace detail {
     throw std::runtime_error(detail::concat(indices.name(), ": an edge of node ", first + static_cast<Index>(row),
                                             " is there in one direction only"));
   }
-  const auto [features, entry] = detail::read_features(ranks, folder, first, last);
+  const auto [features, entry] = detail::read_features(ranks, folder, n, first, last);
   r.piece.features = part_features(features, numbers, first, entry);
 
   const std::vector<std::int64_t> own_labels = labels.read<std::int64_t>(first, last - first);
   Index classes = 1;
-  for (const std::int64_t label : own_labels) {
-    require(label >= -1 && label < 1'000'000'000, labels.name(), label, "a label is −1 or a number of a class");
+  for (std::size_t i = 0; i < own_labels.size(); ++i) {
+    const std::int64_t label = own_labels[i];
+    require(label >= -1 && label < 1'000'000'000,
+            ArgumentName({}, labels.name(), static_cast<std::size_t>(first) + i), label,
+            "a label is −1 or a number of a class, below 1000000000");
     classes = std::max<Index>(classes, label + 1);
   }
   for (const Index count : ranks.all(classes)) r.piece.class_count = std::max(r.piece.class_count, count);
   const auto read_mask = [&](const char* name, std::vector<std::int32_t>& nodes) {
-    NpyFile mask(folder / name);
-    require(mask.rows() == labels.rows(), mask.name(), mask.rows(),
-            detail::concat("must be ", labels.rows(), " values"));
+    NpyFile mask = open_numbers(folder / name, n);
     const std::vector<std::int64_t> of_node = mask.read<std::int64_t>(first, last - first);
+    for (std::size_t i = 0; i < of_node.size(); ++i) {
+      require(of_node[i] == 0 || of_node[i] == 1,
+              ArgumentName({}, mask.name(), static_cast<std::size_t>(first) + i), of_node[i], "must be 0 or 1");
+    }
     for (Index u = 0; u < numbers.own; ++u) {
       if (of_node[static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first)] != 0)
         nodes.push_back(static_cast<std::int32_t>(u));
@@ -244,7 +295,7 @@ namespace detail {
   r.original.assign(numbers.node.begin(), numbers.node.begin() + numbers.own);
   if (std::filesystem::exists(folder / "original.npy")) {
     const std::vector<std::int64_t> before =
-        NpyFile(folder / "original.npy").read<std::int64_t>(first, last - first);
+        open_numbers(folder / "original.npy", n).read<std::int64_t>(first, last - first);
     for (Index& u : r.original) u = before[static_cast<std::size_t>(u - first)];
   }
   read_mask("train_mask.npy", r.own.train);
@@ -257,10 +308,10 @@ namespace detail {
 
 /// This rank's part of a folder; see the file comment. All ranks call it.
 ///
-/// \throws std::runtime_error     a file that is missing, too short, damaged or of another length than the others, rows
-///         that are not in order, an edge in one direction only; on the rank that finds it; out of
+/// \throws std::runtime_error     a file that is missing, too short, damaged or of another shape or length than the others,
+///         offsets and rows that are not in order, an edge in one direction only; on the rank that finds it; out of
 ///         memory
-/// \throws std::invalid_argument  features or labels out of range, fewer nodes than ranks, too large a graph
+/// \throws std::invalid_argument  features, labels or masks out of range, fewer nodes than ranks, too large a graph
 [[nodiscard]] inline FolderPiece read_folder(Communicator& ranks, const std::filesystem::path& folder) {
   const Index nodes = NpyFile(folder / "indptr.npy").rows() - 1;
   try {

@@ -1,0 +1,176 @@
+/// \file
+/// Files of distributed trainings that are wrong or cannot be written: folders of arrays and lists of edges.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/folder_partition.hpp"
+#include "sheafnn/distributed/folder_writer.hpp"
+#include "sheafnn/distributed/graph_folder.hpp"
+#include "sheafnn/io/npy_writer.hpp"
+#include "temporary_folder.hpp"
+
+namespace test_folder_files {
+namespace {
+
+namespace mpi = sheafnn::distributed;
+using sheafnn::Index;
+using Numbers = std::vector<std::int64_t>;
+
+mpi::Communicator& ranks() {
+  static auto* const world = new mpi::Communicator;  // MPI ends before static objects do
+  return *world;
+}
+
+/// The message of an exception, without the folder in front of names.
+std::string said(const std::filesystem::path& folder, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    std::string text = error.what();
+    for (std::size_t at; (at = text.find(folder.string() + "/")) != std::string::npos;)
+      text.replace(at, folder.string().size() + 1, "");
+    const bool argument = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
+    return (argument ? "argument: " : "") + text;
+  }
+  return "nothing is thrown";
+}
+void write_numbers(const std::filesystem::path& path, const Numbers& values, std::vector<Index> shape = {}) {
+  if (shape.empty()) shape = {static_cast<Index>(values.size())};
+  const sheafnn::io::Bytes bytes = sheafnn::io::to_npy<std::int64_t>(shape, values);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+/// The path 0 – 1 – 2, two sparse features.
+void write_path(const std::filesystem::path& folder) {
+  write_numbers(folder / "indptr.npy", {0, 1, 3, 4});
+  write_numbers(folder / "indices.npy", {1, 0, 2, 1});
+  write_numbers(folder / "labels.npy", {0, 1, -1});
+  write_numbers(folder / "train_mask.npy", {1, 0, 0});
+  write_numbers(folder / "features_indptr.npy", {0, 1, 2, 3});
+  write_numbers(folder / "features_indices.npy", {0, 1, 0});
+  write_numbers(folder / "features_values.npy", {1, 2, 3});
+  write_numbers(folder / "features_columns.npy", {2});
+}
+
+}  // namespace
+
+TEST_CASE("a folder of arrays that do not fit is refused") {
+  if (ranks().size() > 1) return;  // the rank that finds it says so, the others go on
+  struct Case {
+    const char* file;
+    Numbers values;
+    std::vector<Index> shape;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"parts.npy", {}, {0}, "parts.npy: 0 entries; at least 2 are needed"},
+      {"parts.npy", {0}, {}, "parts.npy: 1 entries; at least 2 are needed"},
+      {"parts.npy", {0, 3}, {2, 1}, "parts.npy: 2 dimensions; must have one"},
+      {"features_indices.npy",
+       {0, (std::int64_t{1} << 32) + 1, 0},
+       {},
+       "argument: features_indices.npy[1]: 4294967297 is not allowed; must be at least 0 and below 2, the number "
+       "of "
+       "columns"},
+      {"features_indices.npy",
+       {0, 1, -1},
+       {},
+       "argument: features_indices.npy[2]: -1 is not allowed; must be at least 0 and below 2, the number of "
+       "columns"},
+      {"features_columns.npy",
+       {(std::int64_t{1} << 32) + 2},
+       {},
+       "argument: features_columns.npy: 4294967298 is not allowed; must be between 0 and 2147483647"},
+      {"features_columns.npy", {2, 2}, {}, "features_columns.npy: 2 entries; must be 1"},
+      {"features_indptr.npy", {0, 1, 2, 3, 3}, {}, "features_indptr.npy: 5 entries; must be 4"},
+      {"features_indptr.npy", {1, 1, 2, 3}, {}, "features_indptr.npy: entry 0 is 1; must be 0"},
+      {"features_indptr.npy",
+       {0, 1, 2, 2},
+       {},
+       "features_indptr.npy: entry 3 is 2; must be 3, the entries of features_indices.npy"},
+      {"features_indptr.npy", {0, 1, 2, 3}, {2, 2}, "features_indptr.npy: 2 dimensions; must have one"},
+      {"features_values.npy", {1, 2, 3, 4}, {}, "features_values.npy: 4 entries; must be 3"},
+      {"features.npy", {1, 2, 3, 4}, {}, "features.npy: 4 rows; must be 3"},
+      {"features.npy", {1, 2, 3, 4, 5, 6, 7, 8}, {4, 2}, "features.npy: 4 rows; must be 3"},
+      {"indptr.npy", {}, {0}, "indptr.npy: 0 entries; must be nodes + 1"},
+      {"indptr.npy", {1, 1, 3, 4}, {}, "indptr.npy: entry 0 is 1; must be 0"},
+      {"indptr.npy", {0, 1, 3, 3}, {}, "indptr.npy: entry 3 is 3; must be 4, the entries of indices.npy"},
+      {"indptr.npy", {0, 1, 3, 4}, {4, 1}, "indptr.npy: 2 dimensions; must have one"},
+      {"indices.npy", {1, 0, 2, 1}, {2, 2}, "indices.npy: 2 dimensions; must have one"},
+      {"labels.npy", {0, 1, 0, 1, 0, 1}, {3, 2}, "labels.npy: 2 dimensions; must have one"},
+      {"labels.npy", {0, 1}, {}, "labels.npy: 2 entries; must be 3"},
+      {"labels.npy",
+       {0, -2, 1},
+       {},
+       "argument: labels.npy[1]: -2 is not allowed; a label is −1 or a number of a class, below 1000000000"},
+      {"train_mask.npy", {1, 0, 2}, {}, "argument: train_mask.npy[2]: 2 is not allowed; must be 0 or 1"},
+      {"val_mask.npy", {0, -1, 0}, {}, "argument: val_mask.npy[1]: -1 is not allowed; must be 0 or 1"},
+      {"test_mask.npy", {0, 0, 1, 0}, {}, "test_mask.npy: 4 entries; must be 3"},
+      {"original.npy", {2, 1, 0, 3}, {}, "original.npy: 4 entries; must be 3"},
+      {"original.npy", {2, 1, 0}, {3, 1}, "original.npy: 2 dimensions; must have one"},
+  };
+  const auto read = [](const std::filesystem::path& from) { return mpi::read_folder(ranks(), from); };
+  for (const Case& c : cases) {
+    CAPTURE(c.message);
+    const test::TemporaryFolder folder;
+    write_path(folder.path());
+    REQUIRE(read(folder.path()).piece.features.entries() == 3);
+    write_numbers(folder / c.file, c.values, c.shape);
+    CHECK(said(folder.path(), [&] { static_cast<void>(read(folder.path())); }) == c.message);
+  }
+}
+
+TEST_CASE("partition_folder refuses offsets that end elsewhere") {
+  if (ranks().size() > 1) return;
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  write_path(folder / "in");
+  const auto partition = [&] {
+    return said(folder.path(),
+                [&] { static_cast<void>(mpi::partition_folder(ranks(), folder / "in", folder / "out", 2)); });
+  };
+  CHECK(partition() == "nothing is thrown");
+  write_numbers(folder / "in" / "features_indptr.npy", {0, 1, 2, 2});
+  CHECK(partition() == "in/features_indptr.npy: entry 3 is 2; must be 3, the entries of in/features_indices.npy");
+  write_numbers(folder / "in" / "indptr.npy", {0, 1, 3, 3});
+  CHECK(partition() == "in/indptr.npy: entry 3 is 3; must be 4, the entries of in/indices.npy");
+}
+
+TEST_CASE("a list of edges has two node numbers in every line") {
+  if (ranks().size() > 1) return;
+  const auto convert = [](std::string_view text) {
+    const test::TemporaryFolder folder;
+    folder.write("edges.txt", text);
+    return said(folder.path(), [&] {
+      mpi::convert_edges(ranks(), folder / "edges.txt", folder / "graph", 4, 2);
+      mpi::NpyFile targets(folder / "graph" / "indices.npy");
+      std::string all;
+      for (const std::int64_t v : targets.read<std::int64_t>(0, targets.rows())) all += std::to_string(v);
+      throw std::runtime_error(all);
+    });
+  };
+  for (const char* good :
+       {"0 1\n1 2\n2 3\n", "0 1\n1 2\n2 3", "\n 0\t1 \r\n\r\n1   2\r\n  \n2 +3\r\n", "2 3\n1 0\n2 1\n1 1"})
+    CHECK(convert(good) == "102132");
+  CHECK(convert("") == "");
+  CHECK(convert("0 1\n1 2\n3") == "edges.txt:3: '3' is not two node numbers");
+  CHECK(convert("0 1\n1 2\n3\n") == "edges.txt:3: '3' is not two node numbers");
+  CHECK(convert("0 1\n2 99999999999999999999") == "edges.txt:2: '2 99999999999999999999' is not two node numbers");
+  CHECK(convert("0 1 2\n1 2 3\n") == "edges.txt:1: '0 1 2' is not two node numbers");
+  CHECK(convert("0 1\n\n1,2\n") == "edges.txt:3: '1,2' is not two node numbers");
+  CHECK(convert("0 1\n# 2 3\n") == "edges.txt:2: '# 2 3' is not two node numbers");
+  CHECK(convert("0 1.5\n") == "edges.txt:1: '0 1.5' is not two node numbers");
+  CHECK(convert("0 1\n3 4\n") == "edges.txt:2: node 4; node numbers are between 0 and 3");
+  CHECK(convert("-1 2") == "edges.txt:1: node -1; node numbers are between 0 and 3");
+}
+
+}  // namespace test_folder_files
