@@ -234,7 +234,9 @@ TEST_CASE("a callback stops one training of a batch, and the others go on") {
   const TrainResult expected = batch::train(executor, alone, data, data.splits[0], options);
   CHECK(expected.stop_reason == StopReason::epochs);
   TrainOptions stopping = options;
-  stopping.on_epoch = [](const EpochReport& report) {
+  Index calls = 0;
+  stopping.on_epoch = [&](const EpochReport& report) {
+    ++calls;
     return report.epoch == 5 ? EpochAction::stop : EpochAction::go_on;
   };
   const std::vector<batch::Training<Model>> trainings = {{&stopped, &data.splits[0], stopping},
@@ -242,6 +244,7 @@ TEST_CASE("a callback stops one training of a batch, and the others go on") {
   const auto outcomes = batch::train_batch<HostExecutor, Model>(executor, data, trainings);
   const TrainResult& result = outcomes[0].result;
   CHECK(result.stop_reason == StopReason::callback);
+  CHECK(calls == 6);                  // not for what is read beside the epoch that it stopped
   CHECK(result.history.size() >= 6);  // the host reads the progress every few epochs
   CHECK(result.history.size() < 6 + batch::BatchTrainer<HostExecutor, Model>::window);
   CHECK(result.best_epoch < static_cast<Index>(result.history.size()));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -92,6 +93,33 @@ TEST_CASE("Graph: the order of the pairs does not matter") {
   const Graph complete(12, pairs);
   CHECK(complete.edge_count() == 66);
   check_consistent(complete);
+}
+
+TEST_CASE("Graph: features of arcs") {
+  const std::vector<Edge> edges = {{0, 1}, {1, 2}};
+  Graph graph(3, edges);
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6, 7, 8};
+  graph.set_arc_features(values, 2);
+  CHECK(graph.arc_feature_count() == 2);
+  struct Case {
+    std::size_t values;
+    Index count;
+    const char* message;
+  };
+  const Case cases[] = {
+      {8, 1, "arc features: 8 is not allowed; expected arcs * count = 4 * 1"},
+      {0, -1, "arc features: 0 is not allowed; expected arcs * count = 4 * -1"},
+      {0, Index{1} << 62, "arc features: 0 is not allowed; expected arcs * count = 4 * 4611686018427387904"},
+      {4, (Index{1} << 62) + 1, "arc features: 4 is not allowed; expected arcs * count = 4 * 4611686018427387905"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.message);
+    CHECK_THROWS_WITH_AS(graph.set_arc_features(std::span(values).first(c.values), c.count), c.message,
+                         std::invalid_argument);
+  }
+  CHECK(graph.arc_feature_count() == 2);
+  graph.set_arc_features({}, 0);
+  CHECK(graph.arc_features().empty());
 }
 
 TEST_CASE("Graph: empty graphs and bad node numbers") {

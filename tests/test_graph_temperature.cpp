@@ -1,6 +1,7 @@
 // Two temperatures of nodes that agree with their neighbours and of those that do not.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -131,6 +132,22 @@ TEST_CASE("bounds and degenerate inputs") {
   // Between the temperatures, inverse temperatures are linear; equal ones are the plain scaling.
   CHECK(GraphTemperature{1, 4}.of(0.5) == doctest::Approx(1.6).epsilon(1e-15));
   CHECK(apply_graph_temperature(z, 2, g, {2, 2}) == apply_temperature(z, 2, 2));
+}
+
+TEST_CASE("a step that a bound bends uphill is shortened") {
+  const Numbers z = {0.088,  0.307,  -0.034, 0.142, 0.843, -0.063, 0.257, -0.246, -1.424, 0.325, -0.356, -0.732,
+                     -1.760, -0.289, 0.463,  0.544, 0.726, -0.656, 0.302, -0.200, -1.113, 0.422, 0.319,  2.244};
+  const Numbers g = {0.9457, 0.9055, 0.9704, 0.9241, 1.0, 0.9960};
+  const Task t{z, g, {1, 0, 1, 3, 2, 3}};
+  const GraphTemperature fitted = fit_graph_temperature(z, 4, g, t.labels, all_nodes(6));
+  const double b0 = 1 / fitted.disagreeing, b1 = 1 / fitted.agreeing;
+  double least = 1e9;  // on a grid of the square
+  for (int i = 0; i <= 200; ++i) {
+    for (int j = 0; j <= 200; ++j)
+      least = std::min(least, loss_at(t, std::pow(10, i / 50.0 - 2), std::pow(10, j / 50.0 - 2)).value);
+  }
+  CHECK(loss_at(t, b0, b1).value <= least + 1e-12);
+  CHECK(loss_at(t, b0, b1).value == doctest::Approx(0.375646).epsilon(1e-6));
 }
 
 TEST_CASE("bad input") {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sheafnn/random/stream.hpp"
@@ -227,6 +228,19 @@ TEST_CASE("uncertainty from samples: agreement, contradiction, single precision,
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(equal, 2, 1, 2)),
                        "samples: 6 is not allowed; expected samples * nodes * classes = 4", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(combine_samples({}, Index{1} << 62, 2, 2)), std::invalid_argument);
+  // Sizes are compared before there are arrays of them.
+  CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(equal, 1, Index{1} << 45, 2)),
+                       "samples: 6 is not allowed; expected samples * nodes * classes = 7.03687e+13",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(combine_members(std::vector{single}, Index{1} << 45)),
+                       "members[0]: 2 is not allowed; expected nodes * classes = 1 * 35184372088832",
+                       std::invalid_argument);
+  const std::string most = "nodes * classes must be at most 1152921504606846975; there are 4 classes";
+  const std::string too_many = "node_count: 4611686018427387904 is not allowed; " + most;
+  CHECK_THROWS_WITH_AS(SampledPredictionBuilder(Index{1} << 62, 4), too_many.c_str(), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(equal, 1, Index{1} << 62, 4)), too_many.c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(SampledPredictionBuilder(Index{1} << 60, 1), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(std::vector<double>{0.5, std::nan("")}, 1, 1, 2)),
                        "probabilities[0, 1]: nan is not allowed; must be between 0 and 1", std::invalid_argument);
 }

@@ -239,7 +239,8 @@ class BatchTrainer {
     return r;
   }
 
-  /// Epochs that were finished since the last reading. \returns stop when on_epoch said so for one of them
+  /// Epochs that were finished since the last reading. \returns stop when on_epoch said so for one of them; it is not
+  /// called again then
   EpochAction take_history(std::size_t i, const detail::Progress& progress,
                            const std::vector<EpochReport>& reports, std::int64_t& seen, Outcome& outcome) {
     EpochAction action = EpochAction::go_on;
@@ -247,9 +248,8 @@ class BatchTrainer {
     for (; seen < progress.epochs; ++seen) {
       outcome.result.history.push_back(
           reports[i * static_cast<std::size_t>(window) + static_cast<std::size_t>(seen % window)]);
-      if (options.on_epoch && options.on_epoch(outcome.result.history.back()) == EpochAction::stop) {
-        action = EpochAction::stop;
-      }
+      if (action != EpochAction::stop && options.on_epoch)
+        action = options.on_epoch(outcome.result.history.back());
     }
     if (action != EpochAction::stop && progress.failure != detail::no_failure && outcome.error.empty()) {
       const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;

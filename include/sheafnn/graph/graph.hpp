@@ -120,7 +120,9 @@ class Graph {
   /// \param values  2m × count, row-major
   /// \throws std::invalid_argument  another number of values, or one that is not finite
   void set_arc_features(std::span<const double> values, Index count) {
-    require(count >= 0 && static_cast<Index>(values.size()) == arc_count() * count, "arc features", values.size(),
+    const bool countable =
+        count >= 0 && count <= std::numeric_limits<Index>::max() / std::max<Index>(1, arc_count());
+    require(countable && static_cast<Index>(values.size()) == arc_count() * count, "arc features", values.size(),
             detail::concat("expected arcs * count = ", arc_count(), " * ", count));
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!std::isfinite(values[i])) {

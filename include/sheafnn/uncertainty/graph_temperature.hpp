@@ -182,7 +182,8 @@ struct TemperatureLoss {
         promised += now.gradient[i] * (next[i] - beta[i]);
         distance = std::max(distance, std::abs(next[i] - beta[i]) / beta[i]);
       }
-      if (!(promised < 0) || distance < 1e-13) break;
+      if (distance < 1e-13) break;
+      if (!(promised < 0)) continue;  // bent at a bound, a long way may lead uphill
       const detail::TemperatureLoss there = loss(next);
       if (!(there.value <= now.value + 1e-4 * promised)) continue;
       moved = true;

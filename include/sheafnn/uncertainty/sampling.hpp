@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,13 +37,25 @@ struct SampledPrediction {
   std::vector<double> mutual_information;  ///< n, in [0, log C]
 };
 
+namespace detail {
+
+/// \throws std::invalid_argument  negative n, no class, or too many probabilities to be counted
+inline void check_prediction_sizes(Index node_count, Index class_count) {
+  require(node_count >= 0, "node_count", node_count, "must not be negative");
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  constexpr Index most = std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(double));
+  require(node_count <= most / class_count, "node_count", node_count,
+          concat("nodes * classes must be at most ", most, "; there are ", class_count, " classes"));
+}
+
+}  // namespace detail
+
 /// Collects sampled distributions one after the other, so that only one needs to be in memory.
 class SampledPredictionBuilder {
  public:
-  /// \throws std::invalid_argument  negative n, or no class
+  /// \throws std::invalid_argument  negative n, no class, or too many probabilities to be counted
   SampledPredictionBuilder(Index node_count, Index class_count) : nodes_(node_count), classes_(class_count) {
-    require(node_count >= 0, "node_count", node_count, "must not be negative");
-    require(class_count >= 1, "class_count", class_count, "must be at least 1");
+    detail::check_prediction_sizes(node_count, class_count);
     mean_.assign(static_cast<std::size_t>(nodes_ * classes_), 0.0);
     squares_ = mean_;
     entropy_.assign(static_cast<std::size_t>(nodes_), 0.0);
@@ -122,10 +135,11 @@ class SampledPredictionBuilder {
 /// \throws std::invalid_argument  a size that does not match, no sample, or a probability outside [0, 1]
 [[nodiscard]] inline SampledPrediction combine_samples(std::span<const double> samples, Index sample_count,
                                                        Index node_count, Index class_count) {
-  SampledPredictionBuilder builder(node_count, class_count);
+  detail::check_prediction_sizes(node_count, class_count);
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
   detail::require_product("samples", samples.size(), "samples * nodes * classes",
                           {sample_count, node_count, class_count});
+  SampledPredictionBuilder builder(node_count, class_count);
   for (Index k = 0; k < sample_count; ++k) builder.add(samples.data() + k * node_count * class_count);
   return builder.result();
 }
@@ -141,7 +155,7 @@ class SampledPredictionBuilder {
   require(!members.empty(), "members", 0, "at least one is needed");
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t nodes = members[0].entropy.size();
-  SampledPredictionBuilder builder(static_cast<Index>(nodes), class_count);
+  detail::check_prediction_sizes(static_cast<Index>(nodes), class_count);
   for (std::size_t k = 0; k < members.size(); ++k) {
     const SampledPrediction& member = members[k];
     const ArgumentName name({}, "members", k);
@@ -151,8 +165,9 @@ class SampledPredictionBuilder {
     }
     require(member.probabilities.size() == nodes * static_cast<std::size_t>(class_count), name,
             member.probabilities.size(), detail::concat("expected nodes * classes = ", nodes, " * ", class_count));
-    builder.add(member.probabilities.data());
   }
+  SampledPredictionBuilder builder(static_cast<Index>(nodes), class_count);
+  for (const SampledPrediction& member : members) builder.add(member.probabilities.data());
   SampledPrediction r = builder.result();
   const double share = 1 / static_cast<double>(members.size());
   for (std::size_t u = 0; u < nodes; ++u) {
