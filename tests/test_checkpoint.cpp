@@ -418,6 +418,14 @@ TEST_CASE("checkpoints: a failed save leaves everything as it was") {
   CHECK_THROWS_WITH_AS(save_checkpoint(path, model, {{"layers", "7"}}),
                        "metadata key: layers is not allowed; is one of the model's own", std::invalid_argument);
   CHECK_THROWS_AS(save_checkpoint(path, model, {{"note", "\xff"}}), std::invalid_argument);  // not UTF-8
+  // What could not be loaded again.
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Model broken = model;
+    broken.parameters().values()[broken.parameters().info()[0].offset] = bad;
+    const std::string message = broken.parameters().info()[0].name + "[0]: " + (bad > 0 ? "inf" : "nan") +
+                                " is not allowed; must be finite";
+    CHECK_THROWS_WITH_AS(save_checkpoint(path, broken), message.c_str(), std::invalid_argument);
+  }
   CHECK(content_of(path) == before);
   CHECK(entries() == 1);
   // A folder that is not there, and a folder in the place of the file.

@@ -107,6 +107,9 @@ TEST_CASE("CSV: separators, quotes, blanks, line ends and byte order marks") {
   CHECK(records("\"a \"\"b\"\", c\",\"d\ne\"\n\"\"\n") == std::vector<Strings>{{"a \"b\", c", "d\ne"}, {""}});
   CHECK(records(",\n") == std::vector<Strings>{{"", ""}});
   CHECK(records("Zo\xC3\xAB,\xF0\x9F\x90\x91\n") == std::vector<Strings>{{"Zo\xC3\xAB", "\xF0\x9F\x90\x91"}});
+  CHECK(records("  \n \t \n\na;b\n1;2\n") == std::vector<Strings>{{"a", "b"}, {"1", "2"}});
+  CHECK(records("\t\n\t\n\t\na,b\n1,2\n") == std::vector<Strings>{{"a", "b"}, {"1", "2"}});
+  CHECK(records(" \n\ta\tb\n") == std::vector<Strings>{{"", "a", "b"}});
   CHECK(records("").empty());
   CHECK(records("\xEF\xBB\xBF\r\n").empty());
 }
@@ -118,6 +121,35 @@ TEST_CASE("numbers in text may have a sign") {
   CHECK(io::detail::parse_number("-2e1", number));
   CHECK(number == -20);
   for (const char* text : {"+", "++1", "+-1", "+ 1", "1+"}) CHECK_FALSE(io::detail::parse_number(text, number));
+}
+
+TEST_CASE("numbers in text that are too small are rounded, what is too large is refused") {
+  struct Case {
+    const char* text;
+    double value;
+  };
+  const std::string zeros = "0." + std::string(400, '0') + "12";
+  for (const Case& c : {Case{"1e-400", 0},
+                        {"-1e-400", 0},
+                        {" +1.5e-99999999999999999999 ", 0},
+                        {"4.9e-324", 5e-324},
+                        {"1e-320", 1e-320},
+                        {"3e-324", 5e-324},
+                        {zeros.c_str(), 0}}) {
+    CAPTURE(c.text);
+    double number = 1;
+    CHECK(io::detail::parse_number(c.text, number));
+    CHECK(number == c.value);
+  }
+  float single = 1;
+  CHECK(io::detail::parse_number("1e-60", single));
+  CHECK(single == 0);
+  CHECK_FALSE(io::detail::parse_number("1e60", single));
+  double number = 0;
+  for (const char* text : {"1e400", "-1e400", "1e99999999999999999999", "1e-400x", "1e-400 2"})
+    CHECK_FALSE(io::detail::parse_number(text, number));
+  std::int64_t whole = 0;
+  CHECK_FALSE(io::detail::parse_number("-99999999999999999999", whole));
 }
 
 TEST_CASE("CSV: what is written is read back") {
@@ -263,6 +295,8 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,nan\n") ==
         "nodes.csv:4: column 'x': 'nan' is not a finite number");
   CHECK(message_of_nodes(head + "ada,a,+-1\n") == "nodes.csv:2: column 'x': '+-1' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,1e400\n") == "nodes.csv:2: column 'x': '1e400' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,1e-400\nbob,b,1\neve,a,1\n\"c, d\",a,1\n") == "no error");
   CHECK(message_of_nodes(head + "ada,a,ten\n") == "nodes.csv:2: column 'x': 'ten' is not a finite number");
   CHECK(message_of_nodes("name,kind\nada,red\n") ==
         "nodes.csv:2: column 'kind': 'red' is not a finite number; no "

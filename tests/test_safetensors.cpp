@@ -246,7 +246,74 @@ TEST_CASE("whether a file can be written, before there is anything to write") {
                        std::runtime_error);
 }
 
+TEST_CASE("a file that is replaced hands on its permissions; links lead to the file that is written") {
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder folder;
+  const auto text_of = [&](const char* name) {
+    const Bytes bytes = io::read_file(folder / name);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  for (const fs::perms mode : {fs::perms(0600), fs::perms(0640), fs::perms(0755), fs::perms(0444)}) {
+    CAPTURE(static_cast<int>(mode));
+    io::write_text(folder / "private", "old");
+    fs::permissions(folder / "private", mode);
+    io::write_text(folder / "private", "new");
+    CHECK(fs::status(folder / "private").permissions() == mode);
+    CHECK(text_of("private") == "new");
+  }
+
+  struct Case {
+    const char *link, *to, *file;  ///< `to`: as the link says, `file`: from the folder
+  };
+  fs::create_directory(folder / "sub");
+  fs::create_directory_symlink("sub", folder / "folder");
+  const std::string whole = (folder / "whole").string();
+  for (const Case& c : {Case{"a", "target", "target"},
+                        {"b", "a", "target"},
+                        {"sub/c", "../target", "target"},
+                        {"folder/d", "../dangling", "dangling"},
+                        {"e", "sub/dangling", "sub/dangling"},
+                        {"f", whole.c_str(), "whole"}}) {
+    CAPTURE(c.link);
+    fs::create_symlink(c.to, folder / c.link);
+    io::require_writable(folder / c.link);
+    io::write_text(folder / c.link, c.link);
+    CHECK(fs::is_symlink(folder / c.link));
+    CHECK_FALSE(fs::is_symlink(folder / c.file));
+    CHECK(text_of(c.file) == c.link);
+  }
+  io::write_text(folder / "target", "old");
+  fs::permissions(folder / "target", fs::perms(0600));
+  io::write_text(folder / "b", "new");
+  CHECK(fs::status(folder / "target").permissions() == fs::perms(0600));
+  fs::create_symlink("nowhere/file", folder / "lost");
+  CHECK_THROWS_WITH_AS(io::write_text(folder / "lost", "new"),
+                       doctest::Contains("lost: cannot be written; No such file"), std::runtime_error);
+
+  // Links in a circle lead nowhere.
+  fs::create_symlink("circle2", folder / "circle1");
+  fs::create_symlink("circle1", folder / "circle2");
+  CHECK_THROWS_WITH_AS(io::write_text(folder / "circle1", "new"),
+                       doctest::Contains("circle1: cannot be written; Too many levels of symbolic links"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::read_file(folder / "circle1")),
+                       doctest::Contains("circle1: cannot be read; Too many levels of symbolic links"),
+                       std::runtime_error);
+  CHECK(fs::is_symlink(folder / "circle1"));
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    CHECK_FALSE(entry.path().string().ends_with(".tmp"));
+}
+
 #if defined(__unix__)
+TEST_CASE("a file that cannot be opened: the system's reason") {
+  const test::TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(io::detail::OpenFile(folder / "absent"),
+                       doctest::Contains("absent: cannot be opened for reading; No such file"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(io::detail::OpenFile("/dev/null"),
+                       "/dev/null: cannot be opened for reading; it is not a regular file", std::runtime_error);
+}
+
 TEST_CASE("safetensors: a disk that fills up while writing") {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder / "f";

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "result_numbers.hpp"
@@ -314,6 +316,19 @@ TEST_CASE("the file of a state") {
   CHECK(file.metadata.at("dataset") == "karate");
   CHECK_THROWS_WITH_AS(sheafnn::io::write_training_state(path, state, {{"seed", "1"}}),
                        "metadata key: seed is not allowed; is one of the format's own", std::invalid_argument);
+  // What could not be read again.
+  for (const auto& [name, vector] :
+       std::initializer_list<std::pair<std::string, std::vector<double> TrainingState::*>>{
+           {"parameters", &TrainingState::parameters},
+           {"first_moment", &TrainingState::first_moment},
+           {"second_moment", &TrainingState::second_moment},
+           {"best_parameters", &TrainingState::best_parameters},
+           {"best_predictions", &TrainingState::best_predictions}}) {
+    TrainingState broken = state;
+    (broken.*vector)[2] = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THROWS_WITH_AS(sheafnn::io::write_training_state(path, broken),
+                         (name + "[2]: nan is not allowed; must be finite").c_str(), std::invalid_argument);
+  }
   CHECK(same(sheafnn::io::read_training_state(path).state, state));
 
   // With a metric to stop on, and a file from before there were any.

@@ -24,7 +24,8 @@ namespace sheafnn::io {
 /// Writes a model: to a temporary file first, which then takes the place of `path`.
 ///
 /// \param more  further entries for the metadata map; must not use the keys of the model's own
-/// \throws std::runtime_error  the file cannot be written; an old one is left as it was
+/// \throws std::invalid_argument  as to_tensors(), before anything is written
+/// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 template <class Model>
 void save_checkpoint(const std::filesystem::path& path, const Model& model,
                      const std::map<std::string, std::string>& more = {}) {

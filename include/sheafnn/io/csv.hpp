@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,16 +41,17 @@ namespace detail {
   return bad ? 0 : length;
 }
 
-/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is not empty; the
+/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is not blank; the
 /// comma where there is none.
 [[nodiscard]] inline char guess_separator(std::string_view text) noexcept {
   constexpr std::string_view candidates = ",;\t";
   std::size_t counts[candidates.size()] = {};
-  bool quoted = false, empty = true;
+  bool quoted = false, blank = true;
   for (const char c : text) {
     if (c == '"') quoted = !quoted;
-    if (c == '\n' && !quoted && !empty) break;
-    empty = empty && (c == '\n' || c == '\r');
+    if (c == '\n' && !quoted && !blank) break;
+    if (c == '\n' && blank) std::fill(std::begin(counts), std::end(counts), std::size_t{0});
+    blank = blank && (c == '\n' || c == '\r' || c == ' ' || c == '\t');
     const std::size_t k = candidates.find(c);
     if (k != std::string_view::npos && !quoted) ++counts[k];
   }

@@ -119,9 +119,12 @@ class OpenFile {
   /// \throws std::runtime_error  it cannot be opened
   explicit OpenFile(const std::filesystem::path& path)
       : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0 && S_ISREG(status_.st_mode)) return;
+    const bool open = descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0;
+    if (open && S_ISREG(status_.st_mode)) return;
+    const int error = errno;
     close();
-    fail(path.string(), "cannot be opened for reading");
+    fail(path.string(), "cannot be opened for reading; ",
+         open ? "it is not a regular file" : std::generic_category().message(error));
   }
   ~OpenFile() { close(); }
   OpenFile(const OpenFile&) = delete;
@@ -190,6 +193,7 @@ class OpenFile {
   const std::string name = path.string();
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none) detail::fail(name, "cannot be read; ", error.message());
   if (!std::filesystem::exists(status)) detail::fail(name, "no such file");
   if (std::filesystem::is_directory(status)) detail::fail(name, "is a folder, not a file");
   if (!std::filesystem::is_regular_file(status)) detail::fail(name, "is not a regular file");
@@ -233,21 +237,37 @@ class OpenFile {
 
 namespace detail {
 
-/// A file that does not exist yet, in the folder of `path`, where it will take the place of `path` by renaming. Removed
-/// unless it did.
+/// The file that a path leads to through symbolic links, whether it is there or not. Links that go in circles lead to one
+/// of themselves.
+[[nodiscard]] inline std::filesystem::path behind_links(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < 64 && std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
+       ++links) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path;
+}
+
+/// A file that does not exist yet, in the folder of the file that `path` leads to, where it will take the place of that
+/// one by renaming, with its permissions. Removed unless it did.
 class TemporaryFile {
  public:
   /// \throws std::runtime_error  naming `path` and the system's reason
-  explicit TemporaryFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+  explicit TemporaryFile(const std::filesystem::path& path)
+      : name_(path.string()), path_(behind_links(path)), temporary_(path_) {
     std::error_code error;
-    const std::filesystem::file_status status = std::filesystem::status(path, error);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      fail(path.string(), "cannot be written; it exists and is not a regular file");
+    const std::filesystem::file_status old = std::filesystem::status(path_, error);
+    if (old.type() == std::filesystem::file_type::none) fail(name_, "cannot be written; ", error.message());
+    if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old)) {
+      fail(name_, "cannot be written; it exists and is not a regular file");
     }
     temporary_ += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
     errno = 0;
     file_ = std::fopen(temporary_.string().c_str(), "wbx");
-    if (file_ == nullptr) fail(path.string(), "cannot be written; ", reason());
+    if (file_ == nullptr) fail(name_, "cannot be written; ", reason());
+    if (std::filesystem::exists(old)) {  // there are file systems without permissions
+      std::filesystem::permissions(temporary_, old.permissions() & std::filesystem::perms::all, error);
+    }
   }
   ~TemporaryFile() {
     if (file_ != nullptr) std::fclose(file_);
@@ -270,14 +290,14 @@ class TemporaryFile {
     if (std::fclose(std::exchange(file_, nullptr)) != 0) give_up();
     std::error_code error;
     std::filesystem::rename(temporary_, path_, error);
-    if (error) fail(path_.string(), "cannot be written; ", error.message());
+    if (error) fail(name_, "cannot be written; ", error.message());
     temporary_.clear();
     sync(folder);
   }
 
  private:
   [[nodiscard]] static std::string reason() { return std::error_code(errno, std::generic_category()).message(); }
-  [[noreturn]] void give_up() const { fail(path_.string(), "cannot be written; ", reason()); }
+  [[noreturn]] void give_up() const { fail(name_, "cannot be written; ", reason()); }
   /// Brings the new name to the disk, where the file system can.
   static void sync([[maybe_unused]] const std::filesystem::path& folder) {
 #if defined(__unix__) || defined(__APPLE__)
@@ -288,6 +308,7 @@ class TemporaryFile {
 #endif
   }
 
+  std::string name_;
   std::filesystem::path path_, temporary_;
   std::FILE* file_ = nullptr;
 };
@@ -295,7 +316,9 @@ class TemporaryFile {
 }  // namespace detail
 
 /// Writes `parts` one after the other to a temporary file in the same folder, brings it to the disk and renames it
-/// to `path`. When anything fails the temporary file is removed and an existing file at `path` is left as it was.
+/// to `path`. When anything fails the temporary file is removed and an existing file at `path` is left as it was. Where
+/// `path` is a symbolic link, all this is about the file that it leads to, be it there or not. A file that is replaced
+/// hands on its permissions.
 ///
 /// \throws std::runtime_error  naming the file and the system's reason
 inline void write_file(const std::filesystem::path& path, std::span<const std::span<const unsigned char>> parts) {

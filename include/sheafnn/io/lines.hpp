@@ -3,11 +3,15 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <locale>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,14 +31,28 @@ namespace sheafnn::io::detail {
   }
 }
 
-/// Parses the whole of `text` as a number of type T; false where it is none or does not fit.
+/// Parses the whole of `text` as a number of type T; false where it is none or does not fit. What is too small for a
+/// floating-point number is rounded.
 template <class T>
 [[nodiscard]] bool parse_number(std::string_view text, T& value) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);  // not known to from_chars
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+  if (text.empty() || end != text.data() + text.size()) return false;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range) {  // from_chars() does not say on which side
+      std::istringstream in{std::string(text)};
+      in.imbue(std::locale::classic());
+      in.exceptions(std::ios::badbit);  // without memory: an exception
+      T nearest = 1;
+      in >> nearest;
+      if (!(std::abs(nearest) < 1)) return false;
+      value = nearest;
+      return true;
+    }
+  }
+  return error == std::errc();
 }
 
 /// The lines of a text file that are not empty; line ends may be those of Unix or Windows.

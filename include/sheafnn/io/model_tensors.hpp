@@ -204,7 +204,8 @@ void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
 /// The content of a model's checkpoint.
 ///
 /// \param more  further entries for the metadata map
-/// \throws std::invalid_argument  one of them has a key of the model's own
+/// \throws std::invalid_argument  one of them has a key of the model's own, or a parameter that is not finite: readers
+///                                refuse it
 template <class Model>
 [[nodiscard]] TensorFile to_tensors(const Model& model, const std::map<std::string, std::string>& more = {}) {
   using S = typename Model::Scalar;
@@ -225,8 +226,9 @@ template <class Model>
   const ParameterSet<S>& parameters = model.parameters();
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
     const ParameterInfo& info = parameters.info()[i];
-    file.tensors.push_back(
-        make_tensor<S>(info.name, info.shape, parameters.get(static_cast<ParameterId>(i), parameters.values())));
+    const std::vector<S> values = parameters.get(static_cast<ParameterId>(i), parameters.values());
+    detail::require_finite(info.name, values);
+    file.tensors.push_back(make_tensor<S>(info.name, info.shape, values));
   }
   return file;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -63,6 +65,18 @@ template <class S>
   for (const S value : values) detail::append_little(tensor.data, std::bit_cast<Bits>(value));
   return tensor;
 }
+
+namespace detail {
+
+/// Refuses numbers that readers refuse. \throws std::invalid_argument  one that is not finite
+template <class S>
+void require_finite(std::string_view name, const std::vector<S>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    require(std::isfinite(values[i]), ArgumentName({}, name, i), values[i], "must be finite");
+  }
+}
+
+}  // namespace detail
 
 /// Content of a safetensors file.
 struct TensorFile {

@@ -108,7 +108,8 @@ template <class T>
 /// Writes a state: to a temporary file first, which then takes the place of `path`.
 ///
 /// \param more  further entries for the metadata, say what the training belongs to
-/// \throws std::invalid_argument  a key of `more` that the format uses itself
+/// \throws std::invalid_argument  a key of `more` that the format uses itself, or a number that is not finite, except in the
+///                                history: readers refuse it; before anything is written
 /// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 inline void write_training_state(const std::filesystem::path& path, const TrainingState& state,
                                  const std::map<std::string, std::string>& more = {}) {
@@ -123,6 +124,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
     require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the format's own");
   }
   const auto add = [&](const char* name, const std::vector<double>& values) {
+    detail::require_finite(name, values);
     file.tensors.push_back(make_tensor<double>(name, {static_cast<Index>(values.size())}, values));
   };
   add("parameters", state.parameters);
