@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <new>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/distributed/cluster_training.hpp"
+#include "sheafnn/distributed/partition.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/io/datasets.hpp"
@@ -216,6 +219,42 @@ TEST_CASE("memory runs out: training") {
   check_training<sheafnn::Bcsnn<3>>();
   check_training<sheafnn::BayesianSheafFlow<sheafnn::Diagonal<3>>>();
 #endif
+}
+
+TEST_CASE("memory runs out: training in clusters") {
+  using Small = sheafnn::Nsd<sheafnn::Diagonal<2>>;
+  const Small fresh = new_model<Small>();
+  Small reference = fresh, model = fresh;
+  const sheafnn::distributed::Partition parts = sheafnn::distributed::contiguous_partition(task().graph, 2);
+  sheafnn::TrainOptions options = train_options(1);
+  options.epochs = 2;
+  const auto train = [&](Small& of, const sheafnn::TrainOptions& with) {
+    return sheafnn::distributed::train_in_clusters(of, task(), parts, 2, task().splits[0], with).history.size();
+  };
+  train(reference, options);
+  const auto training = [&] {
+    assign(model, fresh);
+    return train(model, options) == 2 && same(model, reference);
+  };
+  check_operation("train_in_clusters", Failing::from_then_on, training, [&] { return same(model, fresh); });
+
+  // An error while there is no memory is the one that is reported.
+  const std::runtime_error error("of the callback");
+  options.on_epoch = [&](const sheafnn::EpochReport& report) {
+    if (report.epoch == 0) return;
+    heap::begin_failing(1, Failing::from_then_on);
+    throw error;
+  };
+  assign(model, fresh);
+  std::string message = "nothing is thrown";
+  try {
+    train(model, options);
+  } catch (const std::exception& thrown) {
+    heap::end_failing();
+    message = thrown.what();
+  }
+  CHECK(message == "of the callback");
+  CHECK(same(model, fresh));
 }
 
 TEST_CASE("memory runs out: predicting") {

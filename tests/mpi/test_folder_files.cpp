@@ -1,20 +1,30 @@
 /// \file
-/// Files of distributed trainings that are wrong or cannot be written: folders of arrays and lists of edges.
+/// Files of distributed trainings that are wrong or cannot be written: folders of arrays, lists of edges,
+/// rows of checkpoints, partitions.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/distributed/checkpoint.hpp"
 #include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/distributed_data.hpp"
 #include "sheafnn/distributed/folder_partition.hpp"
 #include "sheafnn/distributed/folder_writer.hpp"
 #include "sheafnn/distributed/graph_folder.hpp"
+#include "sheafnn/distributed/partition.hpp"
+#include "sheafnn/graph/karate.hpp"
 #include "sheafnn/io/npy_writer.hpp"
 #include "temporary_folder.hpp"
 
@@ -171,6 +181,65 @@ TEST_CASE("a list of edges has two node numbers in every line") {
   CHECK(convert("0 1.5\n") == "edges.txt:1: '0 1.5' is not two node numbers");
   CHECK(convert("0 1\n3 4\n") == "edges.txt:2: node 4; node numbers are between 0 and 3");
   CHECK(convert("-1 2") == "edges.txt:1: node -1; node numbers are between 0 and 3");
+}
+
+TEST_CASE("values of all ranks are gathered in their order, few and many") {
+  for (const std::size_t size : {0U, 1U, 7U, 20000U}) {
+    CAPTURE(size);
+    // Some ranks have nothing.
+    const auto count = [&](int rank) { return rank % 3 == 1 ? 0 : size + static_cast<std::size_t>(rank); };
+    std::vector<double> expected;
+    for (int rank = 0; rank < ranks().size(); ++rank) {
+      for (std::size_t i = 0; i < count(rank); ++i) expected.push_back(1e6 * rank + static_cast<double>(i));
+    }
+    std::vector<double> own;
+    for (std::size_t i = 0; i < count(ranks().rank()); ++i)
+      own.push_back(1e6 * ranks().rank() + static_cast<double>(i));
+    const std::vector<double> all = ranks().gather(std::span<const double>(own));
+    CHECK(all == (ranks().is_root() ? expected : std::vector<double>()));
+  }
+}
+
+TEST_CASE("rows of a checkpoint and partitions are written whole or not at all") {
+  if (ranks().size() > 1) return;
+  const test::TemporaryFolder folder;
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
+  const sheafnn::Dataset data = sheafnn::karate_club();
+  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, 1));
+  std::vector<double> predictions;
+  for (Index i = 0; i < 2 * data.node_count(); ++i) predictions.push_back(static_cast<double>(i));
+  const auto shard = [&](const std::string& name) {
+    return said(folder.path(), [&] { mpi::detail::write_shard(part, folder / name, predictions, 2); });
+  };
+  CHECK(shard("rows.npy") == "nothing is thrown");
+  mpi::NpyFile rows(folder / "rows.npy");
+  CHECK(rows.rows() == 34);
+  CHECK(rows.read<double>(33, 1) == std::vector<double>{33, 66, 67});
+  mpi::write_partition(folder / "parts", {2, std::vector<std::int32_t>(34, 1)});
+  CHECK(files() == 2);
+  const sheafnn::io::Bytes old_rows = sheafnn::io::read_file(folder / "rows.npy"),
+                           old_parts = sheafnn::io::read_file(folder / "parts");
+
+  // A limit on the size of files makes writes fail as a full disk does.
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = old;
+  small.rlim_cur = 20;
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  predictions[5] = -1;
+  const std::string of_rows = shard("rows.npy"), of_new = shard("new.npy"),
+                    of_parts = said(folder.path(), [&] {
+                      mpi::write_partition(folder / "parts", {2, std::vector<std::int32_t>(34, 0)});
+                    });
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, old_handler);
+  CHECK(of_rows == "rows.npy: cannot be written; File too large");
+  CHECK(of_new == "new.npy: cannot be written; File too large");
+  CHECK(of_parts == "parts: cannot be written; File too large");
+  CHECK(files() == 2);
+  CHECK(sheafnn::io::read_file(folder / "rows.npy") == old_rows);
+  CHECK(sheafnn::io::read_file(folder / "parts") == old_parts);
 }
 
 }  // namespace test_folder_files

@@ -27,6 +27,7 @@
 #include "sheafnn/distributed/agreement.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
 #include "sheafnn/distributed/npy_file.hpp"
+#include "sheafnn/io/file.hpp"
 #include "sheafnn/io/training_state.hpp"
 
 namespace sheafnn::distributed {
@@ -71,7 +72,7 @@ inline void remove_old_shards(const std::filesystem::path& file, std::string_vie
   std::error_code ignored;
   for (const auto& path : old) std::filesystem::remove(path, ignored);
 }
-/// Writes the rows of this rank: to a temporary file first, which then takes the place of `path`.
+/// Writes the rows of this rank, with io::write_file(). \throws std::runtime_error  as that
 inline void write_shard(DistributedData& data, const std::filesystem::path& path,
                         std::span<const double> predictions, Index outputs) {
   const PartNumbers& numbers = data.numbers();
@@ -82,12 +83,12 @@ inline void write_shard(DistributedData& data, const std::filesystem::path& path
     const auto row = predictions.subspan(static_cast<std::size_t>(u * outputs), static_cast<std::size_t>(outputs));
     rows.insert(rows.end(), row.begin(), row.end());
   }
-  std::filesystem::path temporary = path;
-  temporary += ".part";
   const Index shape[] = {numbers.own, outputs + 1};
-  create_npy<double>(temporary, shape);
-  write_rows<double>(temporary, 0, rows);
-  std::filesystem::rename(temporary, path);
+  const io::Bytes header = npy_header<double>(shape);
+  const std::span<const unsigned char> parts[] = {header,
+                                                  {reinterpret_cast<const unsigned char*>(rows.data()),
+                                                   rows.size() * sizeof(double)}};
+  io::write_file(path, parts);
 }
 
 }  // namespace detail

@@ -120,7 +120,7 @@ struct Subgraph {
 
 /// Trains `model` to classify the nodes of a dataset, `parts_per_step` parts at a time; see the file comment. Evaluations,
 /// too, see batches of parts, in the order of their numbers. The rest is as in sheafnn::train(), with an Adam step for
-/// every batch that has labelled training nodes.
+/// every batch that has labelled training nodes. When this throws, the model is as it was.
 ///
 /// \param parts  of the data's graph, e.g. metis_partition()'s
 /// \throws std::invalid_argument  an option out of range or one that there is not here (resume, on_checkpoint, a metric of
@@ -142,6 +142,9 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on), "in clusters: loss or accuracy");
 
   ParameterSet<S>& parameters = model.parameters();
+  const auto copy = [](const Buffer<S>& from, Buffer<S>& to) {  // without memory, which may have run out
+    std::copy(from.begin(), from.end(), to.begin());
+  };
   const Buffer<S> first_values = parameters.values();
   Buffer<S> best_values = parameters.values();
   Adam<S> adam(parameters.size(), options.learning_rate);
@@ -222,7 +225,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
         result.validation_loss = report.validation_loss;
         result.validation_accuracy = report.validation_accuracy;
         result.test_accuracy = report.test_accuracy;
-        best_values = parameters.values();
+        copy(parameters.values(), best_values);
         best_predictions = predictions;
       }
       if (options.on_epoch && options.on_epoch(report) == EpochAction::stop && epoch + 1 < options.epochs) {
@@ -234,18 +237,18 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
         break;
       }
     }
+    result.epoch_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
+                           static_cast<double>(result.history.size());
+    result.test_nll =
+        sheafnn::detail::score_of(whole, MatrixView<const double>(best_predictions.data(), n, outputs), split.test)
+            .loss;
+    result.test_ece = sheafnn::detail::calibration_error(best_predictions, outputs, data.labels, split.test);
+    sheafnn::detail::add_test_metrics(result, whole, best_predictions, outputs, split.test);
   } catch (...) {
-    parameters.values() = first_values;
+    copy(first_values, parameters.values());
     throw;
   }
-  parameters.values() = best_values;
-  result.epoch_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
-                         static_cast<double>(result.history.size());
-  result.test_nll =
-      sheafnn::detail::score_of(whole, MatrixView<const double>(best_predictions.data(), n, outputs), split.test)
-          .loss;
-  result.test_ece = sheafnn::detail::calibration_error(best_predictions, outputs, data.labels, split.test);
-  sheafnn::detail::add_test_metrics(result, whole, best_predictions, outputs, split.test);
+  copy(best_values, parameters.values());
   return result;
 }
 

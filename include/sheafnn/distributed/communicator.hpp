@@ -8,6 +8,7 @@
 /// from run to run and with any implementation of MPI.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -147,21 +148,31 @@ class Communicator {
     MPI_Allgather(&own, 1, detail::mpi_type<T>(), r.data(), 1, detail::mpi_type<T>(), comm_);
     return r;
   }
-  /// All ranks' values one after another on rank 0, nothing elsewhere. Takes any.
+  /// All ranks' values one after another on rank 0, nothing elsewhere.
+  ///
+  /// \throws std::length_error  a rank's values are more than MPI sends in a message, on all ranks
   template <class T>
   [[nodiscard]] std::vector<T> gather(std::span<const T> own) {
     const std::vector<std::int64_t> counts = all(static_cast<std::int64_t>(own.size()));
-    std::vector<int> lengths, starts;
     Index total = 0;
     for (const std::int64_t count : counts) {
-      lengths.push_back(detail::mpi_count(count));
-      starts.push_back(detail::mpi_count(total));
+      static_cast<void>(detail::mpi_count(count));
       total += count;
     }
-    std::vector<T> r(is_root() ? static_cast<std::size_t>(total) : 0);
-    const int length = lengths[static_cast<std::size_t>(rank_)];
-    MPI_Gatherv(own.data(), length, detail::mpi_type<T>(), r.data(), lengths.data(), starts.data(),
-                detail::mpi_type<T>(), 0, comm_);
+    // Rank by rank: MPI_Gatherv() counts the numbers of all ranks with int.
+    constexpr int tag = 4;
+    if (!is_root()) {
+      MPI_Send(own.data(), detail::mpi_count(static_cast<Index>(own.size())), detail::mpi_type<T>(), 0, tag,
+               comm_);
+      return {};
+    }
+    std::vector<T> r(static_cast<std::size_t>(total));
+    Index start = std::copy(own.begin(), own.end(), r.begin()) - r.begin();
+    for (int p = 1; p < size_; ++p) {
+      const int count = detail::mpi_count(counts[static_cast<std::size_t>(p)]);
+      MPI_Recv(r.data() + start, count, detail::mpi_type<T>(), p, tag, comm_, MPI_STATUS_IGNORE);
+      start += count;
+    }
     return r;
   }
 

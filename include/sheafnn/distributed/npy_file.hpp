@@ -101,6 +101,21 @@ class NpyFile {
   io::detail::NpyHeader header_;
 };
 
+namespace detail {
+
+/// As NumPy writes it. \tparam T  std::int64_t, std::int32_t, float or double
+template <class T>
+[[nodiscard]] std::string npy_dtype() {
+  return sheafnn::detail::concat(io::detail::byte_order(), std::is_floating_point_v<T> ? 'f' : 'i', sizeof(T));
+}
+/// What stands before the numbers of a .npy file.
+template <class T>
+[[nodiscard]] io::Bytes npy_header(std::span<const Index> shape) {
+  return io::detail::npy_with_header(npy_dtype<T>(), shape, 0);
+}
+
+}  // namespace detail
+
 /// Makes a .npy file of zeros, to be filled by write_rows() or write_bytes().
 ///
 /// \param dtype  of its numbers of item_size bytes, as NumPy writes it
@@ -119,8 +134,7 @@ inline void create_npy(const std::filesystem::path& path, const std::string& dty
 /// The same. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
 template <class T>
 void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
-  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
-  create_npy(path, sheafnn::detail::concat(io::detail::byte_order(), kind, sizeof(T)), sizeof(T), shape);
+  create_npy(path, detail::npy_dtype<T>(), sizeof(T), shape);
 }
 /// Writes the bytes of whole rows of a file of create_npy(), from row `first` on. Several ranks may write rows of their own
 /// side by side.

@@ -19,6 +19,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/io/file.hpp"
 
 namespace sheafnn::distributed {
 
@@ -109,12 +110,13 @@ template <class Offset>
   validate(r, nodes);
   return r;
 }
-/// Writes what read_partition() reads. \throws std::runtime_error  a file that cannot be written. Takes any partition
+/// Writes what read_partition() reads, as io::write_text() does. Takes any partition.
+///
+/// \throws std::runtime_error  a file that cannot be written; an old one is left as it was
 inline void write_partition(const std::filesystem::path& path, const Partition& partition) {
-  std::ofstream file(path);
-  for (const std::int32_t owner : partition.owner) file << owner << '\n';
-  file.flush();
-  if (!file) throw std::runtime_error(path.string() + ": cannot be written");
+  std::string text;
+  for (const std::int32_t owner : partition.owner) text += std::to_string(owner) + '\n';
+  io::write_text(path, text);
 }
 
 /// What a partition costs.
