@@ -3,6 +3,7 @@
 /// along the layers, rejection and training, as SVG pictures and one HTML page. It reads what train and predict write,
 /// needs gnuplot, and knows no models.
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -27,12 +28,15 @@ struct Settings {
   sheafnn::SyntheticOptions synthetic;
   programs::DataOptions data;
   int split = -1;
+  std::int64_t seed = -1;
 };
 
-/// The numbers of one training in a report of train --history: of `split`, or the first.
+/// The numbers of one training in a report of train --history, that of --split and --seed.
 ///
 /// \param dataset  its name, which the report has to have
-History read_history(const std::string& path, const std::string& dataset, int split) {
+/// \throws std::runtime_error  a report of another dataset or model, or with several such trainings
+History read_history(const Settings& s, const std::string& dataset, const Learned& learned) {
+  const std::string& path = s.report;
   using nlohmann::json;
   const sheafnn::io::Bytes bytes = sheafnn::io::read_file(path);
   const auto wrong = [&](const std::string& what) { sheafnn::io::detail::fail(path, what); };
@@ -44,11 +48,27 @@ History read_history(const std::string& path, const std::string& dataset, int sp
     const std::string trained = report.at("dataset").get<std::string>();
     if (trained != programs::as_utf8(dataset))
       wrong(joined({"is a report of '", trained, "', but --dataset is '", dataset, "'"}));
+    std::vector<std::pair<std::string, json>> found;
     for (const json& one : report["splits"]) {
-      if (split >= 0 && one.at("split").get<int>() != split) continue;
+      const auto split = one.at("split").get<std::int64_t>();
+      const auto seed = (one.contains("seed") ? one : report.at("options")).at("seed").get<std::int64_t>();
+      if ((s.split >= 0 && split != s.split) || (s.seed >= 0 && seed != s.seed)) continue;
+      found.emplace_back(joined({"split ", split, ", seed ", seed}), one);
+    }
+    if (found.size() > 1) {
+      wrong(joined({"has ", found.size(), " such trainings; --split and --seed choose one: ", found[0].first, "; ",
+                    found[1].first, found.size() > 2 ? "; …" : ""}));
+    }
+    for (const auto& [name, one] : found) {
       if (!one.contains("history")) wrong("has no history; train --history writes one");
+      const std::string model = report.at("model").get<std::string>(), maps = report.at("maps").get<std::string>();
+      if (model != learned.model || (!learned.cooperative() && maps != learned.family)) {
+        wrong(joined({"is of ", model, " with ", maps, " maps, but --sheaf of ", learned.model, " with ",
+                      learned.family, " maps"}));
+      }
       const json& from = one["history"];
       History r;
+      r.training = name;
       const std::pair<const char*, std::vector<double>*> columns[] = {{"loss", &r.objective},
                                                                       {"kl", &r.kl},
                                                                       {"validation_loss", &r.validation_loss}};
@@ -65,18 +85,19 @@ History read_history(const std::string& path, const std::string& dataset, int sp
   } catch (const json::exception& error) {
     wrong(joined({"is not a report of train: ", error.what()}));
   }
-  wrong(joined({"has no training on split ", split}));
+  wrong(joined({"has no training", s.split >= 0 ? joined({" on split ", s.split}) : "",
+                s.seed >= 0 ? joined({" with seed ", s.seed}) : ""}));
   return {};
 }
 
 /// The names of the classes in a file of train --sheaf or predict --sheaf, or none.
-std::vector<std::string> read_class_names(const sheafnn::io::NpzArchive& file) {
+std::vector<std::string> read_class_names(const std::string& path, const sheafnn::io::NpzArchive& file) {
   if (!file.contains("class_names")) return {};
   std::string record;
   for (const std::int64_t byte : file.array("class_names").values<std::int64_t>())
     record += static_cast<char>(byte);
   const std::vector<Index> shape = file.array("probabilities").shape();
-  return shape.size() == 2 ? programs::parse_class_names(record, shape[1]) : std::vector<std::string>();
+  return shape.size() == 2 ? programs::parse_class_names(path, record, shape[1]) : std::vector<std::string>();
 }
 
 void run(Settings& settings) {
@@ -85,12 +106,15 @@ void run(Settings& settings) {
   sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
   const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
   programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
+  require_apart_from_page(folder, {{"--sheaf", settings.sheaf},
+                                   {"--report", settings.report},
+                                   {"--dataset", settings.dataset}});
   sheafnn::Dataset data =
       settings.split >= 0
           ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
           : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
-  programs::take_class_names(data, read_class_names(archive));
+  programs::take_class_names(data, read_class_names(settings.sheaf, archive));
   const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -103,7 +127,7 @@ void run(Settings& settings) {
     nodes_name = joined({"test nodes of split ", settings.split});
   }
   History history;
-  if (!settings.report.empty()) history = read_history(settings.report, data.name, settings.split);
+  if (!settings.report.empty()) history = read_history(settings, data.name, learned);
   const Exploration shown =
       explore_model(data, learned, nodes, nodes_name, settings.report.empty() ? nullptr : &history);
   const std::string index = page("What was learned on " + data.name, shown.facts, shown.pictures, shown.notes);
@@ -128,7 +152,11 @@ int main(int argc, char** argv) {
                                "accuracies are of the test nodes of this split (default: of all labelled nodes)")
                     ->check(CLI::Range(0, 1'000'000));
   for (const char* option : {"--make-splits", "--exchange-masks"}) app.get_option(option)->needs(split);
-  app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
+  auto* report =
+      app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
+  app.add_option("--seed", s.seed, "that with this seed, where there are several on the split")
+      ->needs(report)
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--output", s.output, "folder for index.html and its pictures, made if need be")->required();
   return programs::run_program(app, argc, argv, [&] {
     programs::refuse_idle_dataset_options(app, s.dataset);

@@ -6,6 +6,7 @@
 // The first ends in a section: the projection of X(0) on H⁰. The second ends in the harmonic extension of what the
 // stubborn agents say. Here all agents see the world from frames of their own, so that H⁰ has dimension 3 although
 // private opinions never agree.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <sheafnn/graph/karate.hpp>
@@ -81,6 +82,11 @@ double show(const Sheaf& sheaf, std::span<const std::int32_t> fixed, Opinions x,
 
 void run(const Options& options) {
   const sheafnn::Graph graph = sheafnn::karate_club().graph;
+  for (const std::int32_t u : options.stubborn) {
+    sheafnn::require(0 <= u && u < graph.node_count(), "--stubborn", u, "agents are numbered from 0 to 33");
+    sheafnn::require(std::count(options.stubborn.begin(), options.stubborn.end(), u) == 1, "--stubborn", u,
+                     "is there twice");
+  }
   const Sheaf sheaf = discourse_sheaf(graph, options.seed);
   const Laplacian laplacian(sheaf);
   Opinions x(laplacian.rows(), 1);
@@ -97,7 +103,6 @@ void run(const Options& options) {
   Opinions said(3 * static_cast<Index>(options.stubborn.size()), 1);
   for (std::size_t i = 0; i < options.stubborn.size(); ++i) {
     const std::int32_t u = options.stubborn[i];
-    sheafnn::require(0 <= u && u < graph.node_count(), "stubborn", u, "agents are numbered from 0 to 33");
     said.middleRows<3>(3 * static_cast<Index>(i)) = x.middleRows<3>(3 * u);
   }
   const Opinions extension = sheafnn::harmonic_extension(laplacian, options.stubborn, said);

@@ -73,21 +73,27 @@ void run(const Settings& s) {
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " run on the CPU only"));
   const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
-  const programs::ModelEntry& entry = programs::find_model(info.model, maps, info.stalk_dimension);
+  const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
+    return &programs::find_model(info.model, maps, info.stalk_dimension);
+  });
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
-  const std::vector<std::string> class_names = programs::checkpoint_class_names(checkpoint.metadata, classes);
+  const std::vector<std::string> class_names =
+      programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  programs::Attempts attempts;
+  if (!s.output.empty()) {
+    attempts.make([&] { sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names)); });
+  }
   // On the CPU whatever the device: rounding apart, it is the same.
   if (!s.sheaf.empty()) {
-    entry.learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer).write(s.sheaf);
+    attempts.make(
+        [&] { entry.learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer).write(s.sheaf); });
   }
-  if (!s.output.empty()) {
-    sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names));
-  }
+  attempts.rethrow();
   programs::print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
@@ -97,7 +103,12 @@ void run(const Settings& s) {
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,
               std::log(static_cast<double>(p.class_count)));
-  if (data.labels.empty() || data.class_count > p.class_count) return;
+  if (data.labels.empty()) return;
+  if (data.class_count > p.class_count) {
+    std::printf("no accuracy: the labels are of %td classes, the model knows %td\n", data.class_count,
+                p.class_count);
+    return;
+  }
   std::vector<std::int32_t> all(static_cast<std::size_t>(data.node_count()));
   std::iota(all.begin(), all.end(), 0);
   const std::vector<std::int32_t> labelled = sheafnn::labelled_nodes(data.labels, all);

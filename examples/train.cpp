@@ -26,6 +26,7 @@
 #include "models/progress.hpp"
 #include "models/registry.hpp"
 #include "models/side_by_side.hpp"
+#include "models/split_checks.hpp"
 #include "models/started_on_ranks.hpp"
 #include "models/train_results.hpp"
 #include "models/train_settings.hpp"
@@ -191,15 +192,26 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
                                          {"splits", s.splits}});
 }
 
-/// Tries all files that will be written.
+/// Tries all files that will be written, and keeps them apart from those of the folder.
 void require_writable_files(const Task& task) {
-  std::vector<programs::NamedFile> files = {{"--report", task.settings.report}};
+  const TrainSettings& s = task.settings;
+  std::vector<programs::NamedFile> files = {{"--report", s.report}};
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
-    if (!task.settings.save.empty()) files.push_back({"--save", task.file_of(task.settings.save, i)});
-    if (!task.settings.sheaf.empty()) files.push_back({"--sheaf", task.file_of(task.settings.sheaf, i)});
+    if (!s.save.empty()) files.push_back({"--save", task.file_of(s.save, i)});
+    if (!s.sheaf.empty()) files.push_back({"--sheaf", task.file_of(s.sheaf, i)});
   }
-  files.push_back({"--predictions", task.settings.predictions});
-  programs::require_apart(files, {{"--dataset", task.settings.dataset}});
+  files.push_back({"--predictions", s.predictions});
+  std::vector<programs::NamedFile> all;
+  const auto add_folder = [&](const char* option, const std::string& folder) {
+    if (folder.empty()) return;
+    all.push_back({option, std::filesystem::path(folder) / programs::TrainingFolder::index});
+    for (const Run& run : task.runs)
+      all.push_back({option, programs::TrainingFolder::file(folder, run.split, run.seed)});
+  };
+  add_folder("--checkpoint", s.checkpoint);
+  add_folder("--resume", s.resume);
+  all.insert(all.end(), files.begin(), files.end());
+  programs::require_apart(all, {{"--dataset", s.dataset}});
   for (const auto& [option, file] : files) programs::require_writable(option, file);
 }
 
@@ -268,6 +280,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
   entry.check({s.options, s.cooperative.options, s.flow.options}, programs::is_bayesian(s.model));
   Task task{s, data, runs_of(s, data), entry, nullptr};
+  for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
   require_writable_files(task);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
   if (folder) task.folder = &*folder;
@@ -281,28 +294,36 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   programs::Predictions predictions(data);
   const auto use = [&](std::size_t i, const Training& training) {
     if (!training.begun) return;
-    write_models(task, i, training);
     results.add(task.runs[i], training);
     if (task.keep().prediction) predictions.add(task.runs[i], training);
+    write_models(task, i, training);
     if (writes) {
       std::fflush(stdout);
     } else {
       programs::flush_output();
     }
   };
-  if (device >= 0) {
-    train_on_device(task, device, use);
-  } else if (s.parallel == "splits") {
-    train_side_by_side(task, use);
-  } else {
-    train_in_turn(task, use);
-  }
-  results.print_summary();
-  if (task.keep().prediction) predictions.write(s.predictions);
+  programs::Attempts attempts;
+  attempts.make([&] {
+    if (device >= 0) {
+      train_on_device(task, device, use);
+    } else if (s.parallel == "splits") {
+      train_side_by_side(task, use);
+    } else {
+      train_in_turn(task, use);
+    }
+  });
   const int signal = Interruption::signal();
+  if (attempts.failed() && results.empty()) attempts.rethrow();
+  results.print_summary();
+  const std::string error = attempts.message();
+  if (task.keep().prediction) attempts.make([&] { predictions.write(s.predictions); });
   if (!s.report.empty()) {
-    sheafnn::io::write_text(s.report, programs::report_text(results.report(data, arguments, signal)));
+    attempts.make([&] {
+      sheafnn::io::write_text(s.report, programs::report_text(results.report(data, arguments, signal, error)));
+    });
   }
+  attempts.rethrow();
   if (signal == 0) return 0;
   std::fprintf(stderr, "train: interrupted by signal %d%s\n", signal,
                task.folder != nullptr ? "; --resume goes on" : "");

@@ -296,6 +296,10 @@ int main(int argc, char** argv) {
       if (root) std::fprintf(stderr, "train_mpi: %s; --help lists the options\n", error.what());
       return programs::exit_bad_input;
     }
-    return run(app, settings, own, arguments);
+    try {
+      return run(app, settings, own, arguments);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(programs::in_options(app, error.what()));
+    }
   });
 }

@@ -20,12 +20,14 @@
 #include <utility>
 #include <vector>
 
+#include "explore/gnuplot.hpp"
 #include "explore/page.hpp"
 #include "models/program.hpp"
 #include "models/progress.hpp"
 #include "models/registry.hpp"
 #include "models/report.hpp"
 #include "models/side_by_side.hpp"
+#include "models/split_checks.hpp"
 #include "models/train_settings.hpp"
 #include "uncertainty/figures.hpp"
 #include "uncertainty/pictures.hpp"
@@ -50,11 +52,14 @@ struct ProgramSettings {
 std::int32_t left_out_class(const sheafnn::Dataset& data, const std::string& text) {
   const auto named = std::find(data.class_names.begin(), data.class_names.end(), text);
   if (named != data.class_names.end()) return static_cast<std::int32_t>(named - data.class_names.begin());
+  std::string names;
+  for (const std::string& name : data.class_names) names += (names.empty() ? "" : ", ") + name;
   double number = -1;
   const bool good = sheafnn::io::detail::parse_number(std::string_view(text), number) && number >= 0 &&
                     number < static_cast<double>(data.class_count) && number == std::floor(number);
   sheafnn::require(good, "--leave-out", text,
-                   sheafnn::detail::concat("must be a class of ", data.name, ", 0 to ", data.class_count - 1));
+                   sheafnn::detail::concat("must be a class of ", data.name, ", 0 to ", data.class_count - 1,
+                                           names.empty() ? "" : ", or one of " + names));
   return static_cast<std::int32_t>(number);
 }
 
@@ -193,6 +198,8 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
     sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", s.output, "is no folder");
     const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
     programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
+    explore::require_apart_from_page(folder, {{"--report", s.report}, {"--dataset", t.dataset}});
+    explore::require_gnuplot();
   }
   programs::require_apart({{"--report", s.report}}, {{"--dataset", t.dataset}});
   programs::require_writable("--report", s.report);
@@ -225,6 +232,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
     sheafnn::require(!tasks.back().validation.empty(), name + ".validation", 0,
                      "temperatures and conformal sets need nodes with known labels");
     sheafnn::require(!tasks.back().test.empty(), name + ".test", 0, "nodes with known labels are needed");
+    programs::require_trainable(data, i, t.train.stop_on);
   }
   static_cast<void>(programs::find_model(t.model, t.maps, t.stalk_dimension));
 
@@ -273,12 +281,16 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   }
   bar.clear();
   print_figures(figures, s);
+  programs::Attempts attempts;
   if (!s.report.empty()) {
-    const nlohmann::ordered_json json =
-        report(s, data, preset, resolved, facts.json(arguments), uncertainty::report(figures, splits, seeds));
-    sheafnn::io::write_text(s.report, programs::report_text(json));
+    attempts.make([&] {
+      const nlohmann::ordered_json json =
+          report(s, data, preset, resolved, facts.json(arguments), uncertainty::report(figures, splits, seeds));
+      sheafnn::io::write_text(s.report, programs::report_text(json));
+    });
   }
-  if (!s.output.empty()) draw(figures, s, data.name);
+  if (!s.output.empty()) attempts.make([&] { draw(figures, s, data.name); });
+  attempts.rethrow();
 }
 
 }  // namespace

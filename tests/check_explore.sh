@@ -49,6 +49,8 @@ done
 "$bin/explore" --sheaf nsd.npz --output nsd > /dev/null && "$bin/explore" --sheaf nsd.npz --output nsd/ > /dev/null \
   || fail "explore nsd"
 check_page nsd classes uncertainty edges histograms spectrum layers rejection
+"${train[@]}" --epochs 5 --model nsd --maps diagonal --report history-nsd.json --history > /dev/null || fail "train --history"
+"${train[@]}" --epochs 5 --seeds 3,5 --report seeds.json --history > /dev/null || fail "train --seeds"
 ! grep -rq 'Mutual information' nsd || fail "a deterministic model has mutual information"
 "${train[@]}" --epochs 5 --model nsd --maps identity --sheaf identity.npz > /dev/null || fail "train identity"
 "$bin/explore" --sheaf identity.npz --output identity > /dev/null || fail "explore identity"
@@ -93,6 +95,18 @@ sed 's/"dataset": "karate"/"dataset": "texas"/' history.json > other.json
 refuse "other\.json: is a report of 'texas', but --dataset is 'karate'" "${explore[@]}" --report other.json
 refuse 'odd\.json: is not a report of train' "${explore[@]}" --report odd.json
 refuse 'bsnn\.npz: is not a report of train' "${explore[@]}" --report bsnn.npz
+refuse 'history-nsd\.json: is of nsd with diagonal maps, but --sheaf of bsnn with special-orthogonal maps' "${explore[@]}" \
+  --report history-nsd.json
+refuse 'seeds\.json: has 2 such trainings; --split and --seed choose one: split 0, seed 3; split 0, seed 5' "${explore[@]}" \
+  --report seeds.json
+refuse 'seeds\.json: has no training on split 0 with seed 4' "${explore[@]}" --report seeds.json --split 0 --seed 4
+"${explore[@]}" --report seeds.json --seed 5 --output fifth > /dev/null || fail "explore --seed"
+grep -q 'of split 0, seed 5 over the epochs' fifth/index.html || fail "the page does not say which training it shows"
+mkdir page
+cp bsnn.npz page/index.html
+refuse '--sheaf: page/index\.html is a file that --output writes' "$bin/explore" --sheaf page/index.html --output page/
+cp history.json page/history.svg
+refuse '--report: page/history\.svg is a file that --output writes' "${explore[@]}" --report page/history.svg --output page
 refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
 refuse 'output: history\.json' "$bin/explore" --sheaf bsnn.npz --output history.json
 refuse 'sheaf' "$bin/explore" --output out

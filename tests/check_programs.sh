@@ -350,6 +350,9 @@ PYTHON
   fi
   refuse 'leave-out: 5 .*0 to 4' "${uncertainty[@]}" --leave-out 5
   refuse 'leave-out: 1 .*two others' "$bin/uncertainty" --leave-out 1
+  mkdir page
+  refuse '--report: page/index\.html is a file that --output writes' "$bin/uncertainty" --report page/index.html --output page
+  refuse 'gnuplot: not found' env PATH=/nowhere "$bin/uncertainty" --output out
   refuse 'alpha: 1 ' "${uncertainty[@]}" --alpha 1
   refuse 'neighbour-weight: 2 .*between 0 and 1' "${uncertainty[@]}" --neighbour-weight 2
   refuse 'draws: 0 ' "${uncertainty[@]}" --draws 0
@@ -422,7 +425,7 @@ refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
 refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
-refuse 'residual.form: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
+refuse '--residual: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
 refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3
 # Numbers that CLI11 takes for others: octal, without sign, the largest; and those that ranges let through.
@@ -454,6 +457,28 @@ refuse '--learner-width: 7 .*; belongs to --learner-layers' "${quick[@]}" --lear
 refuse '--kl-weight: 2 .*; belongs to --model bsnn' "${quick[@]}" --model nsd --kl-weight 2
 refuse '--training-samples: 2 .*; belongs to --model bsnn' "${quick[@]}" --model nsd --training-samples 2
 refuse '--kl-weight: 2 .*; belongs to --kl-schedule' "${quick[@]}" --kl-schedule off --kl-weight 2
+# A later split that cannot be trained on is found before the first is.
+$python - << 'PYTHON'
+import numpy
+nodes = numpy.arange(12)
+edges = numpy.stack([nodes, (nodes + 1) % 12], axis=1)
+sets = [numpy.isin(nodes, part) for part in (range(6), range(6, 9), range(9, 12))]
+for name, labels in (("unlabelled", numpy.where(nodes == 6, -1, nodes % 2)), ("one_class", nodes % 2)):
+    train, validation, test = (numpy.stack([part] * 3) for part in sets)
+    validation[2] = nodes == 6
+    numpy.savez(name + ".npz", node_features=numpy.eye(12), node_labels=labels, edges=edges, train_masks=train,
+                val_masks=validation, test_masks=test)
+PYTHON
+refuse 'unlabelled: splits\[2\]\.validation: 1 nodes .*; none of them has a known label' "${quick[@]}" --dataset unlabelled.npz
+refuse '--stop-on: roc-auc .*; the validation nodes of split 2 are all of one class' "${quick[@]}" --dataset one_class.npz \
+  --stop-on roc-auc
+refuse '--coefficients: free .*; belongs to the filters other' "${quick[@]}" --filter chebyshev-interpolation --coefficients free
+for option in --learner-layers --learner-width --kl-weight --training-samples; do
+  refuse "$option: 2 .*; belongs to maps that are learned" "${quick[@]}" --maps identity --stalk-dim 2 $option 2
+done
+refuse '--linear: true .*; belongs to maps that are learned' "${quick[@]}" --maps identity --stalk-dim 2 --linear
+refuse '--split-count: 1001 .*; must be between 1 and 1000' "${quick[@]}" --make-splits 60/20/20 --split-count 1001
+refuse '--published-filter: true ' "${quick[@]}" --filter chebyshev --published-filter
 refuse 'excludes --seed' "${quick[@]}" --seeds 0-1 --seed 3
 refuse '--degree: 65 ' "${quick[@]}" --filter legendre --degree 65
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors

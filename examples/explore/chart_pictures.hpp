@@ -265,7 +265,7 @@ inline Picture draw_history(const History& h, const char* kl_unit) {
   }
   const char* losses = validated ? "Training and validation loss" : "Training loss";
   return {"history.svg", "Training",
-          joined({losses, " over the epochs",
+          joined({losses, " of ", h.training, " over the epochs",
                   bayesian
                       ? " (left; the objective contains the KL term times its weight) and that term without its "
                         "weight (right); the best epoch is marked."

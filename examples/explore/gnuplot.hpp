@@ -24,6 +24,15 @@ inline constexpr int colour_count = 7;
 /// Filled circles, squares, triangles, diamonds: the shape changes where the colours start again.
 inline constexpr int class_shapes[] = {7, 5, 9, 13};
 
+inline constexpr const char* gnuplot_missing = "gnuplot: not found; install it (Debian: gnuplot-nox)";
+
+/// Checks, before anything costly is done, that there will be pictures.
+///
+/// \throws std::runtime_error  no gnuplot
+inline void require_gnuplot() {
+  if (std::system("gnuplot --version > /dev/null 2>&1") != 0) throw std::runtime_error(gnuplot_missing);
+}
+
 /// A gnuplot script of one picture.
 class Script {
  public:
@@ -75,9 +84,8 @@ class Script {
     if (status != 0 || picture.find("</svg>") == std::string::npos) {
       const std::string errors = content(folder / "errors.txt");
       const std::size_t begin = std::min(errors.find_first_not_of(" \n"), errors.size());
-      throw std::runtime_error("gnuplot: " + (errors.find("not found") != std::string::npos
-                                                  ? "not found; install it (Debian: gnuplot-nox)"
-                                                  : errors.substr(begin, errors.find('\n', begin) - begin)));
+      if (errors.find("not found") != std::string::npos) throw std::runtime_error(gnuplot_missing);
+      throw std::runtime_error("gnuplot: " + errors.substr(begin, errors.find('\n', begin) - begin));
     }
     return picture;
   }

@@ -2,13 +2,38 @@
 /// One HTML page with all pictures, which lie beside it.
 #pragma once
 
+#include <filesystem>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "explore/subject.hpp"
+#include "models/program.hpp"
 
 namespace explore {
+
+/// Checks that no other file of the call has the place of the page or of one of its pictures.
+///
+/// \param folder  of the page, which need not exist
+/// \throws std::runtime_error  naming the option and the file
+inline void require_apart_from_page(const std::filesystem::path& folder,
+                                    const std::vector<programs::NamedFile>& files) {
+  std::error_code error;
+  for (const auto& [option, file] : files) {
+    const bool of_page = file.filename() == "index.html" || file.extension() == ".svg";
+    if (file.empty() || !of_page) continue;
+    const auto place = [&](const std::filesystem::path& path) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    };
+    if (place(file).parent_path() != place(folder / ".").parent_path() &&
+        place(file).parent_path() != place(folder)) {
+      continue;
+    }
+    throw std::runtime_error(std::string(option) + ": " + file.string() + " is a file that --output writes");
+  }
+}
 
 /// Text for HTML.
 inline std::string escaped(const std::string& text) {

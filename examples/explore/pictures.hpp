@@ -13,6 +13,7 @@ namespace explore {
 
 /// Epochs of a training.
 struct History {
+  std::string training;                                ///< its split and seed, in words
   std::vector<double> objective, kl, validation_loss;  ///< one number per epoch; NaN without validation nodes
   Index best_epoch = 0;
 };

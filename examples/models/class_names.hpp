@@ -24,19 +24,25 @@ namespace programs {
   return notes;
 }
 
-/// Class names from one CSV record; none where they are not `class_count` many.
-[[nodiscard]] inline std::vector<std::string> parse_class_names(const std::string& text,
+/// Class names from one CSV record.
+///
+/// \param file  where it is from
+/// \throws std::runtime_error  naming the file: a damaged record, or not `class_count` names
+[[nodiscard]] inline std::vector<std::string> parse_class_names(const std::string& file, const std::string& text,
                                                                 sheafnn::Index class_count) {
-  sheafnn::io::CsvReader record("class_names", {text.begin(), text.end()}, ',');
-  if (!record.next() || static_cast<sheafnn::Index>(record.fields().size()) != class_count) return {};
+  sheafnn::io::CsvReader record(file + ": class_names", {text.begin(), text.end()}, ',');
+  const auto count = record.next() ? static_cast<sheafnn::Index>(record.fields().size()) : 0;
+  if (count != class_count) {
+    sheafnn::io::detail::fail(file, "class_names has ", count, " names; there are ", class_count, " classes");
+  }
   return record.fields();
 }
 
-/// The names of a checkpoint's classes, or none where it does not know all of them.
+/// The names of a checkpoint's classes, or none where it has none.
 [[nodiscard]] inline std::vector<std::string> checkpoint_class_names(
-    const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
+    const std::string& file, const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
   const auto found = notes.find("class_names");
-  return found == notes.end() ? std::vector<std::string>() : parse_class_names(found->second, class_count);
+  return found == notes.end() ? std::vector<std::string>() : parse_class_names(file, found->second, class_count);
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.

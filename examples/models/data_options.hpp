@@ -139,7 +139,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                                                          DataOptions& options) {
   const bool make = !options.make_splits.empty();
   if (make) parse_shares(options.make_splits, options.splits);
-  sheafnn::require(options.splits.count >= 1, "--split-count", options.splits.count, "must be between 1 and 1000");
+  sheafnn::require_between("--split-count", options.splits.count, 1, 1000);
   sheafnn::Dataset data =
       load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
   if (make) data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);

@@ -117,6 +117,8 @@ inline void refuse_misread_numbers(CLI::App& app) {
                                                                         {"checkpoint_every", "--every"},
                                                                         {"learner_dropout",
                                                                          "--node-learner-dropout"},
+                                                                        {"published", "--published-filter"},
+                                                                        {"residual.form", "--residual"},
                                                                         {"residual.alpha", "--residual-alpha"},
                                                                         {"residual.theta", "--residual-theta"}};
   const std::size_t end = message.find(": ");
@@ -129,6 +131,33 @@ inline void refuse_misread_numbers(CLI::App& app) {
   }
   return app.get_option_no_throw(option) == nullptr ? message : option + message.substr(end);
 }
+
+/// Steps of which each is tried, whatever became of those before: what was computed is not lost because one file cannot be
+/// written.
+class Attempts {
+ public:
+  template <class Step>
+  void make(const Step& step) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      if (failed()) return;
+      first_ = std::current_exception();
+      message_ = error.what();
+    }
+  }
+  [[nodiscard]] bool failed() const noexcept { return first_ != nullptr; }
+  /// Of the first that failed; empty: none did.
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  /// Throws what the first threw that failed.
+  void rethrow() const {
+    if (failed()) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+  std::string message_;
+};
 
 /// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
 /// exit code of its own. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.

@@ -53,8 +53,12 @@ class TrainResults {
 
   /// \param arguments  of the program
   /// \param signal     that interrupted it, or 0
+  /// \param error      why a training failed, after which there are none; empty: none failed
   [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
-                                              const std::vector<std::string>& arguments, int signal) const;
+                                              const std::vector<std::string>& arguments, int signal,
+                                              const std::string& error = "") const;
+  /// Is there no row yet?
+  [[nodiscard]] bool empty() const noexcept { return test_.empty(); }
 
  private:
   using Values = std::vector<double>;
@@ -180,12 +184,14 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
 }
 
 inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
-                                                   const std::vector<std::string>& arguments, int signal) const {
+                                                   const std::vector<std::string>& arguments, int signal,
+                                                   const std::string& error) const {
   nlohmann::ordered_json report = data_json(data, settings_.data);
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
   report["preset"] = preset_ ? nlohmann::ordered_json(to_string(*preset_)) : nlohmann::ordered_json();
   report["interrupted"] = signal != 0;
+  if (!error.empty()) report["error"] = as_utf8(error);
   report["run"] = facts_.json(arguments);
   if (test_.empty()) return report;
   report["options"] = option_json(settings_, resolved_);

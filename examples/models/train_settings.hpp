@@ -349,6 +349,8 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   const Basis basis = s.options.filter.basis;
   belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
           basis != Basis::none, "--filter");
+  belongs({"--coefficients"}, basis != Basis::chebyshev_interpolation,
+          "the filters other than chebyshev-interpolation, which has none");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, s.options.residual.initial(), "--residual initial");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
@@ -360,6 +362,9 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
   belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
+  belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
+           "--training-samples"},
+          s.maps != "identity" || is_cooperative(s.model), "maps that are learned");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples"}, is_bayesian(s.model),
           "--model bsnn, bcsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");

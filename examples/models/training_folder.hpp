@@ -166,11 +166,16 @@ class TrainingFolder {
     if (!resumed_) write_index();
   }
 
+  /// The file of one training in a folder.
+  [[nodiscard]] static std::filesystem::path file(const std::filesystem::path& folder, std::size_t split,
+                                                  std::uint64_t seed) {
+    return folder / ("split-" + std::to_string(split) + "-seed-" + std::to_string(seed) + ".safetensors");
+  }
   /// The state of a training; none where it has not come to its first checkpoint.
   ///
   /// \throws std::runtime_error  a file that cannot be read, or that belongs to other settings: names the first of them
   [[nodiscard]] std::optional<sheafnn::TrainingState> load(std::size_t split, std::uint64_t seed) const {
-    const std::filesystem::path path = file(split, seed);
+    const std::filesystem::path path = file(folder_, split, seed);
     if (!resumed_ || !std::filesystem::exists(path)) return {};
     sheafnn::io::TrainingFile content = sheafnn::io::read_training_state(path);
     require_same(path, settings_, [&](const std::string& key) {
@@ -183,7 +188,7 @@ class TrainingFolder {
   void save(std::size_t split, const sheafnn::TrainingState& state) const {
     // What changed on the command line stays so from the first checkpoint on.
     if (resumed_) std::call_once(index_written_, [&] { write_index(); });
-    sheafnn::io::write_training_state(file(split, state.seed), state, settings_);
+    sheafnn::io::write_training_state(file(folder_, split, state.seed), state, settings_);
   }
 
  private:
@@ -215,12 +220,7 @@ class TrainingFolder {
     if (const auto data = settings.find("data"); data != settings.end()) check("data", data->second);
     for (const auto& [key, value] : settings) check(key, value);
   }
-  void write_index() const {
-    sheafnn::io::write_text(folder_ / index, description_);
-  }
-  [[nodiscard]] std::filesystem::path file(std::size_t split, std::uint64_t seed) const {
-    return folder_ / ("split-" + std::to_string(split) + "-seed-" + std::to_string(seed) + ".safetensors");
-  }
+  void write_index() const { sheafnn::io::write_text(folder_ / index, description_); }
   /// What a killed program left half-written.
   void remove_temporary_files() const {
     std::error_code error;
