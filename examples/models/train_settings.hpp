@@ -361,10 +361,10 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--node-learner-dropout"}, s.cooperative.options.learner == sheafnn::NodeLearnerKind::sage_projected,
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
-  belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
            "--training-samples"},
           s.maps != "identity" || is_cooperative(s.model), "maps that are learned");
+  belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples"}, is_bayesian(s.model),
           "--model bsnn, bcsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
