@@ -100,13 +100,13 @@ refuse 'history-nsd\.json: is of nsd with diagonal maps, but --sheaf of bsnn wit
 refuse 'seeds\.json: has 2 such trainings; --split and --seed choose one: split 0, seed 3; split 0, seed 5' "${explore[@]}" \
   --report seeds.json
 refuse 'seeds\.json: has no training on split 0 with seed 4' "${explore[@]}" --report seeds.json --split 0 --seed 4
-"${explore[@]}" --report seeds.json --seed 5 --output fifth > /dev/null || fail "explore --seed"
+"$bin/explore" --sheaf bsnn.npz --report seeds.json --seed 5 --output fifth > /dev/null || fail "explore --seed"
 grep -q 'of split 0, seed 5 over the epochs' fifth/index.html || fail "the page does not say which training it shows"
 mkdir page
 cp bsnn.npz page/index.html
 refuse '--sheaf: page/index\.html is a file that --output writes' "$bin/explore" --sheaf page/index.html --output page/
 cp history.json page/history.svg
-refuse '--report: page/history\.svg is a file that --output writes' "${explore[@]}" --report page/history.svg --output page
+refuse '--report: page/history\.svg is a file that --output writes' "$bin/explore" --sheaf bsnn.npz --report page/history.svg --output page
 refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
 refuse 'output: history\.json' "$bin/explore" --sheaf bsnn.npz --output history.json
 refuse 'sheaf' "$bin/explore" --output out

@@ -133,7 +133,7 @@ refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
 if "${mpiexec[@]}" 1 "$program" "${options[@]}" "${network[@]}" : -n 1 "$program" "${options[@]}" "${network[@]}" --dropout 2 > "$work/one_rank.out" 2>&1; then
   complain "accepted: a rank with --dropout 2"
 fi
-grep -q "^rank 1 of 2: dropout: 2 is not allowed" "$work/one_rank.out" || complain "a failing rank: $(cat "$work/one_rank.out")"
+grep -q "^rank 1 of 2: --dropout: 2 is not allowed" "$work/one_rank.out" || complain "a failing rank: $(cat "$work/one_rank.out")"
 if "${mpiexec[@]}" 1 "$program" "${options[@]}" "${network[@]}" : -n 1 "$program" "${options[@]}" "${network[@]}" --lr 0.5 > "$work/differs.out" 2>&1; then
   complain "accepted: ranks with different learning rates"
 fi
