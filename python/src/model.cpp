@@ -56,6 +56,7 @@ class Model {
 
   [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
   [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
   [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
 
@@ -296,7 +297,7 @@ std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
   const Index classes = programs::with_kind(info.model, info.options, info.cooperative, info.flow,
                                             [](const auto& options) { return options.classes; });
-  return programs::checkpoint_class_names(info.metadata, classes);
+  return programs::checkpoint_class_names(model.path().string(), info.metadata, classes);
 }
 
 }  // namespace
