@@ -124,6 +124,12 @@ grep -q '^example: 9 nodes, 10 edges, .* 2 features, 2 classes$' example.txt || 
 header=$(head -n 1 classes.csv)
 grep -qxF "$header" "$root/docs/data.md" || fail "docs/data.md shows another header than $header"
 
+# A checkpoint with a name too few is damaged.
+names=$(grep -aoE '"class_names":"[^"]*"' example.safetensors | head -n 1)
+sed "s/$names/${names/,/;}/" example.safetensors > fewer.safetensors
+refuse 'fewer\.safetensors: class_names has 1 names; there are 2 classes' "$bin/predict" --model fewer.safetensors --dataset example \
+  --output out.csv
+
 # Validation nodes that become test nodes make other data.
 sed -i 's/,test$/,/' example/nodes.csv
 small=("$bin/train" --maps diagonal --stalk-dim 2 --dataset example --epochs 2)

@@ -259,6 +259,7 @@ if [ -x "$bin/opinion_dynamics" ]; then
   grep -qx 'Both limits are reached\.' opinions.txt || fail "opinion_dynamics: $(cat opinions.txt)"
   "$bin/opinion_dynamics" --time 1 | grep -q '^The limits are not reached' || fail "opinion_dynamics --time 1"
   refuse 'stubborn: 34' "$bin/opinion_dynamics" --stubborn 34
+  refuse '--stubborn: 3 .*; is there twice' "$bin/opinion_dynamics" --stubborn 3 5 3
   refuse '--time: nan is not allowed' "$bin/opinion_dynamics" --time nan
 fi
 if [ -x "$bin/uncertainty" ]; then
@@ -490,6 +491,8 @@ cmp row.txt error.txt || fail "side by side, another error is reported"
 refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse '\-\-report: nowhere/out\.json: cannot be written' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
 refuse 'nowhere/out\.npz' "$bin/train" --epochs 1 --splits 0 --sheaf nowhere/out.npz
+sed 's/"model":"nsd"/"model":"nse"/' nsd.safetensors > other.safetensors
+refuse 'other\.safetensors: model: nse .*; must be bsnn, nsd' "$bin/predict" --model other.safetensors --output out.csv
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
 refuse 'nowhere/out\.npz' "$bin/predict" --model bsnn.safetensors --sheaf nowhere/out.npz --output out.csv
 refuse 'sheaf-layer: 2' "$bin/predict" --model nsd.safetensors --sheaf out.npz --sheaf-layer 2 --output out.csv
