@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,17 +19,10 @@ namespace explore {
 /// \throws std::runtime_error  naming the option and the file
 inline void require_apart_from_page(const std::filesystem::path& folder,
                                     const std::vector<programs::NamedFile>& files) {
-  std::error_code error;
+  const std::filesystem::path place = programs::resolved(folder / "index.html").parent_path();
   for (const auto& [option, file] : files) {
     const bool of_page = file.filename() == "index.html" || file.extension() == ".svg";
-    if (file.empty() || !of_page) continue;
-    const auto place = [&](const std::filesystem::path& path) {
-      return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
-    };
-    if (place(file).parent_path() != place(folder / ".").parent_path() &&
-        place(file).parent_path() != place(folder)) {
-      continue;
-    }
+    if (!of_page || programs::resolved(file).parent_path() != place) continue;
     throw std::runtime_error(std::string(option) + ": " + file.string() + " is a file that --output writes");
   }
 }

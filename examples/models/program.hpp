@@ -220,6 +220,12 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
   }
 }
 
+/// Where a path leads, through symbolic links as far as there are any; it need not exist.
+[[nodiscard]] inline std::filesystem::path resolved(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+}
+
 /// An option and the file that it names; empty: none.
 struct NamedFile {
   const char* option;
@@ -230,10 +236,6 @@ struct NamedFile {
 ///
 /// \throws std::runtime_error  naming both options and the file
 inline void require_apart(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
-  const auto resolved = [](const std::filesystem::path& file) {
-    std::error_code error;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
-  };
   const auto is_data = [](const std::string& name) {
     for (const char* start : {"edges.", "nodes.", "labels.", "features.", "out1_"}) {
       if (name.starts_with(start)) return true;

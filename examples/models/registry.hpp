@@ -2,6 +2,7 @@
 /// Models chosen at run time: one entry for each network, kind of maps and stalk dimension, compiled on its own.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <sheafnn/bsnn/cooperative_options.hpp>
 #include <sheafnn/bsnn/flow_model_options.hpp>
@@ -30,6 +31,7 @@ namespace programs {
 using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions, sheafnn::FlowOptions>;
 
 // Of what --model and checkpoints call bsnn, nsd, bcsnn, csnn, bflow and flow.
+inline constexpr std::array<std::string_view, 6> model_names = {"bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"};
 [[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
 [[nodiscard]] inline bool is_bayesian(std::string_view model) {
   return model == "bsnn" || model == "bcsnn" || model == sheafnn::bayesian_flow_kind;

@@ -82,7 +82,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                    "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; "
                    "continuous time: bflow or flow; see docs/networks.md")
       ->capture_default_str()
-      ->check(one_of({"bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"}));
+      ->check(one_of({model_names.begin(), model_names.end()}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
       ->capture_default_str()
       ->check(one_of({"diagonal", "special-orthogonal", "general-linear", "identity"}));
