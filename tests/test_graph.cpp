@@ -5,14 +5,18 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sheafnn/graph.hpp"
+#include "temporary_folder.hpp"
 
 namespace test_graph {
 namespace {
@@ -443,6 +447,40 @@ TEST_CASE("synthetic: a graph that no memory holds is refused before anything is
   CHECK_NOTHROW(require_memory("x", 3, 100, 100));
   CHECK_THROWS_WITH_AS(require_memory("x", 3, 4096, 2048),
                        "x: 3 is not allowed; needs 4 KiB of memory; there are 2 KiB", std::invalid_argument);
+}
+
+TEST_CASE("memory limit: the least of the control groups that a process is in") {
+  const test::TemporaryFolder root;
+  const auto write = [&](const std::string& folder, const std::string& file, std::string_view text) {
+    std::filesystem::create_directories(root / folder);
+    root.write(folder + '/' + file, text);
+  };
+  const auto limit = [&](const char* groups) {
+    std::istringstream lines(groups);
+    return sheafnn::detail::memory_limit_of_groups(lines, root.path().string());
+  };
+  const double none = std::numeric_limits<double>::infinity();
+  CHECK(limit("") == none);
+  CHECK(limit("0::/a/b\n") == none);
+
+  write("a", "memory.max", "3000");
+  write("a/b", "memory.max", "max");
+  write("c", "memory.max", "1000");
+  CHECK(limit("0::/a/b\n") == 3000);  // of the group around it
+  CHECK(limit("0::/a\n") == 3000);
+  CHECK(limit("0::/\n") == none);
+  CHECK(limit("1:cpu:/c\n0::/a/b") == 3000);  // c is no group of memory, and the last line has no end
+  write("a/b", "memory.max", "2000");
+  CHECK(limit("0::/a/b\n") == 2000);
+  CHECK(limit("0::/elsewhere/b\n") == none);
+
+  write("memory/d", "memory.limit_in_bytes", "1500");
+  CHECK(limit("4:cpu,memory:/d/e\n0::/\n") == 1500);
+  CHECK(limit("4:memory:/d\n0::/a/b\n") == 1500);
+  CHECK(limit("4:cpu:/d\n0::/a/b\n") == 2000);
+  write("memory", "memory.limit_in_bytes", "1200");
+  CHECK(limit("4:memory:/of the host\n") == 1200);  // a container sees its own group as the root
+  CHECK(limit("no group\n:\n") == 1200);
 }
 
 TEST_CASE("synthetic: same seed, same dataset; another seed, another") {

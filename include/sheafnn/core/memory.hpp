@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
+#include <istream>
 #include <iterator>
 #include <limits>
 #include <sstream>
@@ -20,7 +21,40 @@
 
 namespace sheafnn {
 
-/// Bytes of memory that a process may use: those of the machine, or of its control group on Linux; infinite where the
+namespace detail {
+
+/// The least memory limit of control groups of Linux, in bytes; infinite if none has one.
+///
+/// \param groups  /proc/self/cgroup: lines "ID:CONTROLLERS:/PATH". CONTROLLERS is empty in version 2, and "memory",
+///                among others, in version 1.
+/// \param root    /sys/fs/cgroup. Every folder from it down to the path counts: a group is limited by those around it, and
+///                in a container the path may be one of outside.
+[[nodiscard]] inline double memory_limit_of_groups(std::istream& groups, const std::string& root) {
+  double least = std::numeric_limits<double>::infinity();
+  const auto read = [&](const std::string& folder, std::string path, const char* file) {
+    for (;; path.resize(path.find_last_of('/'))) {
+      double limit = 0;  // "max" is no number
+      if (std::ifstream(folder + path + file) >> limit && limit > 0) least = std::min(least, limit);
+      if (path.find('/') == std::string::npos) return;
+    }
+  };
+  read(root, "", "/memory.max");
+  read(root, "/memory", "/memory.limit_in_bytes");
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = ',' + line.substr(first + 1, second - first - 1) + ',',
+                      path = line.substr(second + 1);
+    if (controllers == ",,") read(root, path, "/memory.max");
+    if (controllers.find(",memory,") != std::string::npos) read(root + "/memory", path, "/memory.limit_in_bytes");
+  }
+  return least;
+}
+
+}  // namespace detail
+
+/// Bytes of memory that a process may use: those of the machine, or of its control groups on Linux; infinite where the
 /// system does not tell. A double, so that products of sizes cannot overflow.
 [[nodiscard]] inline double memory_limit() {
   double limit = std::numeric_limits<double>::infinity();
@@ -29,8 +63,8 @@ namespace sheafnn {
   if (pages > 0 && page_size > 0) limit = static_cast<double>(pages) * static_cast<double>(page_size);
 #endif
 #if defined(__linux__)
-  double group = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group && group > 0) limit = std::min(limit, group);
+  std::ifstream groups("/proc/self/cgroup");
+  limit = std::min(limit, detail::memory_limit_of_groups(groups, "/sys/fs/cgroup"));
 #endif
   return limit;
 }
