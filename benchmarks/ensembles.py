@@ -15,11 +15,14 @@ Ensemble selection from libraries of models, ICML 2004). Of the ensembles on the
 
 "The most likely" are as many members as there are rounds, with equal weights: a baseline without the greedy choice.
 
-Two ways of choosing:
-  per split   members of a split's ensemble are chosen by the validation nodes of that split alone
-  all splits  one choice of settings for all splits, by the mean over the splits, as a single setting is chosen. The
+Three ways of choosing the members of a split's ensemble:
+  per split   by the validation nodes of that split alone
+  not tested  by the validation nodes of every split, each predicted by the members of its own split, without the test nodes
+              of the split that is chosen for: no label of a test node counts in the choice that is tested on it. What
+              remains is that networks of the other splits were trained with some of these labels.
+  all splits  by the validation nodes of every split, one choice for all splits, as a single setting is chosen. The
               validation nodes of one split are test nodes of others: more choice means more optimism.
-One temperature per choice, fitted on the same validation nodes, scales log probabilities.
+One temperature per choice, fitted on the same nodes, scales log probabilities.
 
 Test accuracy, NLL and Brier score (sum of squares over the classes) are means over the splits ± their standard deviation.
 Needs numpy and scipy from PyPI.
@@ -95,12 +98,11 @@ def greedy(true_class, rounds):
     return best / best.sum()
 
 
-def true_class_probabilities(library, graph, splits):
-    longest = max(len(graph.validation[s]) for s in splits)
-    r = numpy.ones((len(library.names), len(splits), longest))
-    for i, s in enumerate(splits):
-        nodes = graph.validation[s]
-        values = library.of(s, nodes)[:, numpy.arange(len(nodes)), graph.labels[nodes]]
+def true_class_probabilities(library, graph, parts):
+    """members × parts × nodes, padded with 1. parts: (split, nodes)"""
+    r = numpy.ones((len(library.names), len(parts), max(len(nodes) for _, nodes in parts)))
+    for i, (split, nodes) in enumerate(parts):
+        values = library.of(split, nodes)[:, numpy.arange(len(nodes)), graph.labels[nodes]]
         r[:, i, :len(nodes)] = numpy.minimum(values, 1 - 1e-12)
     return r
 
@@ -130,46 +132,65 @@ def figures(predict, graph, splits):
     return numpy.array(rows)
 
 
-def evaluate(library, graph, weights_of, splits):
-    """weights_of[split]: weights of the members. Figures without and with temperatures."""
-    def predict(s, nodes):
-        chosen = numpy.flatnonzero(weights_of[s])
+def evaluate(library, graph, choice):
+    """Figures without and with the temperatures, one for each split, and these."""
+    def predict(weights, s, nodes):
+        chosen = numpy.flatnonzero(weights)
         p = library.probabilities[chosen][:, s, nodes].astype(float)
-        return numpy.tensordot(weights_of[s][chosen], p, 1)
+        return numpy.tensordot(weights[chosen], p, 1)
 
-    shared = all((weights_of[s] == weights_of[splits[0]]).all() for s in splits)
-    groups = [splits] if shared else [[s] for s in splits]
-    temperature = {}
-    for group in groups:
-        fitted = fit_temperature([(predict(s, graph.validation[s]), graph.labels[graph.validation[s]]) for s in group])
-        temperature.update({s: fitted for s in group})
-    return (figures(predict, graph, splits),
-            figures(lambda s, nodes: tempered(predict(s, nodes), temperature[s]), graph, splits), temperature)
+    splits = list(range(len(graph.test)))
+    temperatures = []
+    for weights, parts in choice:
+        shared = temperatures and weights is choice[0][0]
+        temperatures.append(temperatures[0] if shared else fit_temperature(
+            [(predict(weights, s, nodes), graph.labels[nodes]) for s, nodes in parts]))
+    return (figures(lambda s, nodes: predict(choice[s][0], s, nodes), graph, splits),
+            figures(lambda s, nodes: tempered(predict(choice[s][0], s, nodes), temperatures[s]), graph, splits), temperatures)
+
+
+def nodes_to_choose_by(graph):
+    """Way of choosing: for every split, the parts (split, nodes) that its members are chosen by; see above."""
+    splits = range(len(graph.test))
+    everywhere = [(s, graph.validation[s]) for s in splits]
+
+    def not_tested(split):
+        parts = [(s, numpy.setdiff1d(graph.validation[s], graph.test[split])) for s in splits]
+        return [(s, nodes) for s, nodes in parts if len(nodes)]
+
+    return {"all splits": [everywhere for _ in splits],
+            "not tested": [not_tested(split) for split in splits],
+            "per split": [[everywhere[split]] for split in splits]}
+
+
+def chosen_by(library, graph, parts, rounds):
+    """Rule: weights of the members."""
+    true_class = true_class_probabilities(library, graph, parts)
+    counted = (true_class[0] != 1).sum(-1)
+    likelihood = (numpy.log(true_class).sum(-1) / counted).mean(-1)  # of every member, the mean over the parts
+    validated = numpy.array([numpy.mean([accuracy(member[s], graph.labels, nodes) for s, nodes in parts])
+                             for member in library.probabilities])
+    unit = numpy.eye(len(library.names))
+    # Ties of the accuracy by the likelihood.
+    by_accuracy = max(range(len(unit)), key=lambda m: (round(validated[m], 9), likelihood[m]))
+    likely = numpy.argsort(-likelihood, kind="stable")[:rounds]
+    return {"single, accuracy": unit[by_accuracy],
+            "single, likelihood": unit[int(likelihood.argmax())],
+            "ensemble": greedy(true_class, rounds),
+            "the most likely, equal weights": unit[likely].sum(0) / len(likely)}
 
 
 def choices(library, graph, rounds):
-    """Name: weights of every split's members."""
-    splits = list(range(len(graph.test)))
-    true_class = true_class_probabilities(library, graph, splits)
-    counted = (true_class[0] != 1).sum(-1)
-    likelihood = numpy.log(true_class).sum(-1) / counted  # members × splits
-    validated = numpy.array([[accuracy(member[s], graph.labels, graph.validation[s]) for s in splits]
-                             for member in library.probabilities])  # members × splits
-    unit = numpy.eye(len(library.names))
-    # Ties of the accuracy by the likelihood.
-    by_accuracy = max(range(len(unit)), key=lambda m: (round(validated[m].mean(), 9), likelihood[m].mean()))
-    by_likelihood = int(likelihood.mean(-1).argmax())
-    whole = greedy(true_class, rounds)
-    likely = numpy.argsort(-likelihood.mean(-1), kind="stable")[:rounds]
-    equal = unit[likely].sum(0) / len(likely)
-    return {
-        "single, accuracy, all splits": {s: unit[by_accuracy] for s in splits},
-        "single, likelihood, all splits": {s: unit[by_likelihood] for s in splits},
-        "ensemble, all splits": {s: whole for s in splits},
-        "the most likely, equal weights, all splits": {s: equal for s in splits},
-        "single, likelihood, per split": {s: unit[int(likelihood[:, s].argmax())] for s in splits},
-        "ensemble, per split": {s: greedy(true_class[:, [s]], rounds) for s in splits},
-    }
+    """Name: for every split the weights of its members, and the parts that they were chosen by."""
+    named = {}
+    for way, parts_of in nodes_to_choose_by(graph).items():
+        weights_of = []
+        for split, parts in enumerate(parts_of):
+            same = split > 0 and parts is parts_of[0]
+            weights_of.append(weights_of[0] if same else chosen_by(library, graph, parts, rounds))
+        for rule in weights_of[0]:
+            named[f"{rule}, {way}"] = [(weights[rule], parts) for weights, parts in zip(weights_of, parts_of)]
+    return named
 
 
 def main():
@@ -199,13 +220,12 @@ def main():
             library = Library(arguments.folder, dataset, networks)
         except ValueError as error:
             sys.exit(f"ensembles.py: {error}")
-        splits = list(range(len(graph.test)))
         print(f"\n## {dataset}: {len(library.names)} trials of {len(networks)} networks\n\n| chosen | members | accuracy | NLL | "
               "with temperature | Brier | with temperature |\n| --- | --- | --- | --- | --- | --- | --- |")
         report[dataset] = {"networks": networks, "trials": len(library.names), "choices": {}}
-        for name, weights in choices(library, graph, arguments.rounds).items():
-            plain, scaled, temperature = evaluate(library, graph, weights, splits)
-            members = numpy.mean([(weights[s] > 0).sum() for s in splits])
+        for name, choice in choices(library, graph, arguments.rounds).items():
+            plain, scaled, temperatures = evaluate(library, graph, choice)
+            members = numpy.mean([(weights > 0).sum() for weights, _ in choice])
 
             def text(rows, column, factor=1, digits=3):
                 values = factor * rows[:, column]
@@ -214,9 +234,9 @@ def main():
             print(f"| {name} | {members:.3g} | {text(plain, 0, 100, 1)} | {text(plain, 1)} | {text(scaled, 1)} | {text(plain, 2)} | "
                   f"{text(scaled, 2)} |", flush=True)
             report[dataset]["choices"][name] = {
-                "members": [{library.names[m]: round(float(weights[s][m]), 4) for m in numpy.flatnonzero(weights[s])}
-                            for s in (splits if "per split" in name else splits[:1])],
-                "temperature": [round(temperature[s], 4) for s in splits],
+                "members": [{library.names[m]: round(float(weights[m]), 4) for m in numpy.flatnonzero(weights)}
+                            for weights, _ in (choice[:1] if "all splits" in name else choice)],
+                "temperature": [round(one, 4) for one in temperatures],
                 "accuracy": plain[:, 0].tolist(), "nll": plain[:, 1].tolist(), "brier": plain[:, 2].tolist(),
                 "nll_with_temperature": scaled[:, 1].tolist(), "brier_with_temperature": scaled[:, 2].tolist()}
     if arguments.report:

@@ -193,8 +193,10 @@ def open_study(arguments, dataset, network, create):
     path = os.path.join(arguments.folder, f"{dataset}-{network}.db")
     if not create and not os.path.exists(path):
         return None
+    # n_min_trials: trials that restore_search.py brought have no figures of single splits.
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2, n_min_trials=5)
     study = optuna.create_study(study_name=f"{dataset}-{network}", storage=f"sqlite:///{path}", load_if_exists=True,
-                                direction="maximize", pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=2))
+                                direction="maximize", pruner=pruner)
     # A search that goes on draws other settings than it has drawn already.
     study.sampler = optuna.samplers.TPESampler(seed=arguments.seed + len(study.get_trials(deepcopy=False)), multivariate=True,
                                                group=True, constant_liar=True)
@@ -277,8 +279,9 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
         return sum(values) / SPLITS
 
     # Optuna's skip_if_exists enqueues a start again once it has another option, even one that the network lacks.
-    begun = [t.system_attrs.get("fixed_params", {}) for t in study.get_trials(deepcopy=False)
-             if counts(t) or t.state == optuna.trial.TrialState.WAITING]
+    # Trials that restore_search.py brought were not enqueued, but have the start's values.
+    begun = [values for t in study.get_trials(deepcopy=False) if counts(t) or t.state == optuna.trial.TrialState.WAITING
+             for values in (t.system_attrs.get("fixed_params", {}), t.params)]
     for setting in spaces.starts(dataset, network):
         if not any(setting.items() <= fixed.items() for fixed in begun):
             study.enqueue_trial(setting)
