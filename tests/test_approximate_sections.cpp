@@ -265,4 +265,26 @@ TEST_CASE("shifted inverse and dense decomposition agree, repeated eigenvalues i
   CHECK(within(product(a, product(a.transpose(), b)), b, Dense::Constant(450, 12, 1e-10)));
 }
 
+TEST_CASE("harmonic extension on a large graph in single precision") {
+  constexpr std::int32_t side = 300;
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t i = 0; i < side; ++i) {
+    for (std::int32_t j = 0; j < side; ++j) {
+      if (j + 1 < side) edges.push_back({i * side + j, i * side + j + 1});
+      if (i + 1 < side) edges.push_back({i * side + j, (i + 1) * side + j});
+    }
+  }
+  const sheafnn::Graph grid(side * side, edges);
+  std::vector<std::int32_t> fixed;
+  for (std::int32_t u = 0; u < side * side; u += 10) fixed.push_back(u);
+  const auto extension = [&]<class Scalar>(Scalar) {
+    const SheafLaplacian<sheafnn::Identity<1>, Scalar> laplacian(CellularSheaf<sheafnn::Identity<1>, Scalar>(grid),
+                                                                 sheafnn::Normalisation::none);
+    Cochain<Scalar> values(static_cast<Index>(fixed.size()), 1);
+    for (Index i = 0; i < values.rows(); ++i) values(i, 0) = static_cast<Scalar>(i % 7);
+    return Cochain<double>(sheafnn::harmonic_extension(laplacian, fixed, values).template cast<double>());
+  };
+  CHECK((extension(0.0F) - extension(0.0)).cwiseAbs().maxCoeff() <= 1e-6);
+}
+
 }  // namespace test_approximate_sections

@@ -176,6 +176,28 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   check_round_trip<Bsnn<SpecialOrthogonal<3>>>(options);
 }
 
+TEST_CASE("a checkpoint holds no prior: it is given again, or stays that of the model that is loaded into") {
+  using Maps = SpecialOrthogonal<3>;
+  using Prior = sheafnn::CayleyPrior<3>;
+  using Posterior = sheafnn::CayleyPosterior<Maps, Prior>;
+  using Model = sheafnn::SheafModel<Maps, Posterior>;
+  const tiny::Task task;
+  const Posterior posterior{{}, Prior(sheafnn::SquareMatrix<double, 3>::Identity(), 0.5)};
+  const Model model(tiny::options(), 1, posterior);
+  const test::TemporaryFolder folder;
+  sheafnn::io::save_checkpoint(folder / "model.safetensors", model);
+  const auto kl = [&](const Model& of) {
+    sheafnn::Network<Model> network(of, task.graph, task.sparse);
+    network.begin({});
+    return network.kl();
+  };
+  CHECK(kl(sheafnn::io::load_checkpoint<Model>(folder / "model.safetensors", posterior)) == kl(model));
+  CHECK(kl(sheafnn::io::load_checkpoint<Model>(folder / "model.safetensors")) != kl(model));
+  Model other(tiny::options(), 2, posterior);
+  sheafnn::io::load_checkpoint_into(folder / "model.safetensors", other);
+  CHECK(kl(other) == kl(model));
+}
+
 TEST_CASE("checkpoints: flows come back bit by bit, with time and tolerances") {
   using Model = sheafnn::BayesianSheafFlow<SpecialOrthogonal<2>>;
   sheafnn::FlowOptions options{.features = tiny::Task::features, .channels = 2, .classes = tiny::Task::classes};

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
 #include <vector>
 
 #include "sheafnn/layers/batch_norm.hpp"
@@ -182,6 +183,35 @@ TEST_CASE("layer norm: rows have mean 0 and variance 1, and its derivatives are 
     CHECK_THROWS_AS(norm.forward(1, {scale, Numbers(3 + scale.size())}, matrix(std::as_const(x), width)),
                     std::invalid_argument);
   }
+}
+
+TEST_CASE("a refused backward pass has added nothing") {
+  Numbers x = random_numbers(6, 1), bar = random_numbers(6, 2), small(4), weight = random_numbers(4, 3), bias(2);
+  Numbers weight_bar(4), bias_bar(2), short_bias(1);
+  const auto square = [](Numbers& from) { return MatrixView<double>(from.data(), 2, 2); };
+  const LinearWeights<const double> weights{MatrixView<const double>(weight.data(), 2, 2), bias};
+  const LinearWeights<double> derivatives{square(weight_bar), bias_bar};
+  const auto rows = [](auto& from) { return MatrixView<double>(from.data(), 3, 2); };
+  sheafnn::DenseLayer<double> layer(3, 2, 2, Activation::gelu);
+  layer.forward(1, weights, MatrixView<const double>(x.data(), 3, 2));
+  const Numbers before = bar;
+  CHECK_THROWS_AS(layer.backward(1, weights, MatrixView<const double>(x.data(), 3, 2), rows(bar), square(small),
+                                 false, derivatives),
+                  std::invalid_argument);
+  CHECK(bar == before);
+  CHECK(weight_bar == Numbers(4));
+  CHECK(bias_bar == Numbers(2));
+
+  sheafnn::ReadoutHead<double> head(3, 2, 2, 1);
+  const std::vector<LinearWeights<const double>> hidden{weights};
+  head.forward(1, hidden, weights, MatrixView<const double>(x.data(), 3, 2));
+  Numbers hidden_bar(4), x_bar(6);
+  const std::vector<LinearWeights<double>> wrong{{square(hidden_bar), short_bias}};
+  CHECK_THROWS_AS(head.backward(1, hidden, weights, MatrixView<const double>(x.data(), 3, 2),
+                                MatrixView<const double>(bar.data(), 3, 2), rows(x_bar), wrong, derivatives),
+                  std::invalid_argument);
+  CHECK(weight_bar == Numbers(4));
+  CHECK(bias_bar == Numbers(2));
 }
 
 TEST_CASE("readout heads: derivatives, and the same bits on any number of threads") {

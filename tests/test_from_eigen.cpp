@@ -1,9 +1,11 @@
 // Features and graphs from Eigen matrices: both storage orders, dense and sparse, give what the entries say.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sheafnn/graph/from_eigen.hpp"
@@ -88,6 +90,19 @@ TEST_CASE("graphs from sparse adjacency matrices of either order") {
   CHECK_THROWS_WITH_AS(static_cast<void>(graph_from_eigen(Eigen::SparseMatrix<double>(2, 3))),
                        "adjacency columns: 3 is not allowed; must equal the number of rows, 2",
                        std::invalid_argument);
+}
+
+TEST_CASE("an adjacency matrix has finite entries") {
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    Eigen::SparseMatrix<double> adjacency(3, 3);
+    adjacency.insert(1, 2) = bad;
+    const std::string message =
+        "adjacency(1, 2): " + std::string(std::isnan(bad) ? "nan" : "inf") + " is not allowed; must be finite";
+    CHECK_THROWS_WITH_AS(static_cast<void>(graph_from_eigen(adjacency)), message.c_str(), std::invalid_argument);
+  }
+  Eigen::SparseMatrix<int> whole(3, 3);
+  whole.insert(1, 2) = 7;
+  CHECK(graph_from_eigen(whole).edge_count() == 1);
 }
 
 }  // namespace test_from_eigen

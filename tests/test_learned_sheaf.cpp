@@ -15,6 +15,7 @@
 #include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/graph/karate.hpp"
 #include "sheafnn/io/learned_file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/layers/diffusion.hpp"
@@ -580,10 +581,34 @@ TEST_CASE("sheaves that cannot be read out") {
   poison(nsd.parameters());
   check_refused([&] { return read({}); }, "maps[");
   check_refused([&] { return sheafnn::learned_sheaf(nsd, task.graph, task.sparse); }, "maps[");
+  check_refused([&] { return sheafnn::layer_features(nsd, task.graph, task.sparse).layers; },
+                "features of node 0 after 0 layers: nan is not allowed; must be finite");
+  check_refused([&] { return sheafnn::predict(nsd, task.graph, task.sparse).class_count; },
+                "outputs of the model[0, 0]: ");
   // A graph without edges has a sheaf without maps.
   const sheafnn::Graph lonely(task.nodes, {});
   CHECK(sheafnn::learned_sheaf(model, lonely, task.sparse).graph().arc_count() == 0);
   CHECK(sheafnn::posterior_parameters(model, lonely, task.sparse).location.empty());
+}
+
+TEST_CASE("edge weights that underflow to 0 are the least ones of a learned sheaf") {
+  sheafnn::Dataset data = sheafnn::karate_club();
+  std::vector<double> features;
+  for (Index i = 0; i < 34 * 6; ++i) features.push_back(1e5 * tiny::number(31, i));
+  data.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(features), 34, 6);
+  const sheafnn::ModelOptions options{
+      .features = 6, .channels = 8, .layers = 2, .classes = 2, .normalise_features = false};
+  const auto least_of = [](const auto& sheaf) {
+    double least = 1;
+    for (Index e = 0; e < sheaf.graph().edge_count(); ++e) least = std::min(least, sheaf.edge_weight(e));
+    return least;
+  };
+  CHECK(least_of(sheafnn::learned_sheaf(Nsd<SpecialOrthogonal<3>>(options, 1), data)) ==
+        sheafnn::least_edge_weight);
+  const Bsnn<SpecialOrthogonal<3>> bayesian(options, 1);
+  CHECK(least_of(sheafnn::learned_sheaf(bayesian, data)) == sheafnn::least_edge_weight);
+  CHECK(least_of(sheafnn::draw_sheaf(bayesian, data)) == sheafnn::least_edge_weight);
+  CHECK(sheafnn::posterior_parameters(bayesian, data).edge_weights.size() == 78);
 }
 
 }  // namespace test_learned_sheaf

@@ -10,11 +10,13 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "model_gradient.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -419,6 +421,42 @@ TEST_CASE("elbo of other losses: gradient of a Bayesian network by central diffe
 }
 TEST_CASE("elbo of other losses: gradient of a deterministic network by central differences") {
   check_elbo_losses<sheafnn::Nsd<sheafnn::Diagonal<2>, double>>();
+}
+
+TEST_CASE("predictions of every loss are the mean of what the loss predicts from the samples' outputs") {
+  const tiny::Task task;
+  const Index n = task.graph.node_count(), outputs = 3;
+  sheafnn::ModelOptions options = tiny::options();
+  options.classes = outputs;
+  const sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double> model(options, 3);
+  const sheafnn::PredictOptions predict_options{.samples = 4, .seed = 7, .epoch = 2};
+  std::vector<double> identity(static_cast<std::size_t>(n * outputs), 0.0), sigmoids = identity;
+  sheafnn::Network network(model, task.graph, task.sparse);
+  network.begin({.seed = 7, .epoch = 2});
+  network.draw_samples(4, [&](const MatrixView<double>& sample) {
+    for (Index u = 0; u < n; ++u) {
+      for (Index c = 0; c < outputs; ++c) {
+        identity[static_cast<std::size_t>(u * outputs + c)] += sample(u, c) / 4;
+        sigmoids[static_cast<std::size_t>(u * outputs + c)] += 1 / (1 + std::exp(-sample(u, c))) / 4;
+      }
+    }
+  });
+  const auto check = [&](const auto& loss, const std::vector<double>& expected) {
+    const std::vector<double> got =
+        sheafnn::predict_targets(model, task.graph, task.sparse, loss, predict_options);
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(std::abs(got[i] - expected[i]) <= 1e-14 * (1 + std::abs(expected[i])));
+  };
+  check(sheafnn::Regression(MatrixView<const double>(identity.data(), n, outputs), 0.3), identity);
+  const std::vector<std::int8_t> unknown(static_cast<std::size_t>(n * outputs), -1);
+  check(sheafnn::Multilabel(MatrixView<const std::int8_t>(unknown.data(), n, outputs)), sigmoids);
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(n), 0);
+  check(sheafnn::Classification(labels),
+        sheafnn::predict(model, task.graph, task.sparse, predict_options).probabilities);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::predict_targets(model, task.graph, task.sparse,
+                                                             sheafnn::Classification(std::span(labels).first(2)))),
+                  std::invalid_argument);
 }
 
 TEST_CASE("training with regression explains a signal, the same on any number of threads") {

@@ -604,6 +604,16 @@ TEST_CASE("options that are refused, by name, value and limit") {
     CHECK_THROWS_WITH_AS(task.graph.set_arc_features(std::vector<double>(18, std::nan("")), 1),
                          "arc features[0]: nan is not allowed; must be finite", std::invalid_argument);
   }
+  {
+    tiny::Task large;
+    std::vector<double> values(static_cast<std::size_t>(large.graph.arc_count()), 0.5);
+    values[5] = 1e300;  // a double, but no float
+    large.graph.set_arc_features(values, 1);
+    const Nsd<Diagonal<2>> one(with(&ModelOptions::edge_features, 1));
+    CHECK_THROWS_WITH_AS(Network<Nsd<Diagonal<2>>>(one, large.graph, large.sparse),
+                         "arc features[5, 0]: 1e+300 is not allowed; the model has numbers up to 3.40282e+38",
+                         std::invalid_argument);
+  }
   using Model = Nsd<Diagonal<2>, double>;
   const Model model(tiny::options());
   CHECK_THROWS_WITH_AS(Network<Model>(model, task.graph, task.sparse, 0),

@@ -43,6 +43,17 @@ TEST_CASE("rejection by hand") {
   CHECK(blind.area == doctest::Approx(0.6).epsilon(1e-15));
 }
 
+TEST_CASE("accuracies of ties are no more than 1") {
+  for (std::int32_t n = 1; n < 400; ++n) {
+    Nodes nodes(static_cast<std::size_t>(n));
+    std::iota(nodes.begin(), nodes.end(), 0);
+    const Nodes zeros(nodes.size(), 0);
+    const RejectionCurve curve = rejection_curve(Numbers(nodes.size(), 1), zeros, zeros, nodes);
+    CHECK(curve.accuracy == Numbers(nodes.size(), 1));
+    CHECK(curve.area == 1);
+  }
+}
+
 TEST_CASE("ties: the mean over all orders; the best area is that of the best order") {
   Nodes labels(6), predicted = {0, 1, 0, 0, 1, 0}, nodes = {0, 1, 2, 3, 4, 5};
   const Numbers uncertainty = {3, 2, 2, 2, 2, 1};

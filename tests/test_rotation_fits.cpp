@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "rotation_checks.hpp"
@@ -250,6 +251,92 @@ TEST_CASE("fits in float agree with those in double") {
   CHECK(std::abs(static_cast<double>(narrow_fit.distribution.concentration()) -
                  wide_fit.distribution.concentration()) <= 2e-7);
   CHECK((narrow_fit.distribution.location().cast<double>() - wide_fit.distribution.location()).norm() <= 1e-6);
+}
+
+TEST_CASE("angular central Gaussian fits of concentrated quaternions, whatever their direction") {
+  for (const double concentration : {0.99, 0.999, 0.999999}) {
+    CAPTURE(concentration);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const auto rotations = samples_of(CayleyDistribution<3>(some_rotation<3>(40 + i), concentration), 500, i);
+      std::vector<Column<double, 4>> axes, turned;
+      const SquareMatrix<double, 4> turn = some_rotation<4>(50 + i);
+      for (const auto& r : rotations) {
+        axes.push_back(sheafnn::rotation_quaternion(r));
+        turned.push_back(turn * axes.back());
+      }
+      const auto fit = sheafnn::fit<sheafnn::AngularCentralGaussian<4>>(axes);
+      const auto other = sheafnn::fit<sheafnn::AngularCentralGaussian<4>>(turned);
+      // A turn of the axes turns Λ, up to the rounding of the samples: ε of an axis is ε √cond of its small part.
+      const double condition = std::pow((1 + concentration) / (1 - concentration), 2);
+      const SquareMatrix<double, 4> expected = turn * fit.distribution.covariance() * turn.transpose();
+      CHECK((other.distribution.covariance() - expected).norm() <= 1e-12 * std::sqrt(condition));
+      CHECK(std::abs(other.log_likelihood - fit.log_likelihood) <= 1e-11 * std::sqrt(condition));
+    }
+  }
+}
+
+TEST_CASE("Leon fits of scattered samples converge") {
+  const auto check = []<int N>(std::integral_constant<int, N>, double k, std::size_t count) {
+    CAPTURE(N);
+    CAPTURE(k);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      const auto samples = samples_of(LeonCayleyDistribution<N>(some_rotation<N>(60), k), count, 70 + i);
+      const auto fit = sheafnn::fit<LeonCayleyDistribution<N>>(samples);
+      const double moments = sheafnn::fit_moments<LeonCayleyDistribution<N>>(samples).log_likelihood;
+      CHECK(fit.log_likelihood >= moments - 1e-12 * std::abs(moments));
+    }
+  };
+  for (const double k : {0.0, 0.05, 0.2, 0.4}) {
+    check(std::integral_constant<int, 2>{}, k, 30);
+    check(std::integral_constant<int, 3>{}, k, 200);
+    check(std::integral_constant<int, 5>{}, k, 30);
+  }
+}
+
+TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors of the location, and no others") {
+  std::vector<SquareMatrix<double, 2>> quarters(4);
+  const double turn[4] = {1, 0, -1, 0};
+  for (int i = 0; i < 4; ++i)
+    quarters[static_cast<std::size_t>(i)] << turn[i], -turn[(i + 3) % 4], turn[(i + 3) % 4], turn[i];
+  const auto plane = sheafnn::fit<MatrixFisherDistribution<2>>(quarters);
+  CHECK(plane.concentration() <= 1e-15);
+  CHECK(plane.parameter_error.allFinite());
+  CHECK(std::isinf(plane.location_error(0)));
+  std::vector<SquareMatrix<double, 3>> tetrahedron;
+  SquareMatrix<double, 3> permuted = SquareMatrix<double, 3>::Identity();
+  for (int a = 0; a < 3; ++a) {
+    for (int s = 0; s < 4; ++s) {
+      Column<double, 3> signs(1, 1, 1);
+      if (s > 0) signs = -signs;
+      if (s > 0) signs(s - 1) = 1;
+      tetrahedron.push_back(signs.asDiagonal() * permuted);
+    }
+    SquareMatrix<double, 3> next;
+    for (int i = 0; i < 3; ++i) next.row((i + 1) % 3) = permuted.row(i);
+    permuted = next;
+  }
+  const auto space = sheafnn::fit<MatrixFisherDistribution<3>>(tetrahedron);
+  CHECK(space.concentration() <= 1e-14);
+  CHECK(space.parameter_error.allFinite());
+  CHECK(std::isinf(space.largest_location_error));
+  CHECK_FALSE(space.location_error.hasNaN());
+  CHECK_FALSE(space.location_covariance.hasNaN());
+}
+
+TEST_CASE("weights of any scale, and angles in the tail of a concentrated distribution") {
+  const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 5, 0);
+  const auto fit = sheafnn::fit<CayleyDistribution<3>>(samples, std::vector<double>{1, 2, 1, 1, 1});
+  const auto large =
+      sheafnn::fit<CayleyDistribution<3>>(samples, std::vector<double>{8e307, 16e307, 8e307, 8e307, 8e307});
+  CHECK(std::abs(fit.distribution.concentration() - large.distribution.concentration()) <= 1e-14);
+  for (const double kappa : {100.0, 1000.0}) {
+    const MatrixFisherDistribution<2> d(
+        SquareMatrix<double, 2>(0.5 * kappa * SquareMatrix<double, 2>::Identity()));
+    for (const double angle : {-3.14159, -3.0, -2.0}) {
+      CHECK(angle_cdf(d, angle) >= 0);
+      CHECK(angle_cdf(d, angle) <= 1e-12);
+    }
+  }
 }
 
 TEST_CASE("what cannot be fitted is refused") {

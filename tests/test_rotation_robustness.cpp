@@ -3,10 +3,12 @@
 /// dimension 16.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "rotation_checks.hpp"
@@ -182,6 +184,22 @@ void check_drift() {
 TEST_CASE("concentrations from 0 to 1 - 1e-15 in double, to 1 - 1e-7 in float") {
   for (const double rest : {1.0, 0.5, 1e-3, 1e-8, 1e-15}) check_limits<double>(rest);
   for (const double rest : {1.0, 0.5, 1e-3, 1e-7}) check_limits<float>(rest);
+}
+
+TEST_CASE("batches of concentrated samples in single precision are rotations") {
+  const auto check = []<int N>(std::integral_constant<int, N>) {
+    for (const float concentration : {0.95F, 0.99F, 0.9999F, 1 - 1e-6F}) {
+      CAPTURE(concentration);
+      const CayleyDistribution<N, float> d(SquareMatrix<float, N>::Identity(), concentration);
+      std::vector<SquareMatrix<float, N>> samples(100000);
+      sheafnn::sample_many(d, Stream{.seed = 1}, 0, samples);
+      float worst = 0;
+      for (const auto& r : samples) worst = std::max(worst, sheafnn::orthogonality_defect<float, N>(r));
+      CHECK(worst <= 4 * N * std::numeric_limits<float>::epsilon());
+    }
+  };
+  check(std::integral_constant<int, 4>{});
+  check(std::integral_constant<int, 5>{});
 }
 
 TEST_CASE("rotations by nearly pi") {

@@ -122,6 +122,30 @@ void check_dimension_derivatives() {
 
 }  // namespace
 
+TEST_CASE("block normalisation: the derivative of a small block in single precision is that in double") {
+  const auto check = []<class F>(F, double size) {
+    const auto derivative = [&]<class T>(T) {
+      Gram<F, T> degree = Gram<F, T>::Zero(), scale_bar = degree, degree_bar = degree;
+      for (int i = 0; i < degree.rows(); ++i) {
+        for (int j = 0; j < degree.cols(); ++j) {
+          degree(i, j) = static_cast<T>(size * (i == j || degree.cols() == 1 ? 2 + i : 0.5));
+          scale_bar(i, j) = static_cast<T>(std::sqrt(size) * (1 + i + j));
+        }
+      }
+      const auto scaling = sheafnn::node_scaling<F, T>(Normalisation::block, degree, T(3));
+      sheafnn::node_scaling_backward<F, T>(Normalisation::block, scaling, scale_bar, degree_bar);
+      return Gram<F, double>(degree_bar.template cast<double>());
+    };
+    const Gram<F, double> exact = derivative(0.0), single = derivative(0.0F);
+    CHECK((single - exact).cwiseAbs().maxCoeff() <= 1e-5 * exact.cwiseAbs().maxCoeff());
+  };
+  for (const double size : {1.0, 1e-20, 1e-27}) {
+    CAPTURE(size);
+    check(GeneralLinear<2>{}, size);
+    check(Diagonal<3>{}, size);
+  }
+}
+
 TEST_CASE("derivatives of the block functions agree with central differences, every family, D = 1 ... 5") {
   check_dimension_derivatives<1>();
   check_dimension_derivatives<2>();

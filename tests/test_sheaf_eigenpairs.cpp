@@ -200,6 +200,30 @@ TEST_CASE("automatic changes over to the shifted inverse, unless its factor is t
   CHECK(std::abs(second({}) - 4 * half * half) <= 4096 * std::numeric_limits<double>::epsilon() * 4);
 }
 
+TEST_CASE("automatic goes on with the iteration where the shifted inverse does not converge") {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t u = 0; u < 300; ++u) edges.push_back({u, u + 1});
+  const auto sheaf = sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(Graph(401, edges), {.seed = 1});
+  check(sheaf, sheafnn::Normalisation::augmented, 10, {EigenpairOptions{}});
+}
+
+TEST_CASE("eigenvalues of maps of any size") {
+  for (const double size : {1e-90, 1e90}) {
+    CAPTURE(size);
+    auto sheaf = sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(two_components(), {.seed = 3});
+    const SheafLaplacian<sheafnn::GeneralLinear<2>> plain(sheaf, sheafnn::Normalisation::none);
+    for (Index a = 0; a < sheaf.graph().arc_count(); ++a) {
+      sheaf.set_map(a, typename sheafnn::GeneralLinear<2>::template Map<double>(size * sheaf.restriction_map(a)));
+    }
+    const SheafLaplacian<sheafnn::GeneralLinear<2>> scaled(sheaf, sheafnn::Normalisation::none);
+    for (const EigenpairOptions& options : {iteration, shift_invert}) {
+      const auto expected = sheafnn::smallest_eigenpairs(plain, 10, options).values;
+      const auto values = sheafnn::smallest_eigenpairs(scaled, 10, options).values;
+      CHECK((values / size / size - expected).cwiseAbs().maxCoeff() <= 1e-11 * plain.spectral_bound());
+    }
+  }
+}
+
 TEST_CASE("automatic goes on with the iteration where the factorisation fails") {
   const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(2000)), sheafnn::Normalisation::none);
   int assemblies = 0;

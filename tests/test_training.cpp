@@ -438,13 +438,17 @@ TEST_CASE("options of training that are refused") {
   check_refused("training_samples: 0 is not allowed; must be between 1 and 1024",
                 [](auto& o) { o.training_samples = 0; });
   check_refused("samples: 1025 is not allowed; must be between 1 and 1024", [](auto& o) { o.samples = 1025; });
-  check_refused("learning_rate: 0 is not allowed; must be finite and above 0",
+  check_refused("learning_rate: 0 is not allowed; must be finite and at least 1.17549e-38",
                 [](auto& o) { o.learning_rate = 0; });
-  check_refused("learning_rate: nan is not allowed; must be finite and above 0",
+  check_refused("learning_rate: nan is not allowed; must be finite and at least 1.17549e-38",
                 [](auto& o) { o.learning_rate = std::numeric_limits<double>::quiet_NaN(); });
+  check_refused("learning_rate: 1e-46 is not allowed; must be finite and at least 1.17549e-38",
+                [](auto& o) { o.learning_rate = 1e-46; });  // 0 in single precision
+  check_refused("sheaf_learning_rate: 1e-46 is not allowed; must be finite and at least 1.17549e-38, or 0",
+                [](auto& o) { o.sheaf_learning_rate = 1e-46; });
   check_refused("weight_decay: -0.5 is not allowed; must be finite and at least 0",
                 [](auto& o) { o.weight_decay = -0.5; });
-  check_refused("sheaf_learning_rate: -1 is not allowed; must be finite and at least 0",
+  check_refused("sheaf_learning_rate: -1 is not allowed; must be finite and at least 1.17549e-38, or 0",
                 [](auto& o) { o.sheaf_learning_rate = -1; });
   check_refused("sheaf_decay: inf is not allowed; must be finite and at least 0",
                 [](auto& o) { o.sheaf_decay = std::numeric_limits<double>::infinity(); });
@@ -543,7 +547,8 @@ TEST_CASE("numbers that are too large before the first step are not the learning
   }
   CAPTURE(text);
   CHECK(text.starts_with("training diverged in epoch 0: "));
-  CHECK(text.ends_with(" before the first step; the features or the parameters may be too large"));
+  CHECK(text.ends_with(
+      " before the first step; features, parameters, a decay, the KL weight or the loss may be too large"));
 }
 
 TEST_CASE("prediction and its uncertainty") {

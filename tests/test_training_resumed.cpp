@@ -306,6 +306,25 @@ TEST_CASE("states that do not fit") {
                        std::invalid_argument);
 }
 
+TEST_CASE("a classification goes on with its own split only") {
+  const sheafnn::Split own = karate().splits[0];
+  sheafnn::Split other = own;
+  std::swap(other.train, other.test);  // its test nodes were not evaluated
+  TrainingState state;
+  auto model = new_model<Nsd<Diagonal<2>>>();
+  TrainOptions options = train_options();
+  options.epochs = 5;
+  options.on_checkpoint = [&](const TrainingState& now) { state = now; };
+  static_cast<void>(sheafnn::train(model, karate(), own, options));
+  TrainOptions more = train_options();
+  more.resume = &state;
+  CHECK_NOTHROW(static_cast<void>(sheafnn::train(model, karate(), own, more)));
+  const std::string message = "split: one with node " + std::to_string(other.test.front()) +
+                              " among those to evaluate is not allowed; the training to go on with had another";
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), other, more)), message.c_str(),
+                       std::invalid_argument);
+}
+
 TEST_CASE("the file of a state") {
   const test::TemporaryFolder folder;
   const auto path = folder / "run.safetensors";

@@ -5,6 +5,7 @@
 /// SheafDiffusionLayer is complete in itself; the others are what networks (bsnn.hpp) are made of.
 #pragma once
 
+#include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/dense_layer.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"

@@ -6,14 +6,16 @@
 ///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W_outᵀ + b_out
 ///
 /// after(l) is X_{l+1} of math: "The model". In Bayesian models all but H depend on the sheaves that are drawn; the
-/// mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. The output layer is affine, so that it
-/// maps the mean of X_{L+1} to the mean of the raw outputs.
+/// mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. With one readout layer, which is affine,
+/// the mean of X_{L+1} gives the mean of the raw outputs.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/dataset.hpp"
 
@@ -45,7 +47,7 @@ struct LayerFeatures {
 /// The features of every node, without dropout; converted to double.
 ///
 /// \param features  n × p with the p of the model; row-normalised here if the model says so
-/// \throws std::invalid_argument  an option out of range, or features that do not fit
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or a result that is not finite
 template <class Model>
 [[nodiscard]] LayerFeatures layer_features(const Model& model, const Graph& graph, const NodeFeatures& features,
                                            const LayerFeaturesOptions& options = {}) {
@@ -73,8 +75,14 @@ template <class Model>
       for (Index i = 0; i < from.size(); ++i) *to++ += static_cast<double>(from.data()[i]);
     }
   }
-  if (samples > 1) {
-    for (double& value : r.values) value /= static_cast<double>(samples);
+  const Index row = r.coordinates * r.channels;
+  for (std::size_t i = 0; i < r.values.size(); ++i) {
+    double& value = r.values[i];
+    value /= static_cast<double>(samples);
+    if (std::isfinite(value)) continue;
+    const Index u = static_cast<Index>(i) / row;
+    throw_invalid_argument(detail::concat("features of node ", u % r.nodes, " after ", u / r.nodes, " layers"),
+                           value, "must be finite; parameters or features of the graph may be too large or NaN");
   }
   return r;
 }

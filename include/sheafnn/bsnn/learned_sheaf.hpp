@@ -6,7 +6,8 @@
 ///     const sheafnn::SheafLaplacian laplacian(sheaf, model.options().normalisation);
 ///
 /// Maps and edge weights are converted to double. Rotations in single precision are orthogonal to single precision
-/// only and are replaced by the nearest ones in double (Family::nearest). Source: math: "The model".
+/// only and are replaced by the nearest ones in double (Family::nearest). Edge weights are at least least_edge_weight.
+/// Source: math: "The model".
 #pragma once
 
 #include <algorithm>
@@ -41,6 +42,10 @@ struct DrawSheafOptions {
   std::uint32_t epoch = 0;
   int threads = 0;  ///< 0: as many as the graph is worth
 };
+
+/// What takes the place of smaller edge weights of a learned sheaf: those of saturated learners underflow to 0, which a
+/// CellularSheaf does not take. Its square is next to nothing beside any other weight's.
+inline constexpr double least_edge_weight = 1e-150;
 
 namespace detail {
 
@@ -80,9 +85,10 @@ template <class Model, class MapBlock>
       }
     }
     if constexpr (may_have_edge_weights<Family>) {
-      // Lanes-innermost with one number per edge: edge by edge.
+      // Lanes-innermost with one number per edge: edge by edge. A product of two sigmoids may underflow to 0.
       for (Index e = 0; weights != nullptr && e < graph.edge_count(); ++e) {
-        sheaf.set_edge_weight(e, static_cast<double>(weights[e]));
+        const double weight = static_cast<double>(weights[e]);
+        sheaf.set_edge_weight(e, weight >= 0 && weight < least_edge_weight ? least_edge_weight : weight);
       }
     }
   }

@@ -37,7 +37,7 @@ struct Score {
 ///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
 ///     outputs predict; `outputs` may be overwritten;
 ///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
-/// They call the last three only with what check_loss() has let through.
+/// They call the last three only with what check_loss() has let through, with several threads perhaps at the same time.
 template <class L, class S>
 concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
                         const NodeSelection& rows, std::span<const std::int32_t> nodes,

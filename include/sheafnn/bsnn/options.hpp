@@ -41,7 +41,8 @@ struct ModelOptions {
   std::optional<bool> separate_encoder = {};
   /// Give the sheaf encoder the node's degree as one more input (needs separate_encoder).
   bool degree_input = false;
-  /// Hidden layers (ELU) of the sheaf learner (0 … 8), and their width (0: as wide as `channels`).
+  /// Hidden layers (ELU) of the sheaf learner (0 … 8), and their width (0: as wide as `channels`). Without effect where maps
+  /// are not learned.
   Index learner_layers = 0;
   Index learner_width = 0;
   LearnerInput learner = LearnerInput::concatenation;  ///< what the sheaf learner reads of two nodes

@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/nn/softmax.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
@@ -31,24 +34,46 @@ struct Prediction : SampledPrediction {
   std::vector<std::int32_t> label;  ///< most probable class, n
 };
 
-/// Predicts every node of a graph, which need not be the one the model was trained on.
-///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
-/// \throws std::invalid_argument  an option out of range, or features that do not fit
-template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
-                                 const PredictOptions& options = {}) {
+namespace detail {
+
+/// Calls use(network, outputs) for every sample's raw outputs, n × C, which are finite.
+template <class Model, class Use>
+void for_sampled_outputs(const Model& model, const Graph& graph, const NodeFeatures& features,
+                         const PredictOptions& options, const Use& use) {
   using S = typename Model::Scalar;
   require_between("samples", options.samples, 1, 32768);
   require(options.threads >= 0, "threads", options.threads,
           "must be at least 0 (0: as many as the graph is worth)");
-  const Index n = graph.node_count(), classes = model.options().classes;
   Network<Model> network(model, graph, features,
                          options.threads > 0 ? options.threads : suggested_threads(model, graph));
-  SampledPredictionBuilder builder(n, classes);
-  std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   network.begin({.seed = options.seed, .epoch = options.epoch});
   network.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
+    for (Index u = 0; u < outputs.rows(); ++u) {
+      for (Index c = 0; c < outputs.columns(); ++c) {
+        if (std::isfinite(outputs(u, c))) continue;
+        throw_invalid_argument(concat("outputs of the model[", u, ", ", c, "]"), outputs(u, c),
+                               "must be finite; parameters or features may be too large or NaN");
+      }
+    }
+    use(network, outputs);
+  });
+}
+
+}  // namespace detail
+
+/// Predicts the class of every node of a graph, which need not be the one the model was trained on. The probabilities are
+/// the softmax of the model's outputs: of a Classification. For other losses there is predict_targets().
+///
+/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
+template <class Model>
+[[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
+                                 const PredictOptions& options = {}) {
+  using S = typename Model::Scalar;
+  const Index n = graph.node_count(), classes = model.options().classes;
+  SampledPredictionBuilder builder(n, classes);
+  std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
+  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const MatrixView<S>& outputs) {
     log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     for (Index u = 0; u < n; ++u) {
       for (Index c = 0; c < classes; ++c) {
@@ -70,6 +95,29 @@ template <class Model>
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {}) {
   return predict(model, data.graph, data.features, options);
+}
+
+/// What a loss predicts from the outputs, averaged over the posterior samples: class probabilities (Classification), a
+/// probability for each label (Multilabel), means (Regression), or what a loss of your own says.
+///
+/// \param loss  of the training; its targets are not read
+/// \returns     n × C, row-major
+/// \throws std::invalid_argument  as predict()
+template <class Model, Loss<typename Model::Scalar> LossType>
+[[nodiscard]] std::vector<double> predict_targets(const Model& model, const Graph& graph,
+                                                  const NodeFeatures& features, const LossType& loss,
+                                                  const PredictOptions& options = {}) {
+  const Index n = graph.node_count(), outputs = model.options().classes;
+  loss.validate(n, outputs);
+  std::vector<double> sums(static_cast<std::size_t>(n * outputs), 0.0);
+  const MatrixView<double> view(sums.data(), n, outputs);
+  Index samples = 0;
+  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& sample) {
+    loss.predict(network.execution(), sample, network.nodes(), view);
+    ++samples;
+  });
+  for (double& sum : sums) sum /= static_cast<double>(samples);
+  return sums;
 }
 
 }  // namespace sheafnn

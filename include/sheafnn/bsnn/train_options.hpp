@@ -64,9 +64,7 @@ inline void validate(const TrainOptions& options) {
   at_least_one("checkpoint_every", options.checkpoint_every, 1'000'000'000);
   at_least_one("training_samples", options.training_samples, 1024);
   at_least_one("samples", options.samples, 1024);
-  require(options.learning_rate > 0 && std::isfinite(options.learning_rate), "learning_rate",
-          options.learning_rate, "must be finite and above 0");
-  not_negative("sheaf_learning_rate", options.sheaf_learning_rate);
+  detail::require_rates(options.learning_rate, options.sheaf_learning_rate);
   not_negative("weight_decay", options.weight_decay);
   not_negative("sheaf_decay", options.sheaf_decay);
   not_negative("kl_maximum", options.kl_maximum);

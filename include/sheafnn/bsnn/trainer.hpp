@@ -86,6 +86,22 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
                  has_metric ? "a metric" : "loss or accuracy"));
 }
 
+/// Refuses a classification that goes on with another split: the best epoch's probabilities are there for the nodes that
+/// were evaluated then, and 0 for others.
+///
+/// \throws std::invalid_argument  a validation or test node has none
+inline void check_evaluated(const TrainingState& state, const Classification& loss, const Split& split,
+                            Index classes) {
+  for (const auto* nodes : {&split.validation, &split.test}) {
+    for (const std::int32_t u : *nodes) {
+      const double* row = state.best_predictions.data() + u * classes;
+      if (!loss.known(u) || std::any_of(row, row + classes, [](double p) { return p > 0; })) continue;
+      throw_invalid_argument("split", concat("one with node ", u, " among those to evaluate"),
+                             "the training to go on with had another");
+    }
+  }
+}
+
 /// The ECE of those nodes whose label is known; NaN where there are no nodes.
 [[nodiscard]] inline double calibration_error(std::span<const double> probabilities, Index classes,
                                               std::span<const std::int32_t> labels,
@@ -122,6 +138,9 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   if (options.resume != nullptr) {
     detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,
                         !split.validation.empty());
+    if constexpr (std::is_same_v<LossType, Classification>) {
+      detail::check_evaluated(*options.resume, loss, split, outputs);
+    }
   }
   detail::TrainingRun<Model, LossType> run(model, graph, features, loss, split, options);
   return run.run([&](TrainResult& result) {

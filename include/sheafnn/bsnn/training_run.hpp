@@ -29,10 +29,11 @@ namespace sheafnn::detail {
 
 /// \param stepped  has a step been taken by then, whose size may be to blame?
 [[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
-  throw std::runtime_error(
-      concat("training diverged in epoch ", epoch, ": ", quantity, " is ", value,
-             stepped ? "; a smaller learning rate may help"
-                     : " before the first step; the features or the parameters may be too large"));
+  throw std::runtime_error(concat(
+      "training diverged in epoch ", epoch, ": ", quantity, " is ", value,
+      stepped
+          ? "; a smaller learning rate may help"
+          : " before the first step; features, parameters, a decay, the KL weight or the loss may be too large"));
 }
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …

@@ -55,7 +55,7 @@ namespace detail {
 }  // namespace detail
 
 /// Bytes of memory that a process may use: those of the machine, or of its control groups on Linux; infinite where the
-/// system does not tell. A double, so that products of sizes cannot overflow.
+/// system does not tell. The groups are read once. A double, so that products of sizes cannot overflow.
 [[nodiscard]] inline double memory_limit() {
   double limit = std::numeric_limits<double>::infinity();
 #if (defined(__unix__) || defined(__APPLE__)) && defined(_SC_PHYS_PAGES)
@@ -63,8 +63,11 @@ namespace detail {
   if (pages > 0 && page_size > 0) limit = static_cast<double>(pages) * static_cast<double>(page_size);
 #endif
 #if defined(__linux__)
-  std::ifstream groups("/proc/self/cgroup");
-  limit = std::min(limit, detail::memory_limit_of_groups(groups, "/sys/fs/cgroup"));
+  static const double of_groups = [] {
+    std::ifstream groups("/proc/self/cgroup");
+    return detail::memory_limit_of_groups(groups, "/sys/fs/cgroup");
+  }();
+  limit = std::min(limit, of_groups);
 #endif
   return limit;
 }

@@ -150,12 +150,13 @@ struct UnpivotedSolution {
 };
 
 namespace detail {
-template <class T, int N, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_here(SquareMatrix<T, N> a,
-                                                                                        Eigen::Matrix<T, N, C> b) {
-  T determinant = a(0, 0);
+template <bool Bounded, class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_here(
+    SquareMatrix<T, N> a, Eigen::Matrix<T, N, C> b, [[maybe_unused]] const T& least) {
+  T determinant = T(1);
   SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-    if (k > 0) determinant *= a(k, k);
+    if constexpr (Bounded) a(k, k) = select(a(k, k) < least, least, a(k, k));
+    determinant = k > 0 ? determinant * a(k, k) : a(k, k);
     const T inverse_pivot = T(1) / a(k, k);
     SHEAFNN_UNROLL for (int i = k + 1; i < N; ++i) {
       const T factor = a(i, k) * inverse_pivot;
@@ -173,10 +174,19 @@ template <class T, int N, int C>
   }
   return {b, determinant};
 }
-template <class T, int N, int C>
+template <bool Bounded, class T, int N, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE UnpivotedSolution<T, N, C> solve_unpivoted_apart(
-    const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b) {
-  return solve_unpivoted_here<T, N, C>(a, b);
+    const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b, const T& least) {
+  return solve_unpivoted_here<Bounded, T, N, C>(a, b, least);
+}
+template <bool Bounded, class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_by_size(
+    const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b, const T& least) {
+  if constexpr (N * N * C <= detail::largest_inline_product) {
+    return detail::solve_unpivoted_here<Bounded, T, N, C>(a, b, least);
+  } else {
+    return detail::solve_unpivoted_apart<Bounded, T, N, C>(a, b, least);
+  }
 }
 }  // namespace detail
 
@@ -184,11 +194,14 @@ template <class T, int N, int C>
 template <class T, int N, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(
     const SquareMatrix<T, N>& a, const Eigen::Matrix<T, N, C>& b) {
-  if constexpr (N * N * C <= detail::largest_inline_product) {
-    return detail::solve_unpivoted_here<T, N, C>(a, b);
-  } else {
-    return detail::solve_unpivoted_apart<T, N, C>(a, b);
-  }
+  return detail::solve_unpivoted_by_size<false, T, N, C>(a, b, T(0));
+}
+/// The same with pivots below `least`, which are rounding, replaced by it. Unchecked: that it is positive.
+template <class T, int N, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted(const SquareMatrix<T, N>& a,
+                                                                                   const Eigen::Matrix<T, N, C>& b,
+                                                                                   const T& least) {
+  return detail::solve_unpivoted_by_size<true, T, N, C>(a, b, least);
 }
 
 }  // namespace sheafnn

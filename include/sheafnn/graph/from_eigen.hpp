@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -101,7 +102,7 @@ template <class Derived>
 /// The graph of an n × n sparse adjacency matrix: an edge {u, v} for every entry (u, v) or (v, u) that is not zero;
 /// entries on the diagonal are counted as dropped self-loops.
 ///
-/// \throws std::invalid_argument  a matrix that is not square
+/// \throws std::invalid_argument  a matrix that is not square, or an entry that is not finite
 template <class Derived>
 [[nodiscard]] Graph graph_from_eigen(const Eigen::SparseMatrixBase<Derived>& adjacency) {
   require(adjacency.rows() == adjacency.cols(), "adjacency columns", adjacency.cols(),
@@ -115,6 +116,10 @@ template <class Derived>
   for (Index u = 0; u < values.rows(); ++u) {
     for (typename decltype(values)::InnerIterator entry(values, u); entry; ++entry) {
       if (entry.value() == Scalar(0)) continue;
+      if constexpr (std::is_floating_point_v<Scalar>) {
+        require(std::isfinite(entry.value()), detail::concat("adjacency(", u, ", ", entry.col(), ")"),
+                entry.value(), "must be finite");
+      }
       edges.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(entry.col())});
     }
   }

@@ -34,14 +34,16 @@ void save_checkpoint(const std::filesystem::path& path, const Model& model,
 
 /// Reads a model of the given type.
 ///
+/// \param posterior  the posterior's own state, such as a prior, which files do not hold: that of the model that was saved
 /// \throws std::runtime_error  the file cannot be read, is no checkpoint, or holds another kind of model, another
 ///         family, stalk dimension or shape: both sides are named
 template <class Model>
-[[nodiscard]] Model load_checkpoint(const std::filesystem::path& path) {
-  return from_tensors<Model>(path, read_safetensors(path));
+[[nodiscard]] Model load_checkpoint(const std::filesystem::path& path,
+                                    const typename Model::Posterior& posterior = {}) {
+  return from_tensors<Model>(path, read_safetensors(path), posterior);
 }
 
-/// Replaces the parameters of an existing model; on an error it is left as it was.
+/// Replaces the parameters of an existing model, which keeps its prior; on an error it is left as it was.
 ///
 /// \throws std::runtime_error  as load_checkpoint(), also when the architectures differ
 template <class Model>

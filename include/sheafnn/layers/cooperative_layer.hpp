@@ -120,6 +120,7 @@ class CooperativeLayer {
     require_whole();
     require(maps_gradient.nodes == arcs_.nodes, "nodes of maps_gradient", maps_gradient.nodes,
             detail::concat("the layer's graph has ", arcs_.nodes));
+    check_weights(weights_bar);
     const NodeChunks chunks = detail::chunks_of_groups(arcs_.nodes);
     const Index size = leave_partial_size() + enter_partial_size();
     Buffer<S> partial(chunks.count * size);

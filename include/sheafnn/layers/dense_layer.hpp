@@ -60,6 +60,13 @@ class DenseLayer {
     return {activation_ == Activation::identity ? linear_.data() : output_.data(), rows_, outputs_};
   }
 
+  /// \throws std::invalid_argument  W (inputs × outputs) or b of another shape
+  template <class T>
+  void require_weights(const LinearWeights<T>& weights) const {
+    require_array(weights.weight, inputs_, outputs_, "weight");
+    require_size(weights.bias, outputs_, "bias");
+  }
+
   /// Computes output() from x (at most `rows` rows), which must not change until backward().
   ///
   /// \throws std::invalid_argument  x or weights of another shape
@@ -77,12 +84,6 @@ class DenseLayer {
                 const LinearWeights<S>& weights_bar);
 
  private:
-  template <class T>
-  void check(const LinearWeights<T>& weights) const {
-    require_array(weights.weight, inputs_, outputs_, "weight");
-    require_size(weights.bias, outputs_, "bias");
-  }
-
   Index inputs_ = 0, outputs_ = 0, rows_ = 0;
   Activation activation_ = Activation::identity;
   Buffer<S> linear_;      ///< X W + b
@@ -92,7 +93,7 @@ class DenseLayer {
 
 template <class S>
 void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x) {
-  check(weights);
+  require_weights(weights);
   require_shape(x, outputs_ > 0 ? std::min(x.rows(), linear_.size() / outputs_) : x.rows(), inputs_, "x");
   rows_ = x.rows();
   constexpr Index group = 64;  // rows whose outputs stay near
@@ -117,15 +118,15 @@ template <class S>
 void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
                              const MatrixView<S>& bar, const MatrixView<S>& x_bar, bool accumulate,
                              const LinearWeights<S>& weights_bar) {
-  check(weights);
-  check(weights_bar);
+  require_weights(weights);
+  require_weights(weights_bar);
   require_shape(x, rows_, inputs_, "x");
   require_array(bar, rows_, outputs_, "output_bar");
+  if (!x_bar.empty()) require_shape(x_bar, rows_, inputs_, "x_bar");
   detail::multiply_by_derivative(execution, activation_, rows_ * outputs_, linear_.data(), bar.data());
   detail::multiply_dense(execution, detail::transposed(x), bar, weights_bar.weight, true);
   detail::add_column_sums(rows_, outputs_, bar.data(), outputs_, weights_bar.bias.data());
   if (x_bar.empty()) return;
-  require_shape(x_bar, rows_, inputs_, "x_bar");
   detail::transpose_into(inputs_, outputs_, weights.weight.data(), transposed_.data(), inputs_);
   detail::multiply_dense(execution, bar, {transposed_.data(), outputs_, inputs_}, x_bar, accumulate);
 }

@@ -61,6 +61,11 @@ class ReadoutHead {
                 std::span<const LinearWeights<S>> hidden_bar, const LinearWeights<S>& last_bar) {
     require_size(hidden, static_cast<Index>(hidden_.size()), "hidden");
     require_size(hidden_bar, static_cast<Index>(hidden_.size()), "hidden_bar");
+    require_array(x_bar, x.rows(), x.columns(), "x_bar");
+    for (std::size_t i = 0; i < hidden_.size(); ++i) {  // before anything is added
+      hidden_[i].require_weights(hidden[i]);
+      hidden_[i].require_weights(hidden_bar[i]);
+    }
     // The derivatives go to and fro between x_bar and a buffer of their own, and end in x_bar.
     const MatrixView<S> own(bar_.data(), x.rows(), x.columns());
     const auto target = [&](std::size_t i) { return i % 2 == 0 ? x_bar : own; };

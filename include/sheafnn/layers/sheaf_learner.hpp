@@ -342,6 +342,7 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   }
   require_deep(weights);
   require_deep(weights_bar);
+  input_.require_weights(weights_bar);
   clear_idle_lanes();
   parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
     for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);

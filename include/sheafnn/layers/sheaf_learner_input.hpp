@@ -9,6 +9,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
@@ -81,6 +83,11 @@ class SheafLearnerInput {
   }
   /// The caller has put the derivative of the product's weights into weight(), with the columns of targets right behind
   /// those of sources, at columns(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
+  /// \throws std::invalid_argument  weights or derivatives of the first layer of another shape
+  template <class T>
+  void require_weights(const SheafLearnerWeights<T>& weights) const {
+    for_weights(weights, [](const MatrixView<T>&, Index, bool) {});
+  }
   void distribute(const SheafLearnerWeights<S>& weights_bar) const {
     const Index h = shape_.inputs;
     for_weights(weights_bar, [&](const MatrixView<S>& matrix, Index column, bool whole_pair) {
@@ -134,8 +141,14 @@ class SheafLearnerInput {
         for (Index j = 0; j < count(); ++j) {
           for (int lane = 0; lane < W; ++lane) {
             const Index arc = blocks.arcs(block, side)[lane];
-            edge_feature_[((block * 2 + side) * count() + j) * W + lane] =
-                static_cast<S>(graph.arc_features()[static_cast<std::size_t>(arc * count() + j)]);
+            const double value = graph.arc_features()[static_cast<std::size_t>(arc * count() + j)];
+            const S feature = static_cast<S>(value);
+            if (!std::isfinite(feature)) {
+              throw_invalid_argument(detail::concat("arc features[", arc, ", ", j, "]"), value,
+                                     detail::concat("the model has numbers up to ",
+                                                    std::numeric_limits<S>::max()));
+            }
+            edge_feature_[((block * 2 + side) * count() + j) * W + lane] = feature;
           }
         }
       }

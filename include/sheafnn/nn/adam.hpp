@@ -6,11 +6,13 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/parameters.hpp"
@@ -62,6 +64,19 @@ namespace detail {
 
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
+
+/// Rates that single precision can hold; 0: the sheaf learner has the others' rate.
+///
+/// \throws std::invalid_argument  others
+inline void require_rates(double learning_rate, double sheaf_learning_rate) {
+  constexpr double least = std::numeric_limits<float>::min();
+  const auto check = [&](const char* name, double rate, const char* or_zero) {
+    if (rate >= least && std::isfinite(rate)) return;
+    throw_invalid_argument(name, rate, concat("must be finite and at least ", least, or_zero));
+  };
+  check("learning_rate", learning_rate, "");
+  if (sheaf_learning_rate != 0) check("sheaf_learning_rate", sheaf_learning_rate, ", or 0");
+}
 
 }  // namespace detail
 
@@ -123,10 +138,7 @@ bool Adam<S>::step(Execution execution, ParameterSet<S>& parameters, const Buffe
       throw_invalid_argument(name, numbers, detail::concat("must be the number of parameters, ", size));
     }
   }
-  require(learning_rate > 0 && std::isfinite(learning_rate), "learning_rate", learning_rate,
-          "must be positive and finite");
-  require(sheaf_learning_rate >= 0 && std::isfinite(sheaf_learning_rate), "sheaf_learning_rate", sheaf_learning_rate,
-          "must be finite and at least 0");
+  detail::require_rates(learning_rate, sheaf_learning_rate);
   for (const auto& [name, decay] :
        {std::pair{"weight_decay", weight_decay}, std::pair{"sheaf_decay", sheaf_decay}}) {
     require(decay >= 0 && std::isfinite(decay), name, decay, "must be finite and at least 0");

@@ -46,27 +46,33 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
       const Sample x = unit_vector<Scalar, P>({"fit", "samples", i}, given[i], options);
       samples.push_back(x.template cast<double>().normalized());
     }
-    Matrix covariance = identity_matrix<double, P>();
+    // In z = L⁻¹ x, Λ = L Lᵀ, where the fixed point is P Σ w zzᵀ/(zᵀz) = I and rounding is small however Λ stretches: a
+    // step turns z into S⁻¹ z and L into L S, S Sᵀ being the left side.
+    std::vector<Column<double, P>> whitened = samples;
+    Matrix factor = identity_matrix<double, P>();
+    Matrix covariance = factor;
     int iteration = 0;
     for (double change = 1; change > 1e-12; ++iteration) {
       if (iteration == max_iterations) {
         throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
       }
-      const AngularCentralGaussian<P, double> current = checked(covariance);
       Matrix next = Matrix::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
-        Column<double, P> z = samples[i];
-        detail::solve_lower<P, double, 1>(current.factor(), z);
-        next += weights.weight[i] / z.squaredNorm() * samples[i] * samples[i].transpose();
+        next += weights.weight[i] / whitened[i].squaredNorm() * whitened[i] * whitened[i].transpose();
       }
       next *= P / next.trace();
-      // L⁻¹ (Λ' − Λ) L⁻ᵀ is the change as Λ itself measures it.
-      Matrix relative = next - covariance;
-      detail::solve_lower<P, double, P>(current.factor(), relative);
-      relative.transposeInPlace();
-      detail::solve_lower<P, double, P>(current.factor(), relative);
-      change = relative.norm();
-      covariance = next;
+      change = (next - identity_matrix<double, P>()).norm();
+      const Matrix step = checked(next).factor();
+      for (Column<double, P>& z : whitened) {
+        detail::solve_lower<P, double, 1>(step, z);
+        z.normalize();
+      }
+      factor = multiply(factor, step);
+      covariance = multiply_nt(factor, factor);
+      const double scale = P / covariance.trace();
+      covariance *= scale;
+      factor *= std::sqrt(scale);
+      static_cast<void>(checked(covariance));
     }
     const AngularCentralGaussian<P, double> fitted = checked(covariance);
     double likelihood = 0;

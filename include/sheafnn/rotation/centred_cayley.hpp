@@ -53,9 +53,8 @@ template <class T, int N>
   } else {
     SquareMatrix<T, N> y = moebius<T, N>(haar_rotation<T, N>(stream, id, first_draw), T(kappa));
     // Rounding grows with 1/(1 − κ) where U has an eigenvalue near −1.
-    if (kappa > Scalar(0.99)) {
-      for (int step = 0; step < 2; ++step) y = orthonormalisation_step<T, N>(y);
-    }
+    const int steps = kappa > Scalar(0.99) ? 4 : kappa > Scalar(0.9) ? 1 : 0;
+    for (int step = 0; step < steps; ++step) y = orthonormalisation_step<T, N>(y);
     return y;
   }
 }

@@ -57,6 +57,35 @@ template <int N>
   return k;
 }
 
+/// Directions of ascent by the BFGS formula for the inverse of minus the Hessian (Nocedal, Wright, Numerical Optimization,
+/// 6.17). Near the log det's singularities, which samples by π from M are, it is far from a multiple of I.
+template <int P>
+class QuasiNewton {
+ public:
+  using Vector = Column<double, P>;
+
+  /// The direction at a point, B times the gradient there. \param scale  B = scale · I at first
+  [[nodiscard]] Vector direction(const Vector& gradient, double scale) {
+    const Vector change = gradient_ - gradient;
+    const double along = step_.dot(change);
+    if (inverse_.size() == 0) {
+      inverse_ = scale * Eigen::MatrixXd::Identity(P, P);
+    } else if (along > 1e-12 * step_.norm() * change.norm()) {
+      const Vector image = inverse_ * change;
+      inverse_ += (1 + change.dot(image) / along) / along * step_ * step_.transpose() -
+                  (image * step_.transpose() + step_ * image.transpose()) / along;
+    }
+    gradient_ = gradient;
+    return inverse_ * gradient;
+  }
+  /// The step that was taken from there.
+  void took(const Vector& step) { step_ = step; }
+
+ private:
+  Eigen::MatrixXd inverse_;  ///< B
+  Vector gradient_ = Vector::Zero(), step_ = Vector::Zero();
+};
+
 }  // namespace detail
 
 template <int N, class Scalar>
@@ -97,6 +126,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
     require(std::isfinite(h), "fit: samples", "a set with a rotation by pi from its average",
             "the likelihood vanishes there");
     int iteration = 0, last_steps = 30;
+    detail::QuasiNewton<rotation_parameters<N>> ascent;
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
       if (iteration == max_iterations) {
         throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
@@ -110,7 +140,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
         turn -= 2 * weights.weight[i] * skew_parameters<double, N>(SquareMatrix<double, N>(shifted.inverse()));
       }
       const double k = detail::leon_concentration<N>(h);
-      if (k > 1) turn *= (2 * k - 1) / k;  // score over information
+      turn = ascent.direction(turn, k > 1 ? (2 * k - 1) / k : 1);  // score over information, at first
       const double length = turn.squaredNorm() * (1 + k);
       if (length <= 1e-22) break;
       // So near, differences of the likelihood are rounding, while the score still has digits.
@@ -125,6 +155,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
         if (moving) {
           location = orthonormalisation_step<double, N>(next);
           h = value;
+          ascent.took(turn);
         }
         turn *= 0.5;
       }

@@ -80,7 +80,7 @@ template <int N, class Scalar>
   const double angle = detail::checked_angle<N>("angle_cdf: r", r);
   const double mass = detail::matrix_fisher_angle_mass<N>(distribution.singular_values(),
                                                           distribution.normaliser().log_scaled, std::abs(angle));
-  return static_cast<Scalar>(std::min(1.0, N == 3 ? mass : 0.5 + std::copysign(mass, angle)));
+  return static_cast<Scalar>(std::clamp(N == 3 ? mass : 0.5 + std::copysign(mass, angle), 0.0, 1.0));
 }
 
 /// angle_cdf at each of the angles of R³: the density is integrated from each to the next, by Gauss's formula of five

@@ -34,7 +34,8 @@ template <int N, class Scalar>
 struct MatrixFisherFit {
   MatrixFisherDistribution<N, Scalar> distribution;  ///< at the estimates
   SquareMatrix<Scalar, N> parameter_error;           ///< standard errors of the entries of F
-  RotationParameters<Scalar, N> location_error;      ///< standard errors of φ in M̂ = exp(X_φ) M, radians
+  /// Standard errors of φ in M̂ = exp(X_φ) M, radians; infinite where F has no unique polar factor, as F = 0.
+  RotationParameters<Scalar, N> location_error;
   SquareMatrix<Scalar, rotation_parameters<N>> location_covariance;  ///< of these φ
   Scalar largest_location_error;  ///< standard error along the φ that is known least
   Scalar concentration_error;     ///< standard error of tr(FᵀM)/N, the average singular value
@@ -211,11 +212,12 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
     if constexpr (N == 2) {
       // F = κ/2 · M: informations A′ about κ = 2s and κA about the angle.
       const double length = 1 / at.hessian(0, 0);
-      const double angle = 1 / (2 * s(0) * (1 - at.rest(0)));
+      const double angle = 1 / (2 * s(0) * (1 - at.rest(0)));         // infinite where F = 0 has no location
+      const double across = s(0) > 1e-8 ? angle * s(0) * s(0) : 0.5;  // A(2s) = s at 0
       const SquareMatrix<double, 2> m = svd.u * svd.v.transpose();
       SquareMatrix<double, 2> quarter;
       quarter << -m(1, 0), -m(0, 0), m(0, 0), -m(1, 0);
-      variance = 0.25 * length * m.cwiseAbs2() + angle * s(0) * s(0) * quarter.cwiseAbs2();
+      variance = 0.25 * length * m.cwiseAbs2() + across * quarter.cwiseAbs2();
       turn(0, 0) = largest = angle;
       r.concentration_error = static_cast<Scalar>(0.5 * std::sqrt(length / count));
     } else {
@@ -250,11 +252,16 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
               axis(column_index(a, b)) = svd.u(a, i) * svd.u(b, j) - svd.u(a, j) * svd.u(b, i);
             }
           }
-          const double along = 2 * skew / (plus * plus);
-          turn += along * axis * axis.transpose();
+          const double along = 2 * skew / (plus * plus);  // infinite where the polar factor of F is not unique
+          for (int l = 0; l < P; ++l) {
+            for (int k = 0; k < P; ++k) {
+              if (axis(k) != 0 && axis(l) != 0) turn(k, l) += along * axis(k) * axis(l);
+            }
+          }
           largest = std::max(largest, along);
         }
       }
+      if (std::isinf(largest)) turn = turn.unaryExpr([](double v) { return std::isnan(v) ? 0 : v; });  // ∞ − ∞
     }
     r.parameter_error = (variance / count).cwiseSqrt().template cast<Scalar>();
     turn /= count;

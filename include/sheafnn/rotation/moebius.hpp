@@ -29,7 +29,9 @@ template <class T, int N>
     left(j, j) += T(1);
     right(j, j) += kappa;
   }
-  return solve_unpivoted<T, N, N>(left, right);
+  // Exact pivots are at least 1 − κ.
+  const T size = select(kappa < T(0), -kappa, kappa);
+  return solve_unpivoted<T, N, N>(left, right, T(0.5) * (T(1) - size));
 }
 
 }  // namespace detail
@@ -81,7 +83,7 @@ template <class T, int N>
       right(i, j) = (i == j ? T(1) : T(0)) - right(i, j);
     }
   }
-  return solve_unpivoted<T, N, N>(left, right).x;
+  return solve_unpivoted<T, N, N>(left, right, T(0.5) * (T(1) - kappa)).x;
 }
 
 }  // namespace sheafnn

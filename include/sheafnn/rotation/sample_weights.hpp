@@ -2,6 +2,7 @@
 /// Weights of samples for fits.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -40,8 +41,12 @@ struct SampleWeights {
       weight.push_back(w);
       sum += w;
     }
-    require(sum > 0 && std::isfinite(sum), concat(name, ": weights"), concat("a sum of ", sum),
-            "must be positive");
+    require(sum > 0, concat(name, ": weights"), concat("a sum of ", sum), "must be positive");
+    if (!std::isfinite(sum)) {  // any scale is allowed: one without overflow
+      const double largest = *std::max_element(weight.begin(), weight.end());
+      sum = 0;
+      for (double& w : weight) sum += w /= largest;
+    }
     double squares = 0;
     for (double& w : weight) {
       w /= sum;

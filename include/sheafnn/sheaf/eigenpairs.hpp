@@ -105,20 +105,21 @@ template <class Real>
 
 /// The pairs by the shifted inverse; none where Δ + σI has no factor with positive pivots.
 ///
+/// \throws std::runtime_error  no convergence within max_iterations
+///
 /// Rounding of Δ's entries may move an eigenvalue 0 below 0: by a few ε of the bound, or by ten thousand ε where the
 /// block normalisation meets a block that is nearly singular. σ is above the former, and is raised where that fails.
 template <class Real>
 [[nodiscard]] std::optional<Eigenpairs<Real>> inverted_eigenpairs(const EigenpairProblem<Real>& problem,
                                                                   const EliminationOrder& order,
-                                                                  const EigenpairOptions& options) {
+                                                                  Index max_iterations, std::uint64_t seed) {
   const double bound = problem.laplacian.bound;
   double shift = std::max(std::sqrt(std::numeric_limits<double>::epsilon()), 64 * problem.rounding) * bound;
   for (int attempt = 0; attempt < 4; ++attempt, shift *= 16) {
     const SparseFactor inverse(problem.matrix(), order.position, shift);
     if (!(inverse.smallest_pivot() > 0)) continue;
-    const RitzPairs<Real> pairs =
-        shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count, problem.tolerance,
-                                 options.max_iterations, options.seed);
+    const RitzPairs<Real> pairs = shift_invert_pairs<Real>(inverse, problem.laplacian.rows, bound, problem.count,
+                                                           problem.tolerance, max_iterations, seed);
     return Eigenpairs<Real>{pairs.values.head(problem.count), pairs.vectors.leftCols(problem.count)};
   }
   return std::nullopt;
@@ -143,9 +144,15 @@ template <class Real>
       return {subspace.pairs().values.head(problem.count), subspace.pairs().vectors.leftCols(problem.count)};
     }
     if (spent) {
-      std::optional<Eigenpairs<Real>> pairs = inverted_eigenpairs(problem, order, options);
-      if (pairs) return *std::move(pairs);
-      patience = std::numeric_limits<double>::infinity();  // no factor: the iteration goes on
+      // Where it converges, 30 blocks are about what it takes; it may not where more eigenvalues are 0 than it has vectors.
+      constexpr Index enough = 60;
+      try {
+        std::optional<Eigenpairs<Real>> pairs =
+            inverted_eigenpairs(problem, order, std::min(options.max_iterations, enough), options.seed);
+        if (pairs) return *std::move(pairs);
+      } catch (const std::runtime_error&) {
+      }
+      patience = std::numeric_limits<double>::infinity();  // no factor, or no convergence: the iteration goes on
     }
     if (i == 1 && max_entries > 0) {
       order = elimination_order(problem.graph, max_entries);
@@ -176,7 +183,8 @@ template <class Real>
     return iterated_eigenpairs(problem, block, options.method == EigenpairMethod::automatic ? most : 0, options);
   const EliminationOrder order = elimination_order(problem.graph, most);
   require(std::isfinite(order.entries), "method", "shift_invert", "this factor has more than 2147483647 entries");
-  std::optional<Eigenpairs<Real>> pairs = inverted_eigenpairs(problem, order, options);
+  std::optional<Eigenpairs<Real>> pairs =
+      inverted_eigenpairs(problem, order, options.max_iterations, options.seed);
   if (!pairs) throw std::runtime_error("smallest eigenpairs: the factorisation of the shifted Laplacian failed");
   return *std::move(pairs);
 }
@@ -199,18 +207,24 @@ template <class Family, class Scalar>
   require(options.tolerance >= 0 && options.tolerance < 1, "tolerance", options.tolerance, "must be in [0, 1)");
   require(options.max_iterations >= 1, "max_iterations", options.max_iterations, "must be at least 1");
   require(options.factor_entries >= 0, "factor_entries", options.factor_entries, "must not be negative");
-  const double bound = static_cast<double>(laplacian.spectral_bound());
-  if (bound == 0) {
+  const double spectral_bound = static_cast<double>(laplacian.spectral_bound());
+  if (spectral_bound == 0) {
     return {Eigen::Matrix<Scalar, Eigen::Dynamic, 1>::Zero(count), Cochain<Scalar>::Identity(rows, count)};
   }
+  // Of Δ/2ᵏ with a bound in [1, 2): squares of residuals neither over- nor underflow, and nothing is rounded.
+  const int exponent = std::clamp(std::ilogb(spectral_bound), -1000, 1000);
+  const double bound = std::ldexp(spectral_bound, -exponent), unit = std::ldexp(1.0, -exponent);
   const auto apply = [&](const detail::VectorBlock<double>& x, detail::VectorBlock<double>& image) {
     if constexpr (std::is_same_v<Scalar, double>) {
       laplacian.apply(x, image, options.execution);
     } else {
       image = laplacian.apply(x.cast<Scalar>(), options.execution).template cast<double>();
     }
+    image *= unit;
   };
-  const auto matrix = [&]() -> Eigen::SparseMatrix<double> { return laplacian.matrix().template cast<double>(); };
+  const auto matrix = [&]() -> Eigen::SparseMatrix<double> {
+    return laplacian.matrix().template cast<double>() * unit;
+  };
   const double rounding = std::numeric_limits<Scalar>::epsilon();
   const double tolerance = options.tolerance > 0 ? options.tolerance : 4096 * rounding;
   const Eigenpairs<double> pairs =
@@ -223,7 +237,7 @@ template <class Family, class Scalar>
                                                                    {rows, bound, apply},
                                                                    matrix},
                                   options);
-  return {pairs.values.template cast<Scalar>(), pairs.vectors.template cast<Scalar>()};
+  return {(pairs.values / unit).template cast<Scalar>(), pairs.vectors.template cast<Scalar>()};
 }
 
 }  // namespace sheafnn

@@ -10,6 +10,7 @@
 /// extension".
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -130,9 +131,11 @@ template <class Family, class Scalar>
     is_fixed[static_cast<std::size_t>(u)] = 1;
     x.middleRows(u * D, D) = values.middleRows(static_cast<Index>(i) * D, D).template cast<double>();
   }
-  const double tolerance = 8 * static_cast<double>(laplacian.rows()) *
-                           static_cast<double>(std::numeric_limits<Scalar>::epsilon()) *
-                           static_cast<double>(laplacian.spectral_bound());
+  // Rounding of Δ's entries adds up at random to a pivot that is 0, that of the elimination, in double, perhaps not.
+  const double rows = static_cast<double>(laplacian.rows());
+  const double rounding = std::max(std::sqrt(rows) * static_cast<double>(std::numeric_limits<Scalar>::epsilon()),
+                                   rows * std::numeric_limits<double>::epsilon());
+  const double tolerance = 8 * rounding * static_cast<double>(laplacian.spectral_bound());
   const Eigen::SparseMatrix<double> matrix = laplacian.matrix().template cast<double>();
   detail::extend_to_free_nodes(graph, matrix, BlockSizes<Family>::dense_transport, is_fixed, x, tolerance);
   return x.template cast<Scalar>();

@@ -135,15 +135,18 @@ SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const 
     const T tiny = T(std::numeric_limits<scalar_of_t<T>>::min());
     for (int j = 0; j < dimension; ++j) {
       for (int i = 0; i < dimension; ++i) {
-        const T product = scaling.root(i) * scaling.root(j);
-        inner(i, j) *= -(product * product) / (scaling.root(i) + scaling.root(j) + tiny);
+        const T product = scaling.root(i) * scaling.root(j), sum = scaling.root(i) + scaling.root(j) + tiny;
+        // Without the 1 of the augmented Laplacian s may be so large that s³ overflows where s³ S̄ does not.
+        inner(i, j) = normalisation == Normalisation::augmented ? inner(i, j) * (-(product * product) / sum)
+                                                                : (product * inner(i, j)) * (-product / sum);
       }
     }
     degree_bar += multiply_nt(multiply(scaling.vectors, inner), scaling.vectors);
   } else {
     for (int i = 0; i < BlockSizes<Family>::gram_rows; ++i) {
       const T s = scaling.scale(i, 0);
-      degree_bar(i, 0) += T(-0.5) * s * s * s * scale_bar(i, 0);
+      degree_bar(i, 0) += normalisation == Normalisation::augmented ? T(-0.5) * s * s * s * scale_bar(i, 0)
+                                                                    : T(-0.5) * s * (s * (s * scale_bar(i, 0)));
     }
   }
 }

@@ -69,13 +69,14 @@ struct RejectionCurve {
   detail::for_ties(ranking, [&](double correct, double wrong) {
     const double group = correct + wrong;
     for (Index k = 0; k < static_cast<Index>(group); ++k) {
-      const double rejected = static_cast<double>(k);
-      r.accuracy.push_back((right - correct * (rejected / group)) / (left - rejected));
+      const double rejected = static_cast<double>(k);  // of the ties at random; products of counts are exact
+      r.accuracy.push_back((right * group - correct * rejected) / (group * (left - rejected)));
     }
     right -= correct;
     left -= group;
   });
-  for (const double accuracy : r.accuracy) r.area += accuracy / static_cast<double>(nodes.size());
+  for (const double accuracy : r.accuracy) r.area += accuracy;
+  r.area /= static_cast<double>(nodes.size());
   return r;
 }
 
