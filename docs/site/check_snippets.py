@@ -58,7 +58,7 @@ BLOCKS = {
     "docs/extending.md 6": ("namespace", USING, "template class ChannelGain<float>;\n"),
     "docs/extending.md 7": (
         "namespace", USING, "static_assert(Loss<Counts, float>);\nvoid use(Nsd<Diagonal<2>>& m, const Dataset& d, const Counts& c) "
-        "{ train(m, d.graph, d.features, c, d.splits[0]); }\n",
+        "{ train(m, d.graph, d.features, c, d.splits[0]); (void)predict_targets(m, d.graph, d.features, c); }\n",
     ),
     "docs/extending.md 8": (
         "function",
