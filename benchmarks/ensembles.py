@@ -19,7 +19,8 @@ Three ways of choosing the members of a split's ensemble:
   per split   by the validation nodes of that split alone
   not tested  by the validation nodes of every split, each predicted by the members of its own split, without the test nodes
               of the split that is chosen for: no label of a test node counts in the choice that is tested on it. What
-              remains is that networks of the other splits were trained with some of these labels.
+              remains is that networks of the other splits were trained with some of these labels, and that the search,
+              which drew and gave up the settings to choose from, went by all splits.
   all splits  by the validation nodes of every split, one choice for all splits, as a single setting is chosen. The
               validation nodes of one split are test nodes of others: more choice means more optimism.
 One temperature per choice, fitted on the same nodes, scales log probabilities.

@@ -23,9 +23,9 @@ as with another seed. Networks of train only, default: all.
 Trials are numbered in the order of the export.
 Needs numpy and optuna from PyPI.
 """
-import concurrent.futures
 import datetime
 import os
+import re
 import sys
 import tempfile
 
@@ -39,11 +39,11 @@ class OutOfRange(ValueError):
 def parameters(spaces, dataset, network, row):
     """What Spaces.suggest() drew for a row of an export, and the distributions of today's ranges."""
     import optuna
-    words, given = row["options"].split(" "), {}
-    for i, word in enumerate(words):
+    given = {}  # option: its words in the row
+    for word in row["options"].split(" "):
         if word.startswith("--"):
-            alone = i + 1 == len(words) or words[i + 1].startswith("--")
-            given[word] = True if alone else words[i + 1]
+            option = word
+        given[option] = f"{given[option]} {word}" if option in given else word
     searched = spaces.searched(dataset, network)
     unknown = [option for option in given if option not in searched]
     if unknown:
@@ -51,17 +51,15 @@ def parameters(spaces, dataset, network, row):
     values = {}
     for option, space in searched.items():
         if isinstance(space, list):
-            as_text = {True: "True", False: "None", None: "None"}
-            written = {str(as_text.get(v, v) if isinstance(v, bool) or v is None else v): v for v in reversed(space)}
-            text = str(given.get(option))
-            if text not in written:
-                raise OutOfRange(f"{option} {text} is not one of {', '.join(map(str, space))}")
-            values[option] = written[text]
+            written = {" ".join(tune.command_line({option: value})): value for value in reversed(space)}
+            if given.get(option, "") not in written:
+                raise OutOfRange(f"{given.get(option, 'no ' + option)} is not one of {', '.join(map(str, space))}")
+            values[option] = written[given.get(option, "")]
         elif option in given:
-            whole = isinstance(space["from"], int) and isinstance(space["to"], int) and "step" not in space
-            values[option] = (int if whole else float)(given[option])
+            text = given[option].removeprefix(option + " ")
+            values[option] = int(text) if re.fullmatch("-?[0-9]+", text) and isinstance(space["from"], int) else float(text)
             if not space["from"] <= values[option] <= space["to"]:
-                raise OutOfRange(f"{option} {given[option]} is not from {space['from']} to {space['to']}")
+                raise OutOfRange(f"{given[option]} is not from {space['from']} to {space['to']}")
     trial = optuna.trial.FixedTrial(values)
     try:
         spaces.suggest(trial, dataset, network)
@@ -102,34 +100,29 @@ def trials(arguments, spaces, dataset, network):
 
 
 def predictions(arguments, spaces, dataset, network):
+    import numpy
     folder = tune.predictions_folder(arguments, dataset, network)
     os.makedirs(folder, exist_ok=True)
     numbered = [(number, row) for number, row in enumerate(tune.exported_trials(arguments.export, dataset, network))
                 if row["state"] == "complete" and not os.path.exists(os.path.join(folder, f"{number}.npz"))]
 
-    def train_again(number, row):
-        import numpy
-        words = tune.exported_command(spaces, dataset, network, row).split(" ")
-        words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
+    diverged = 0
+    for number, row in numbered:
+        command = tune.exported_command(spaces, dataset, network, row)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            predicted = os.path.join(temporary, "predictions.npz")
+            predicted, kept = (os.path.join(temporary, name) for name in ("predictions.npz", "kept.npz"))
             try:
-                tune.train(arguments.train, [*words, "--splits", f"0-{tune.SPLITS - 1}", "--seeds", arguments.seeds,
-                                             "--predictions", predicted], os.path.join(temporary, "report.json"))
+                tune.train_with_seeds(arguments, command.split(" "), dataset, spaces.fixed(dataset, network)["--stop-on"],
+                                      os.path.join(temporary, "report.json"), "--predictions", predicted)
             except tune.Diverged:
-                return 0
+                diverged += 1
+                continue
             with numpy.load(predicted) as file:
                 split, every = file["split"], file["probabilities"]
             probabilities = numpy.stack([every[split == s].mean(0) for s in range(tune.SPLITS)]).astype(numpy.float32)
-            kept = os.path.join(temporary, "kept.npz")
             numpy.savez_compressed(kept, probabilities=probabilities)
             os.replace(kept, os.path.join(folder, f"{number}.npz"))
-        return 1
-
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        trained = [pool.submit(train_again, *one) for one in numbered]
-        count = sum(future.result() for future in trained)
-    print(f"{dataset:12} {network:24} {len(numbered):4} trials trained again, {len(numbered) - count} diverged", flush=True)
+    print(f"{dataset:12} {network:24} {len(numbered):4} trials trained again, {diverged} diverged", flush=True)
 
 
 def main():
@@ -140,20 +133,20 @@ def main():
     arguments = parser.parse_args()
     if not os.path.isdir(arguments.export):
         sys.exit(f"{tune.PROGRAM}: --export: {arguments.export} is not a folder")
-    if arguments.what == "predictions" and (arguments.data is None or not os.access(arguments.train, os.X_OK)):
-        sys.exit(f"{tune.PROGRAM}: " + ("--data is missing: the folder of the .npz files" if arguments.data is None else
-                                        f"--train: {arguments.train} is not an executable file"))
-    both = [tune.Spaces(arguments.spaces)]
-    if arguments.what == "trials":
-        both.append(tune.Spaces(arguments.spaces, "baselines"))
     tune.numbers_of("--seeds", arguments.seeds)
+    both = [tune.Spaces(arguments.spaces), tune.Spaces(arguments.spaces, "baselines")]
+    if arguments.what == "predictions":
+        both = both[:1]
+        if not os.access(arguments.train, os.X_OK):
+            sys.exit(f"{tune.PROGRAM}: --train: {arguments.train} is not an executable file")
     os.makedirs(arguments.folder, exist_ok=True)
-    names = [name for spaces in both for name in spaces.names()]
-    networks = arguments.networks.split(",") if arguments.networks else names
-    for dataset in arguments.datasets.split(","):
-        for network in networks:
-            spaces = next((one for one in both if network in one.names()), both[0])
-            spaces.network(network)
+    if arguments.networks is None:
+        arguments.networks = ",".join(name for spaces in both for name in spaces.names())
+    of_train = [name for name in arguments.networks.split(",") if name not in both[-1].names() or len(both) == 1]
+    datasets, _ = tune.datasets_and_networks(arguments, both[0], of_train)
+    for dataset in datasets:
+        for network in arguments.networks.split(","):
+            spaces = both[0] if network in of_train else both[1]
             try:
                 (trials if arguments.what == "trials" else predictions)(arguments, spaces, dataset, network)
             except tune.Failed as error:

@@ -745,10 +745,11 @@ def parser_of(usage, commands):
     return parser
 
 
-def datasets_and_networks(arguments, spaces):
-    """The lists that the command line asks for; ends the program where one has a wrong name, or no data."""
+def datasets_and_networks(arguments, spaces, networks=None):
+    """The lists that the command line asks for, but for `networks`; ends the program where one has a wrong name, or no data."""
     datasets = arguments.datasets.split(",")
-    networks = arguments.networks.split(",") if arguments.networks else spaces.names()
+    if networks is None:
+        networks = arguments.networks.split(",") if arguments.networks else spaces.names()
     for network in networks if arguments.what != "compare" else []:
         spaces.network(network)
     for option in ("trials", "jobs", "candidates"):
@@ -756,7 +757,7 @@ def datasets_and_networks(arguments, spaces):
             sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
     if arguments.what != "search" and not os.path.isdir(arguments.folder):
         sys.exit(f"{PROGRAM}: {arguments.folder} is not a folder")
-    if arguments.data is None and arguments.what not in ("table", "compare"):
+    if arguments.data is None and arguments.what not in ("table", "compare", "trials"):
         sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
     for dataset in datasets if arguments.data is not None else []:
         if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
