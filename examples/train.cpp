@@ -51,7 +51,13 @@ struct Task {
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] programs::NetworkOptions network() const {
-    return {settings.options, settings.cooperative.options, settings.flow.options};
+    programs::NetworkOptions r{settings.options, settings.cooperative.options, settings.flow.options};
+    if (folder != nullptr && folder->first_conventions()) {
+      auto& [pairs, cooperative, flow] = r;
+      programs::with_kind(settings.model, pairs, cooperative, flow,
+                          [](auto& options) { sheafnn::detail::use_first_conventions(options); });
+    }
+    return r;
   }
   [[nodiscard]] programs::Keep keep() const {
     return {!settings.save.empty() || !settings.sheaf.empty(), !settings.predictions.empty()};

@@ -59,7 +59,8 @@ Result forward(const Problem& problem);
 Matrix laplacian(const sheafnn::Graph& graph, int dimension, test::MapKind kind,
                  sheafnn::Normalisation normalisation, const std::vector<Matrix>& maps);
 
-/// Scalar operator of a fixed filter, n × n: sign +1 for low pass, −1 for high pass.
-Matrix fixed_filter(const sheafnn::Graph& graph, Real sign);
+/// Scalar operator of a fixed filter, n × n: sign +1 for low pass, −1 for high pass. Scaled on both sides by
+/// (deg + shift)^{-1/2}, 0 for 0.
+Matrix fixed_filter(const sheafnn::Graph& graph, Real sign, Real shift = 1);
 
 }  // namespace reference

@@ -131,6 +131,12 @@ TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
     o.normalisation = Normalisation::block;
     o.normalise_features = false;
   }
+  SUBCASE("block normalisation, fixed filters") {
+    o.normalisation = Normalisation::block;
+    o.add_lp = o.add_hp = true;
+    compare<Model>(o, {}, bound);
+    o.augmented_filters = true;
+  }
   SUBCASE("only hidden dropout, no KL") {
     compare<Model>(o, {.input_dropout = 0, .dropout = 0.6, .kl_weight = 0}, bound);
   }

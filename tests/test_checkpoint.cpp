@@ -93,7 +93,7 @@ void check_round_trip(const typename Model::Options& options) {
   CHECK(info.metadata.at("dataset") == "tiny");
   CHECK(info.metadata.at("note") == "Δ and \"quotes\"");
   CHECK(info.metadata.at("format") == "sheafnn");
-  CHECK(info.metadata.at("format_version") == "1");
+  CHECK(info.metadata.at("format_version") == std::to_string(sheafnn::io::checkpoint_version));
   CHECK(info.metadata.at("sheafnn_version") == SHEAFNN_VERSION_STRING);
   for (const auto& [key, text] : texts(model.options())) CHECK(info.metadata.at(key) == text);
   CHECK(info.metadata.size() == texts(model.options()).size() + 9);

@@ -72,7 +72,9 @@ struct Case {
 /// Largest error of Z = ΔY in multiples of its bound.
 double worst_error(const Graph& graph, const Case& c) {
   const Index n = graph.node_count(), D = c.dimension, d = D + (c.lp ? 1 : 0) + (c.hp ? 1 : 0);
-  const reference::Matrix filters[] = {reference::fixed_filter(graph, 1), reference::fixed_filter(graph, -1)};
+  const reference::Real shift = c.normalisation == Normalisation::block ? 0 : 1;
+  const reference::Matrix filters[] = {reference::fixed_filter(graph, 1, shift),
+                                       reference::fixed_filter(graph, -1, shift)};
   const auto value = [&](Index u, Index i, Index channel) {
     return static_cast<reference::Real>(c.y[static_cast<std::size_t>((u * d + i) * c.channels + channel)]);
   };
@@ -147,7 +149,8 @@ void check_family() {
         c.hp = filters == 1 || (filters == 2 && D == 2);
         // As many channels as a pack has lanes, without filters: rows of constant length.
         c.channels = filters == 0 ? sheafnn::lanes<S> : D == 3 ? 21 : 5;
-        const sheafnn::DiffusionShape<S> shape(graph, D, c.lp, c.hp, c.channels);
+        const sheafnn::DiffusionShape<S> shape(graph, D, c.lp, c.hp, c.channels,
+                                               normalisation != Normalisation::block);
         const Index d = D + (c.lp ? 1 : 0) + (c.hp ? 1 : 0), channels = c.channels;
         CHECK(shape.row() == d * channels);
         Buffer<S> y(graph.node_count() * shape.row());

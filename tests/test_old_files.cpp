@@ -210,6 +210,75 @@ TEST_CASE("old files: models, trainings and learned sheaves of every version hol
   CHECK(versions == io::checkpoint_version);
 }
 
+namespace {
+
+// Networks that are computed otherwise since version 2, as version 1 wrote them: a checkpoint, what it predicted, the state
+// of a training after 4 epochs, and the losses of 6.
+using Signs = sheafnn::Csnn<3, double>;
+using Filters = sheafnn::Bsnn<sheafnn::Diagonal<2>, double>;
+
+/// \param option  that says so
+template <class Model>
+void check_conventions(const std::string& name, bool Model::Options::*option) {
+  CAPTURE(name);
+  const std::filesystem::path folder = files() / "1", path = folder / (name + ".safetensors");
+  const io::NpzArchive expected(folder / "conventions.npz");
+  const test::TemporaryFolder temporary;
+  Model model = io::load_checkpoint<Model>(path);
+  CHECK(model.options().*option);
+  const auto probabilities = [](const Model& of) {
+    return sheafnn::predict(of, data(), {.samples = 3, .seed = 8, .threads = 1}).probabilities;
+  };
+  CHECK(distance(expected.array(name).values<double>(), probabilities(model)) < 1e-10);
+  // Stored anew it says itself what it is.
+  io::save_checkpoint(temporary / "new", model);
+  CHECK(io::read_safetensors(temporary / "new").metadata.at("format_version") == "2");
+  const Model again = io::load_checkpoint<Model>(temporary / "new");
+  CHECK(again.options() == model.options());
+  CHECK(probabilities(again) == probabilities(model));
+
+  const io::TrainingFile file = io::read_training_state(folder / (name + "_state.safetensors"));
+  CHECK(file.state.first_conventions);
+  sheafnn::TrainOptions options = train_options(6);
+  options.resume = &file.state;
+  const std::vector<double> history = expected.array(name + "_history").values<double>();
+  const Model start = model;
+  CHECK(distance(history, losses(sheafnn::train(model, data(), split, options).history)) < 1e-10);
+
+  // A network of the same options, made now, is another one.
+  typename Model::Options now = start.options();
+  now.*option = false;
+  Model other(now);
+  other.parameters() = start.parameters();
+  CHECK(distance(probabilities(start), probabilities(other)) > 1e-3);
+  CHECK_THROWS_WITH_AS(sheafnn::train(other, data(), split, options), doctest::Contains("of an earlier version"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(io::load_checkpoint_into(path, other),
+                       doctest::Contains("is true in the file, but false in the model"), std::runtime_error);
+  // A state of its own goes on.
+  options = train_options(4);
+  options.checkpoint_every = 100;
+  options.on_checkpoint = [&](const sheafnn::TrainingState& last) {
+    io::write_training_state(temporary / "state", last);
+  };
+  Model first = other;
+  sheafnn::train(first, data(), split, options);
+  const io::TrainingFile own = io::read_training_state(temporary / "state");
+  CHECK_FALSE(own.state.first_conventions);
+  options = train_options(6);
+  options.resume = &own.state;
+  CHECK(sheafnn::train(other, data(), split, options).history.size() == 6);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "old files: networks without residual, and with fixed filters beside the block normalisation, are what they "
+    "were") {
+  check_conventions<Signs>("signs", &sheafnn::CooperativeOptions::negate_diffused);
+  check_conventions<Filters>("filters", &sheafnn::ModelOptions::augmented_filters);
+}
+
 TEST_CASE("old files: those of later versions are refused, and both versions are named") {
   const test::TemporaryFolder folder;
   const std::filesystem::path old = files() / "1", path = folder / "later";
@@ -222,14 +291,15 @@ TEST_CASE("old files: those of later versions are refused, and both versions are
     io::write_safetensors(path, file);
     CHECK_THROWS_WITH_AS(read(), (path.string() + ": " + why).c_str(), std::runtime_error);
   };
-  const std::string later = "has format version 2 of sheafnn 99.1.0; this is sheafnn " SHEAFNN_VERSION_STRING
-                            ", which reads versions up to 1";
+  const std::string later = "has format version 3 of sheafnn 99.1.0; this is sheafnn " SHEAFNN_VERSION_STRING
+                            ", which reads versions up to 2";
   const auto info = [&] { static_cast<void>(io::read_checkpoint_info(path)); };
   const auto state = [&] { static_cast<void>(io::read_training_state(path)); };
-  refused("csnn.safetensors", "2", info, later);
-  refused("csnn.safetensors", "2", [&] { static_cast<void>(io::load_checkpoint<sheafnn::Csnn<3, float>>(path)); },
-          later);
-  refused("state.safetensors", "2", state, later);
+  refused("csnn.safetensors", "3", info, later);
+  refused(
+      "csnn.safetensors", "3", [&] { static_cast<void>(io::load_checkpoint<sheafnn::Csnn<3, float>>(path)); },
+      later);
+  refused("state.safetensors", "3", state, later);
   refused("csnn.safetensors", "new", info, "metadata: format_version is 'new'; it must be a whole number");
   refused("state.safetensors", "0", state, "format_version is 0; it must be at least 1");
   CHECK_THROWS_WITH_AS(io::require_known_version("f", 3, 1), "f: has format version 3; this is sheafnn "

@@ -383,7 +383,8 @@ class Forward {
       Matrix scalar(n_, f_);
       for (Index u = 0; u < n_; ++u) scalar.row(u) = y.row(u * d_ + next);
       const bool initial = o_.residual.form == sheafnn::ResidualForm::initial;
-      scalar = times(fixed_filter(*p_.graph, initial ? -sign : sign), scalar);
+      const bool published = o_.normalisation == sheafnn::Normalisation::block && !o_.augmented_filters;
+      scalar = times(fixed_filter(*p_.graph, initial ? -sign : sign, published ? 0 : 1), scalar);
       for (Index u = 0; u < n_; ++u) z.row(u * d_ + next) = scalar.row(u);
       ++next;
     }
@@ -466,13 +467,13 @@ Matrix laplacian(const sheafnn::Graph& graph, int dimension, MapKind kind,
   return l;
 }
 
-Matrix fixed_filter(const sheafnn::Graph& graph, Real sign) {
+Matrix fixed_filter(const sheafnn::Graph& graph, Real sign, Real shift) {
   const Index n = graph.node_count();
   Matrix r = Matrix::Zero(n, n);
   for (Index u = 0; u < n; ++u) r(u, u) = static_cast<Real>(graph.degree(u));
   for (Index a = 0; a < graph.arc_count(); ++a) r(graph.source(a), graph.target(a)) = sign;
   for (Index u = 0; u < n; ++u) {
-    const Real scale = 1 / std::sqrt(static_cast<Real>(graph.degree(u)) + 1);
+    const Real degree = static_cast<Real>(graph.degree(u)) + shift, scale = degree > 0 ? 1 / std::sqrt(degree) : 0;
     r.row(u) *= scale;
     r.col(u) *= scale;
   }
@@ -503,6 +504,9 @@ TEST_CASE("reference: Laplacians of a path worked out by hand") {
   Matrix filter(3, 3);
   filter << 0.5, r, 0, r, 2.0L / 3, r, 0, r, 0.5;
   CHECK((fixed_filter(path, 1) - filter).norm() <= bound);
+  const Real p = 1 / std::sqrt(Real(2));
+  filter << 1, -p, 0, -p, 1, -p, 0, -p, 1;
+  CHECK((fixed_filter(path, -1, 0) - filter).norm() <= bound);
 }
 
 }  // namespace reference

@@ -68,7 +68,7 @@ namespace programs {
 class TrainingFolder {
  public:
   static constexpr const char* index = "training.json";
-  static constexpr sheafnn::Index version = 1;  ///< of that file, as in io/format_version.hpp
+  static constexpr sheafnn::Index version = 2;  ///< of that file, for the reasons in io/format_version.hpp
 
   /// The arguments that a folder was begun with, followed by those of this call; without --resume FOLDER the latter alone.
   ///
@@ -136,7 +136,12 @@ class TrainingFolder {
     std::filesystem::create_directories(folder_, error);
     if (error) sheafnn::io::detail::fail(name, "cannot be made; ", error.message());
     const std::filesystem::path path = folder_ / index;
-    description_ = nlohmann::ordered_json{{"format_version", version},
+    nlohmann::json json;
+    if (resumed_) {
+      json = nlohmann::json::parse(sheafnn::io::read_file(path), nullptr, false);
+      version_ = json.is_object() ? json.value("format_version", sheafnn::Index{1}) : version;
+    }
+    description_ = nlohmann::ordered_json{{"format_version", version_},
                                           {"sheafnn_version", SHEAFNN_VERSION_STRING},
                                           {"arguments", kept},
                                           {"settings", settings_},
@@ -144,7 +149,6 @@ class TrainingFolder {
                        .dump(2) +
                    "\n";
     if (resumed_) {
-      const nlohmann::json json = nlohmann::json::parse(sheafnn::io::read_file(path), nullptr, false);
       const auto compare = [&](const char* part, const std::map<std::string, std::string>& now) {
         const std::map<std::string, std::string> before = texts_of(path, json, part);
         require_same(path, now, [&](const std::string& key) {
@@ -165,6 +169,9 @@ class TrainingFolder {
     remove_temporary_files();
     if (!resumed_) write_index();
   }
+
+  /// Was it begun by a version of the first conventions (bsnn/conventions.hpp)? All of its trainings follow them.
+  [[nodiscard]] bool first_conventions() const noexcept { return version_ == 1; }
 
   /// The file of one training in a folder.
   [[nodiscard]] static std::filesystem::path file(const std::filesystem::path& folder, std::size_t split,
@@ -235,6 +242,7 @@ class TrainingFolder {
 
   std::filesystem::path folder_;
   bool resumed_;
+  sheafnn::Index version_ = version;  ///< that it was begun with
   std::map<std::string, std::string> settings_;
   std::string description_;  ///< the content of training.json
   mutable std::once_flag index_written_;

@@ -2,6 +2,7 @@
 
 import _thread
 import copy
+import pathlib
 import pickle
 import signal
 import tempfile
@@ -310,3 +311,14 @@ def test_no_warnings(karate):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SheafClassifier(stalk_dim=2, epochs=5).fit(karate).predict(karate)
+
+
+def test_old_files_without_residual_predict_what_they_did(karate, tmp_path):
+    # Written by 0.1.0, whose layers without residual had the opposite sign.
+    folder = pathlib.Path(__file__).parents[2] / "tests" / "files" / "1"
+    expected = np.load(folder / "karate.npy")
+    old = SheafClassifier.load(folder / "karate.safetensors")
+    assert np.abs(old.predict_proba(karate) - expected).max() < 1e-5  # single precision
+    old.save(tmp_path / "new.safetensors")
+    new = SheafClassifier.load(tmp_path / "new.safetensors")
+    assert (new.predict_proba(karate) == old.predict_proba(karate)).all()

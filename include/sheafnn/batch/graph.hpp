@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -31,7 +31,7 @@ struct GraphView {
   const std::int32_t* edge_node;     ///< per pair: the node it belongs to (u for side 0, v for side 1)
   const std::int32_t* pair_arc;      ///< per pair: its arc
   const S* degree;                   ///< per node
-  const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}
+  const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}, or deg^{-1/2} (see DiffusionShape)
   Index segments;                    ///< of the arcs of high-degree nodes
   const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; others have none
   const std::int32_t* segment_arc;   ///< per segment: its first arc
@@ -86,8 +86,9 @@ class BatchGraph {
   /// a launch.
   static constexpr Index most_crowded = 4096, most_arcs = 256;
 
-  /// \param arc_features  how many features of the graph's arcs are read, all of them or none
-  BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0)
+  /// \param arc_features       how many features of the graph's arcs are read, all of them or none
+  /// \param augmented_filters  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
+  BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0, bool augmented_filters = true)
       : nodes_(graph.node_count()),
         edges_(graph.edge_count()),
         offset_(executor, "graph", graph.offsets()),
@@ -107,7 +108,7 @@ class BatchGraph {
     std::vector<S> degree(n), inverse_root(n);
     for (std::size_t u = 0; u < n; ++u) {
       degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
-      inverse_root[u] = S(1) / std::sqrt(degree[u] + S(1));
+      inverse_root[u] = sheafnn::detail::filter_scale<S>(graph.degree(static_cast<Index>(u)), augmented_filters);
     }
     Index largest_degree = 0, high_nodes = 0;
     for (Index u = 0; u < nodes_; ++u) {

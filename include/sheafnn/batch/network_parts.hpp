@@ -39,7 +39,8 @@ struct CommonArrays {
   template <class Model>
   CommonArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
                Index run_count)
-      : graph(executor, host_graph, arc_features_of(model, host_graph)),
+      : graph(executor, host_graph, arc_features_of(model, host_graph),
+              sheafnn::detail::has_augmented_filters(model.options())),
         input(executor, fitting_features(model, host_graph, features)),
         parameters(executor, "parameters", run_count * model.parameters().size()),
         gradient(executor, "gradients", run_count * model.parameters().size()),

@@ -48,7 +48,7 @@ struct CooperativeOptions {
   FeatureNorm norm = FeatureNorm::none;      ///< after each layer
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates
   bool right_weights = true;                 ///< B_l, mixing channels
-  bool residual = true;                      ///< (1 + tanh ε_l) ∘ X
+  bool residual = true;                      ///< (1 + tanh ε_l) ∘ X − act(Z) instead of act(Z)
   bool directed = false;                     ///< along arcs as the graph lists them (Graph::listed()), else both ways
   /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
@@ -58,6 +58,9 @@ struct CooperativeOptions {
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
   Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
+  /// Without the residual: −act(Z) instead of act(Z). Models have it that were stored in files of version 1
+  /// (io/format_version.hpp), for which layers were computed so.
+  bool negate_diffused = false;
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
 };
@@ -85,6 +88,8 @@ struct CooperativeOptions {
           "an option of Bayesian models; others have learners in every layer");
   require(!options.layer_learners || !options.separate_encoder, "separate_encoder", true,
           "with layer_learners, learners read the features of their layer");
+  require(!options.negate_diffused || !options.residual, "negate_diffused", true,
+          "with the residual what is diffused is subtracted anyway");
   return options;
 }
 

@@ -126,7 +126,8 @@ struct CooperativeParts {
       if (architecture.separate_encoder) learner_encoder.emplace(input, on, h, architecture.activation);
     }
     const CooperativeLayerOptions layer{architecture.left_weights, architecture.right_weights,
-                                        architecture.residual, architecture.activation};
+                                        architecture.residual, architecture.activation,
+                                        architecture.negate_diffused};
     stages.reserve(static_cast<std::size_t>(architecture.layers));
     for (Index l = 0; l < architecture.layers; ++l) {
       stages.push_back({Buffer<S>(n * h),

@@ -53,6 +53,7 @@ struct FlowOptions {
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
+  bool augmented_filters = false;
 
   [[nodiscard]] FlowIntegration integration() const {
     return {method, time, absolute_tolerance, relative_tolerance, first_step, max_steps, fixed_steps};

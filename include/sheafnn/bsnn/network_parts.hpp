@@ -229,7 +229,8 @@ struct NetworkParts {
   }
   /// With an initial residual layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
-    DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels);
+    DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels,
+                        detail::has_augmented_filters(options));
     if (options.residual.initial()) {
       for (S& sign : r.filter_sign) sign = -sign;
     }

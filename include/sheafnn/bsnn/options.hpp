@@ -63,6 +63,9 @@ struct ModelOptions {
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
+  /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
+  /// deg^{-1/2}. Models have it that were stored in files of version 1 (io/format_version.hpp).
+  bool augmented_filters = false;
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -108,6 +111,8 @@ template <RestrictionMapFamily Family>
     if (options.normalisation != Normalisation::augmented)
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
   }
+  require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
+          "an option of the normalisation block; with others fixed filters are so anyway");
   validate(options.filter);
   validate(options.residual);
   require(!options.residual.initial() || !options.filter.active(), "residual.form", to_string(options.residual.form),

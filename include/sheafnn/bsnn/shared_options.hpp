@@ -6,6 +6,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/limits.hpp"
+#include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::detail {
 
@@ -17,6 +18,12 @@ void check_sizes(const Options& options) {
   require_between("layers", options.layers, 1, 64);
   require_between("classes", options.classes, 1, 1 << 20);
   require_between("readout_layers", options.readout_layers, 1, 8);
+}
+
+/// Are fixed filters normalised by (deg + 1)^{-1/2}, instead of deg^{-1/2}? math: "Fixed filters".
+template <class Options>
+[[nodiscard]] bool has_augmented_filters(const Options& options) {
+  return options.normalisation != Normalisation::block || options.augmented_filters;
 }
 
 /// Calls visit(name, field of a, the same field of b) for the options that ModelOptions and FlowOptions share.
@@ -45,6 +52,7 @@ void for_each_shared_option(A& a, B& b, const Visit& visit) {
   visit("readout_layers", a.readout_layers, b.readout_layers);
   visit("learner", a.learner, b.learner);
   visit("edge_features", a.edge_features, b.edge_features);
+  visit("augmented_filters", a.augmented_filters, b.augmented_filters);
 }
 /// Those of `from` to `to`.
 template <class From, class To>

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "sheafnn/bsnn/conventions.hpp"
 #include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/stop_metric.hpp"
@@ -136,6 +137,7 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
   if (options.resume != nullptr) {
+    detail::check_conventions(options.resume->first_conventions, model.options());
     detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,
                         !split.validation.empty());
     if constexpr (std::is_same_v<LossType, Classification>) {

@@ -167,6 +167,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
     if (resume != nullptr) {
       const bool of_part = states.resume != nullptr;
       const Index nodes = of_part ? data.graph().node_count() : numbers.total_nodes;
+      sheafnn::detail::check_conventions(resume->first_conventions, model.options());
       sheafnn::detail::check_state(*resume, given, model.parameters().size(), nodes * outputs,
                                    loss.has_nodes(own.validation));
       options.resume = resume;

@@ -18,8 +18,10 @@
 
 namespace sheafnn::io {
 
-inline constexpr Index checkpoint_version = 1;      ///< of save_checkpoint()
-inline constexpr Index training_state_version = 1;  ///< of write_training_state()
+/// Of save_checkpoint(). Since 2, cooperative layers without residual have the published sign, and fixed filters beside the
+/// normalisation block the published scale.
+inline constexpr Index checkpoint_version = 2;
+inline constexpr Index training_state_version = 2;  ///< of write_training_state(), for the same reason
 inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()
 
 /// Refuses a file of a later version.
@@ -39,11 +41,12 @@ inline void require_known_version(std::string_view file, Index version, Index kn
 
 namespace detail {
 
-/// require_known_version() for the entries "format_version" and "sheafnn_version" of a metadata map.
-inline void require_known_version(const std::string& file, const std::map<std::string, std::string>& metadata,
-                                  Index known) {
+/// The entry "format_version" of a metadata map, 1 where there is none; require_known_version() for it and the entry
+/// "sheafnn_version".
+inline Index known_version(const std::string& file, const std::map<std::string, std::string>& metadata,
+                           Index known) {
   const auto found = metadata.find("format_version");
-  if (found == metadata.end()) return;
+  if (found == metadata.end()) return 1;
   const std::string& text = found->second;
   Index version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
@@ -52,6 +55,7 @@ inline void require_known_version(const std::string& file, const std::map<std::s
   }
   const auto writer = metadata.find("sheafnn_version");
   io::require_known_version(file, version, known, writer == metadata.end() ? std::string() : writer->second);
+  return version;
 }
 
 }  // namespace detail

@@ -86,6 +86,7 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("layer_learners", options.layer_learners);
   visit("separate_encoder", options.separate_encoder);
   visit("readout_layers", options.readout_layers);
+  visit("negate_diffused", options.negate_diffused);
 }
 
 inline std::string option_text(Index value) { return std::to_string(value); }
@@ -112,9 +113,9 @@ inline std::string option_text(ResidualForm value) { return std::string(to_strin
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  for (const std::string_view newer : {"sheaf_activation", "learner", "edge_features", "layer_norm",
-                                       "readout_layers", "directed", "in_degree_diagonal",
-                                       "layer_learners"}) {
+  for (const std::string_view newer :
+       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
+        "in_degree_diagonal", "layer_learners", "negate_diffused", "augmented_filters"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter") || key.starts_with("residual_");

@@ -16,11 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/conventions.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/file.hpp"
+#include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/model_options.hpp"
 #include "sheafnn/io/tensor_file.hpp"
 #include "sheafnn/version.hpp"
@@ -58,7 +59,7 @@ namespace detail {
 /// \param path  the file it comes from, for messages
 /// \throws std::runtime_error  it is no checkpoint, or one of a later format version
 [[nodiscard]] inline CheckpointInfo checkpoint_info(const std::filesystem::path& path, const TensorFile& file) {
-  detail::require_known_version(path.string(), file.metadata, checkpoint_version);
+  const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
   info.maps = detail::metadata_value(path, file, "maps");
@@ -78,12 +79,16 @@ namespace detail {
       // What is not printable is no option, and belongs into no message.
       detail::parse_option(key, detail::printable(detail::metadata_value(path, file, key)), field);
     };
+    const auto read_all = [&](auto& options) {
+      detail::for_each_option(options, read);
+      if (version == 1) sheafnn::detail::use_first_conventions(options);
+    };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
-      detail::for_each_option(info.cooperative, read);
+      read_all(info.cooperative);
     } else if (info.model == flow_kind || info.model == bayesian_flow_kind) {
-      detail::for_each_option(info.flow, read);
+      read_all(info.flow);
     } else {
-      detail::for_each_option(info.options, read);
+      read_all(info.options);
     }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));

@@ -1,8 +1,8 @@
 /// \file
 /// CooperativeLayer: X' = (1 + tanh ε) ∘ X − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X Bᵀ)), with its backward pass.
 ///
-/// Without the residual the first term is left out. Features are n × D × f, channels innermost. A pass has three steps,
-/// between which every node waits for its neighbours:
+/// Without the residual X' = act(dropout(…)). Features are n × D × f, channels innermost. A pass has three steps, between
+/// which every node waits for its neighbours:
 ///
 ///   - enter: Y = (I ⊗ A) X Bᵀ, and what the nodes send of it;
 ///   - cross: Δ_out Y from what was sent, and what the nodes send of that;
@@ -32,6 +32,7 @@ struct CooperativeLayerOptions {
   bool right = true;     ///< B, mixing channels
   bool residual = true;  ///< (1 + tanh ε) ∘ X
   Activation activation = Activation::gelu;
+  bool negate_diffused = false;  ///< without the residual X' = −act(…); see CooperativeOptions
 };
 
 namespace detail {
@@ -177,7 +178,7 @@ class CooperativeLayer {
   }
   /// Δ_out Y from what was sent, and b σ R Δ_out Y, which the nodes send.
   void cross_rows(Index first, Index count);
-  /// z = Δ_inᵀ Δ_out Y from what was sent, and X' = (1 + tanh ε) ∘ X − act(dropout(z)).
+  /// z = Δ_inᵀ Δ_out Y from what was sent, and X' = (1 + tanh ε) ∘ X − act(dropout(z)), or act(dropout(z)).
   ///
   /// \param first, count  of the selected nodes, by index
   /// \param out           rows of X', one after the other
@@ -219,6 +220,8 @@ class CooperativeLayer {
     require(arcs_.part == nullptr, "arcs", "those of a part of a graph",
             "the halo's rows have to be fetched between the steps");
   }
+  /// Of act(dropout(z)) in X'.
+  [[nodiscard]] S sign() const noexcept { return options_.residual || options_.negate_diffused ? S(-1) : S(1); }
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {
     if (options_.left) require_array(weights.left, D, D, "left weights");
@@ -285,8 +288,13 @@ void CooperativeLayer<D, S>::leave_rows(Index begin, Index count, S* out) {
   const NodeSelection nodes = nodes_;
   const S* first_rows = work_->first.data();
   const S* sent_on = work_->sent_on.data();
-  const detail::DiffusedRow<S> row_of{
-      options_.activation, D, f, gain_, dropped_ ? mask_.bits() : nullptr, factor_};
+  const detail::DiffusedRow<S> row_of{options_.activation,
+                                      D,
+                                      f,
+                                      options_.residual ? gain_ : nullptr,
+                                      dropped_ ? mask_.bits() : nullptr,
+                                      factor_,
+                                      sign()};
   S* sums = keep_ ? second_sum_.data() : nullptr;
   S* slopes = keep_ ? slope_.data() : nullptr;
   for (Index index = begin; index < begin + count; ++index, out += size) {
@@ -300,7 +308,7 @@ void CooperativeLayer<D, S>::leave_rows(Index begin, Index count, S* out) {
   }
 }
 
-/// z̄ = −x̄' ∘ slope and what receive() returns for it; Σ x x̄' for ε̄; x_bar = x̄', 0 at nodes that were not computed,
+/// z̄ = sign() x̄' ∘ slope and what receive() returns for it; Σ x x̄' for ε̄; x_bar = x̄', 0 at nodes that were not computed,
 /// which enter multiplies with the gain.
 template <int D, class S>
 void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
@@ -310,6 +318,7 @@ void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const
   const S* input = input_;
   const S* sums = second_sum_.data();
   const S* slopes = slope_.data();
+  const S factor = sign();
   S* z_bar = work_->first.data();
   S* returned = work_->sent.data();
   detail::ChannelSums<D, S> products;
@@ -329,7 +338,7 @@ void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const
                                     const T bar = detail::load<T>(output_bar + position);
                                     products.add(i, bar * detail::load<T>(input + at + position));
                                     detail::store(x_bar + at + position, bar);
-                                    y_bar[i] = -bar * detail::load<T>(slopes + at + position);
+                                    y_bar[i] = T(factor) * bar * detail::load<T>(slopes + at + position);
                                     detail::store(z_bar + at + position, y_bar[i]);
                                   }
                                 });

@@ -1,6 +1,7 @@
 /// \file
-/// DiffusedRow: how a cooperative layer ends at a node, x' = (1 + tanh ε) ∘ x − act(dropout(z)), with the derivative of act
-/// for the backward pass. Rows are D × f. Source: math: "Cooperative sheaves" (4.3).
+/// DiffusedRow: how a cooperative layer ends at a node, x' = (1 + tanh ε) ∘ x − act(dropout(z)), or without the residual
+/// x' = act(dropout(z)), with the derivative of act for the backward pass. Rows are D × f.
+/// Source: math: "Cooperative sheaves" (4.3).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ template <class S>
 struct DiffusedRow {
   Activation activation;
   Index stalk, channels;     ///< D, f
-  const S* gain;             ///< 1 + tanh ε, or 0 without the residual: D
+  const S* gain;             ///< 1 + tanh ε: D; null without the residual
   const std::uint8_t* mask;  ///< of the dropout of z; null: none
   S dropout_factor;
+  S sign;  ///< of act(dropout(z)) without the residual: 1, or −1 with negate_diffused
 
   /// \param x       the node's row of X
   /// \param at      position of that row in n × D × f
@@ -28,7 +30,7 @@ struct DiffusedRow {
   SHEAFNN_NOINLINE void update(const S* x, Index at, S* slopes, S* z) const {
     with_activation(activation, [&]<Activation A>() {
       for (Index i = 0; i < stalk; ++i, x += channels, z += channels, at += channels)
-        update_with<A>(gain[i], x, at, slopes, z);
+        update_with<A>(gain == nullptr ? S(0) : gain[i], x, at, slopes, z);
     });
   }
 
@@ -43,7 +45,7 @@ struct DiffusedRow {
       if (slopes != nullptr) {
         store(slopes + at + c, mask == nullptr ? slope : dropped(slope, mask, at + c, dropout_factor));
       }
-      store(z + c, T(own_gain) * load<T>(x + c) - value);
+      store(z + c, gain == nullptr ? T(sign) * value : T(own_gain) * load<T>(x + c) - value);
     });
   }
 };

@@ -4,7 +4,7 @@
 ///
 /// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks;
 /// behind them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and
-/// off-diagonal +1 (low pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides.
+/// off-diagonal +1 (low pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides, or by deg^{-1/2}.
 #pragma once
 
 #include <algorithm>
@@ -26,23 +26,28 @@ namespace sheafnn {
 template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
+  /// \param augmented  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
   /// \throws std::invalid_argument  stalk outside 1 … max_stalk_dimension, or channel_count outside 1 … max_channels
-  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count);
+  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count, bool augmented = true);
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
   Index filters = 0;                ///< number of fixed filters
   Index coordinates = 0;            ///< d' = D + number of fixed filters
   Index channels = 0;               ///< f
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
-  Buffer<S> inverse_root;           ///< (deg u + 1)^{-1/2}, of a part with the degrees of the whole graph
+  /// (deg u + 1)^{-1/2}, or deg u^{-1/2} and 0 for 0; of a part with the degrees of the whole graph.
+  Buffer<S> inverse_root;
+  bool augmented = true;  ///< the first of both
 };
 
 template <class S>
-DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count)
+DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count,
+                                  bool augmented)
     : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
       coordinates(stalk + filters),
       channels(channel_count),
-      inverse_root(graph.node_count()) {
+      inverse_root(graph.node_count()),
+      augmented(augmented) {
   require_between("stalk dimension", stalk, 1, max_stalk_dimension);
   require_between("channels", channel_count, 1, max_channels);
   int next = 0;
@@ -51,7 +56,7 @@ DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool h
   for (Index u = 0; u < graph.node_count(); ++u) {
     const Index degree =
         graph.part() == nullptr ? graph.degree(u) : graph.part()->numbers().degree[static_cast<std::size_t>(u)];
-    inverse_root[u] = S(1) / std::sqrt(static_cast<S>(degree) + S(1));
+    inverse_root[u] = detail::filter_scale<S>(degree, augmented);
   }
 }
 

@@ -100,7 +100,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   LaplacianRows(const Graph& graph, const DiffusionShape<S>& shape);
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
-  /// The fixed filters' numbers: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node.
+  /// The fixed filters' numbers: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node, or without the ones.
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 
@@ -154,7 +154,9 @@ LaplacianRows<Family, S>::LaplacianRows(const Graph& graph, const DiffusionShape
     arc_weight_[arc] = root[graph.source(arc)] * root[graph.target(arc)];
   }
   for (Index u = 0; u < graph.node_count(); ++u) {
-    node_weight_[u] = static_cast<S>(graph.degree(u)) / static_cast<S>(graph.degree(u) + 1);
+    const Index degree = graph.degree(u);
+    node_weight_[u] =
+        degree == 0 ? S(0) : static_cast<S>(degree) / static_cast<S>(degree + (shape.augmented ? 1 : 0));
   }
 }
 

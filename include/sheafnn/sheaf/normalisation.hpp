@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
@@ -61,6 +62,13 @@ SHEAFNN_HD SHEAFNN_INLINE T guarded_inverse_sqrt(const T& value, const T& least)
   using std::sqrt;
   const auto usable = value > least;
   return select(usable, T(1) / sqrt(select(usable, value, T(1))), T(0));
+}
+
+/// What normalises fixed filters at a node, on either side: (degree + 1)^{-1/2}, or degree^{-1/2} and 0 for 0.
+template <class S>
+[[nodiscard]] S filter_scale(Index degree, bool augmented) {
+  const S value = static_cast<S>(degree) + S(augmented ? 1 : 0);
+  return value > 0 ? S(1) / std::sqrt(value) : S(0);
 }
 
 }  // namespace detail

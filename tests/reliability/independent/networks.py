@@ -365,7 +365,7 @@ def cooperative_network(case, parameters):
         a, b = (plus * tau ** 2 + 1) ** -0.5, (minus * sigma ** 2 + 1) ** -0.5
         y = operator(mixed(parameters, l, x), a, a ** 2 * plus * tau ** 2)
         z = operator(y, b, b ** 2 * plus * sigma ** 2)
-        x = ((1 + torch.tanh(parameters[f"eps.{l}"])) * x if c.residual else 0) - act(z)
+        x = (1 + torch.tanh(parameters[f"eps.{l}"])) * x - act(z) if c.residual else act(z)
         if c.norm:
             rows, axis = x.reshape(n, -1), 1 if c.norm == 1 else 0
             variance, mean = torch.var_mean(rows, axis, correction=0, keepdim=True)
