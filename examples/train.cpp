@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <sheafnn/bsnn/conventions.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>

@@ -212,8 +212,8 @@ TEST_CASE("old files: models, trainings and learned sheaves of every version hol
 
 namespace {
 
-// Networks that are computed otherwise since version 2, as version 1 wrote them: a checkpoint, what it predicted, the state
-// of a training after 4 epochs, and the losses of 6.
+// Networks that have another sign or scale since version 2, as version 1 wrote them: a checkpoint, what it predicted, the
+// state of a training after 4 epochs, and the losses of 6.
 using Signs = sheafnn::Csnn<3, double>;
 using Filters = sheafnn::Bsnn<sheafnn::Diagonal<2>, double>;
 
@@ -273,7 +273,7 @@ void check_conventions(const std::string& name, bool Model::Options::*option) {
 }  // namespace
 
 TEST_CASE(
-    "old files: networks without residual, and with fixed filters beside the block normalisation, are what they "
+    "old files: networks without residual, and with fixed filters and the block normalisation, are what they "
     "were") {
   check_conventions<Signs>("signs", &sheafnn::CooperativeOptions::negate_diffused);
   check_conventions<Filters>("filters", &sheafnn::ModelOptions::augmented_filters);

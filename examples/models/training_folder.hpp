@@ -170,7 +170,7 @@ class TrainingFolder {
     if (!resumed_) write_index();
   }
 
-  /// Was it begun by a version of the first conventions (bsnn/conventions.hpp)? All of its trainings follow them.
+  /// Is training.json of version 1? Then all trainings follow that version's conventions (bsnn/conventions.hpp).
   [[nodiscard]] bool first_conventions() const noexcept { return version_ == 1; }
 
   /// The file of one training in a folder.

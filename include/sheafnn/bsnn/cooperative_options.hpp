@@ -58,8 +58,8 @@ struct CooperativeOptions {
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
   Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
-  /// Without the residual: −act(Z) instead of act(Z). Models have it that were stored in files of version 1
-  /// (io/format_version.hpp), for which layers were computed so.
+  /// Without the residual: −act(Z) instead of act(Z). Set for models stored in files of version 1
+  /// (io/format_version.hpp), whose layers had this sign.
   bool negate_diffused = false;
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
@@ -89,7 +89,7 @@ struct CooperativeOptions {
   require(!options.layer_learners || !options.separate_encoder, "separate_encoder", true,
           "with layer_learners, learners read the features of their layer");
   require(!options.negate_diffused || !options.residual, "negate_diffused", true,
-          "with the residual what is diffused is subtracted anyway");
+          "an option of layers without residual; with it what is diffused is subtracted anyway");
   return options;
 }
 

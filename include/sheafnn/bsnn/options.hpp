@@ -64,7 +64,7 @@ struct ModelOptions {
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
   /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
-  /// deg^{-1/2}. Models have it that were stored in files of version 1 (io/format_version.hpp).
+  /// deg^{-1/2}. Set for models stored in files of version 1 (io/format_version.hpp), whose filters had this scale.
   bool augmented_filters = false;
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;

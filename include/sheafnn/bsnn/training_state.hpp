@@ -26,7 +26,7 @@ struct TrainingState {
   /// n × C, mean predictions of the best epoch; of validation and test nodes, or of all where there are neither.
   std::vector<double> best_predictions;
   std::optional<StopOn> stop_on;  ///< TrainOptions::stop_on; unknown in files of versions that did not write it
-  bool first_conventions = false;  ///< of a file of version 1, when some networks were computed otherwise
+  bool first_conventions = false;  ///< of a file of version 1 (conventions.hpp)
 };
 
 }  // namespace sheafnn

@@ -18,8 +18,8 @@
 
 namespace sheafnn::io {
 
-/// Of save_checkpoint(). Since 2, cooperative layers without residual have the published sign, and fixed filters beside the
-/// normalisation block the published scale.
+/// Of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed filters with the
+/// normalisation block the published scale (bsnn/conventions.hpp).
 inline constexpr Index checkpoint_version = 2;
 inline constexpr Index training_state_version = 2;  ///< of write_training_state(), for the same reason
 inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()

@@ -26,9 +26,10 @@ namespace sheafnn {
 template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
-  /// \param augmented  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
+  /// \param augmented_filters  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
   /// \throws std::invalid_argument  stalk outside 1 … max_stalk_dimension, or channel_count outside 1 … max_channels
-  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count, bool augmented = true);
+  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count,
+                 bool augmented_filters = true);
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
   Index filters = 0;                ///< number of fixed filters
@@ -37,17 +38,17 @@ struct DiffusionShape {
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
   /// (deg u + 1)^{-1/2}, or deg u^{-1/2} and 0 for 0; of a part with the degrees of the whole graph.
   Buffer<S> inverse_root;
-  bool augmented = true;  ///< the first of both
+  bool augmented = true;  ///< is that (deg u + 1)^{-1/2}?
 };
 
 template <class S>
 DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count,
-                                  bool augmented)
+                                  bool augmented_filters)
     : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
       coordinates(stalk + filters),
       channels(channel_count),
       inverse_root(graph.node_count()),
-      augmented(augmented) {
+      augmented(augmented_filters) {
   require_between("stalk dimension", stalk, 1, max_stalk_dimension);
   require_between("channels", channel_count, 1, max_channels);
   int next = 0;
