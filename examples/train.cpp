@@ -270,6 +270,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
                    s.train.checkpoint_every, "belongs to --checkpoint");
+  sheafnn::require(s.options.use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "with --no-edges the network has no sheaf");
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));

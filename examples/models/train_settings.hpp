@@ -125,6 +125,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
   model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
                   "scale feature rows to sum 1");
+  model->add_flag("--edges,!--no-edges", s.options.use_edges,
+                  "see the edges of the graph; without them a network of the nodes alone (default: on)");
   model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
       ->capture_default_str();
   model
@@ -456,6 +458,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"layer_norm", m.layer_norm},
           {"readout_layers", m.readout_layers},
           {"normalise_features", m.normalise_features},
+          {"use_edges", m.use_edges},
           {"normalisation", s.normalisation},
           {"parametrisation", s.parametrisation},
           {"filter", s.filter},
@@ -497,7 +500,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   nlohmann::ordered_json r = flow_json(flow);
   const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
   for (const auto& [key, value] : shared.items()) {
-    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key.starts_with("filter") ||
+    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" || key.starts_with("filter") ||
                            key.starts_with("residual");
     if (!of_layers) r[key] = value;
   }
@@ -534,7 +537,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
                                         {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
                                         {"in_degree_diagonal", false}, {"batch_norm", false},
-                                        {"layer_learners", false}};
+                                        {"layer_learners", false}, {"use_edges", true}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }

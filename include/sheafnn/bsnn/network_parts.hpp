@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
@@ -54,22 +55,23 @@ struct NetworkParts {
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
       : model(of),
-        graph(checked(of, on, features)),
+        edgeless(without_edges(of.options(), checked(of, on, features))),
+        graph(edgeless ? *edgeless : on),
         input(of.options().normalise_features ? normalised(features) : features),
-        blocks(on),
-        shape(shape_of(of.options(), on)),
-        embedding(input, on, of.layout().encoder, of.layout().second_weight >= 0),
-        source(on, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
-        output(on.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
+        blocks(graph),
+        shape(shape_of(of.options(), graph)),
+        embedding(input, graph, of.layout().encoder, of.layout().second_weight >= 0),
+        source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
-      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, on, of.layout().sheaf_encoder);
+      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
-    add_layers(of, on);
+    add_layers(of, graph);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(on.node_count() * shape.row());
+      buffer->resize(graph.node_count() * shape.row());
     }
     gradient.resize(of.parameters().size());
-    if (on.part() != nullptr) address_masks(on.part()->numbers());
+    if (graph.part() != nullptr) address_masks(graph.part()->numbers());
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
@@ -159,6 +161,7 @@ struct NetworkParts {
   }
 
   const Model& model;
+  std::unique_ptr<const Graph> edgeless;  ///< null where the graph is the one that was given
   const Graph& graph;
   SparseInput<S> input;
   EdgeBlocks<S> blocks;

@@ -63,6 +63,8 @@ struct ModelOptions {
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
+  /// See the edges of a graph; without them the network is one of the nodes alone (math: "Networks without edges").
+  bool use_edges = true;
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };

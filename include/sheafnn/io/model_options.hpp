@@ -35,6 +35,7 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("layers", options.layers);
   visit("linear", options.linear);
   visit("layer_norm", options.layer_norm);
+  visit("use_edges", options.use_edges);
   visit("filter", options.filter.basis);
   visit("filter_degree", options.filter.degree);
   visit("filter_coefficients", options.filter.coefficients);
@@ -112,9 +113,9 @@ inline std::string option_text(ResidualForm value) { return std::string(to_strin
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  for (const std::string_view newer : {"sheaf_activation", "learner", "edge_features", "layer_norm",
-                                       "readout_layers", "directed", "in_degree_diagonal",
-                                       "layer_learners"}) {
+  for (const std::string_view newer :
+       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
+        "in_degree_diagonal", "layer_learners", "use_edges"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter") || key.starts_with("residual_");
