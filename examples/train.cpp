@@ -13,6 +13,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/directed_arcs.hpp>
+#include <sheafnn/graph/fit_features.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -256,6 +257,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
+  const sheafnn::FeatureTreatment treatment = s.options.feature_treatment;
+  std::printf("features: %s\n", sheafnn::fit_features(data.features, treatment).describe().c_str());
   const auto& node = s.cooperative;
   const std::string learner =
       programs::is_cooperative(s.model)
@@ -277,6 +280,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
                    s.train.checkpoint_every, "belongs to --checkpoint");
+  sheafnn::require(s.options.use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "with --no-edges the network has no sheaf");
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));

@@ -129,7 +129,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
   }
   SUBCASE("block normalisation, raw features") {
     o.normalisation = Normalisation::block;
-    o.normalise_features = false;
+    o.feature_treatment = sheafnn::FeatureTreatment::none;
   }
   SUBCASE("block normalisation, fixed filters") {
     o.normalisation = Normalisation::block;

@@ -9,6 +9,7 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/node_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
@@ -35,8 +36,8 @@ struct CooperativeOptions {
   Index layers = 4;     ///< L, cooperative layers (1 … 64)
   Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
 
-  /// Scale every row of the features to absolute sum 1.
-  bool normalise_features = true;
+  /// What happens to features before the network reads them (math: "Features").
+  FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
   Index learner_layers = 1;                        ///< convolutions of the sage learners (1 … 8); mlp: 1
@@ -61,6 +62,8 @@ struct CooperativeOptions {
   /// Without the residual: −act(Z) instead of act(Z). Set for models stored in files of version 1
   /// (io/format_version.hpp), whose layers had this sign.
   bool negate_diffused = false;
+  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  FeaturePlan feature_plan = {};
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
 };
@@ -72,6 +75,7 @@ struct CooperativeOptions {
 [[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
                                                 bool bayesian) {
   detail::check_sizes(options);
+  detail::check_plan(options.feature_plan, options.features);
   require_between("learner_layers", options.learner_layers, 1, 8);
   require_between("learner_width", options.learner_width, 1, 1024);
   require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",
