@@ -134,12 +134,15 @@ inline std::string plot_classes(Script& script, const Subject& s, const std::str
 /// The script of drawn graphs side by side.
 class GraphScript : public Script {
  public:
-  GraphScript(const Subject& s, const Eigen::MatrixXd& at, int panels)
-      : Script(panels == 1 ? 600 : 1100, 600),
+  /// \param key_rows  lines of names below the panels, where there are more than three
+  GraphScript(const Subject& s, const Eigen::MatrixXd& at, int panels, int key_rows = 0)
+      : Script(panels == 1 ? 600 : 1100, 600 + lower(key_rows)),
         node_size(std::clamp(11 / std::sqrt(static_cast<double>(s.nodes())), 0.2, 0.9)),
         edge_width(std::clamp(35 / std::sqrt(static_cast<double>(s.edges() + 1)), 0.3, 2.0)) {
     data("edges", edge_lines(s.data.graph, at));
-    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,0.14,0.93 spacing 0.02,0"});
+    const double height = 600 + lower(key_rows);
+    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,", (84 + lower(key_rows)) / height, ",",
+          1 - 42 / height, " spacing 0.02,0"});
     line({"unset border\nunset tics\nunset grid"});
     // Ranges as wide and high as a panel, around the middle of the graph.
     const double aspect = (panels == 1 ? 600 * 0.98 : 1100 * 0.48) / (600 * 0.79);
@@ -149,8 +152,8 @@ class GraphScript : public Script {
     const double middle_x = (x.maxCoeff() + x.minCoeff()) / 2, middle_y = (y.maxCoeff() + y.minCoeff()) / 2;
     line({"set xrange [", middle_x - high * aspect / 2, ":", middle_x + high * aspect / 2, "]"});
     line({"set yrange [", middle_y - high / 2, ":", middle_y + high / 2, "]"});
-    line({"set key at graph 0.5,-0.03 center top horizontal Left reverse samplen 0.4 width 0 maxcols ",
-          key_columns(s, panels == 1 ? 600 * 0.98 : 1100 * 0.48), " maxrows 4"});
+    line({"set key at graph 0.5,-0.03 center top horizontal Left reverse samplen 0.4 width 0 maxrows ",
+          std::max(key_rows, 2)});
     line({"set colorbox horizontal user origin graph 0.2,-0.06 size graph 0.6,0.022\nset cbtics out scale 0.4"});
   }
   /// All edges alike, in grey.
@@ -161,14 +164,8 @@ class GraphScript : public Script {
   const double node_size, edge_width;
 
  private:
-  /// How many names of classes stand beside each other in a key of this width in pixels.
-  static int key_columns(const Subject& s, double width) {
-    std::size_t longest = 13;  // "not the label"
-    for (std::int32_t c = 0; c < std::min<Index>(s.learned.classes, most_in_key); ++c) {
-      longest = std::max(longest, std::min(class_title(s.data.class_names, c).size(), longest_title + 1));
-    }
-    return std::max(1, static_cast<int>(width / (8 * static_cast<double>(longest) + 16)));
-  }
+  /// Pixels that such a key needs below those of every picture.
+  static int lower(int key_rows) { return 20 * std::max(key_rows - 3, 0); }
 };
 
 /// log₁₀: a scale and its inverse are as far from 1.
@@ -187,13 +184,24 @@ inline void plot_node_values(GraphScript& script, const char* name, const char* 
                " lc palette notitle"});
 }
 
+/// Lines that the names of the classes and "not the label" take in a panel of that many pixels.
+inline int rows_of_key(const Subject& s, int width) {
+  const std::int32_t classes = static_cast<std::int32_t>(std::min<Index>(s.learned.classes, most_in_key));
+  std::size_t longest = 13;
+  for (std::int32_t c = 0; c < classes; ++c) {
+    longest = std::max(longest, std::min(class_title(s.data.class_names, c).size(), longest_title + 1));
+  }
+  const int columns = std::max(1, width / (8 * static_cast<int>(longest) + 56));  // as gnuplot has them
+  return (classes + columns) / columns;
+}
+
 }  // namespace detail
 
 /// Labels beside predictions.
 inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   const bool labels = *std::max_element(s.learned.labels.begin(), s.learned.labels.end()) >= 0;
-  GraphScript script(s, at, labels ? 2 : 1);
+  GraphScript script(s, at, labels ? 2 : 1, rows_of_key(s, labels ? 528 : 588));
   Picture r{"classes.svg", "Classes", "The graph, nodes coloured by the class that the model predicts.", {}};
   if (labels) {
     r.caption =
