@@ -114,7 +114,10 @@ void run(Settings& settings) {
           ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
           : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
-  programs::take_class_names(data, read_class_names(settings.sheaf, archive));
+  const std::vector<std::string> class_names = read_class_names(settings.sheaf, archive);
+  programs::take_class_names(data, class_names);
+  if (data.class_names.empty()) data.class_names = class_names;  // of what is predicted
+  for (std::string& name : data.class_names) name = programs::as_utf8(name);
   const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -144,7 +147,6 @@ int main(int argc, char** argv) {
   Settings s;
   CLI::App app("Draws what a trained model has learned, with gnuplot, and writes a page that shows it.",
                "explore");
-  app.get_formatter()->column_width(34);
   app.add_option("--sheaf", s.sheaf, ".npz file written by train --sheaf or predict --sheaf")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   programs::add_split_options(app, s.data);

@@ -49,7 +49,9 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {  // the same on all ranks
-      return ranks.is_root() ? app.exit(error) : error.get_exit_code();
+      if (error.get_exit_code() == 0) return ranks.is_root() ? app.exit(error) : 0;
+      if (ranks.is_root()) std::fprintf(stderr, "graph_folder: %s\n", programs::parse_message(app, error).c_str());
+      return programs::exit_bad_input;
     }
     if (partition->parsed()) {
       const mpi::FolderPartition made = mpi::partition_folder(ranks, folder, output, parts, options.range);

@@ -80,6 +80,7 @@ void run(const Settings& s) {
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
+  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
@@ -123,7 +124,6 @@ void run(const Settings& s) {
 int main(int argc, char** argv) {
   Settings s;
   CLI::App app("Predicts node classes and their uncertainty with a trained model.", "predict");
-  app.get_formatter()->column_width(34);
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "posterior samples averaged, 1 to 32768")->capture_default_str();

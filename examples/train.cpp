@@ -349,7 +349,6 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments;
   CLI::App app("Trains a Bayesian sheaf neural network, or another sheaf network, for node classification.",
                "train");
-  app.get_formatter()->column_width(34);
   programs::add_options(app, settings);
   return programs::run_program_with(
       app,

@@ -250,7 +250,6 @@ int main(int argc, char** argv) {
     TrainSettings settings;
     OwnOptions own;
     CLI::App app("Trains a sheaf neural network on a graph cut into one part for each rank of MPI.", "train_mpi");
-    app.get_formatter()->column_width(34);
     programs::add_training_options(app, settings);
     auto* group = app.add_option_group("Run");
     group
@@ -293,7 +292,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {  // the same on all ranks
       const bool root = mpi::Communicator().is_root();
       if (error.get_exit_code() == 0) return root ? app.exit(error) : 0;
-      if (root) std::fprintf(stderr, "train_mpi: %s; --help lists the options\n", error.what());
+      if (root) std::fprintf(stderr, "train_mpi: %s\n", programs::parse_message(app, error).c_str());
       return programs::exit_bad_input;
     }
     try {

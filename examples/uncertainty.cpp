@@ -298,7 +298,6 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
 int main(int argc, char** argv) {
   ProgramSettings s;
   CLI::App app("Measures what the uncertainty of a network's predictions is worth.", "uncertainty");
-  app.get_formatter()->column_width(34);
   programs::add_training_options(app, s.train);
   for (const char* option : {"--threads", "--seed"}) {  // see below
     CLI::App* const training = app.get_option_group("Training");

@@ -79,7 +79,27 @@ printf 'node\tfeature\tlabel\n0\t%s1\t-1\n1\t%s1\t-1\n2\t%s1\t-1\n' "$features" 
 "$bin/explore" --sheaf unknown.npz --dataset unknown --output unlabelled > /dev/null || fail "explore an unlabelled graph"
 check_page unlabelled classes uncertainty edges histograms spectrum layers
 
+# Keys have the names of classes, of the dataset or, where nobody knows its classes, of the model.
+mkdir people strangers
+{ echo "name,label,x,y"; for u in $(seq 0 3 29); do echo "a$u,it's,1,0.$u"; echo "b$u,<née & Zoë>,0,0.$u"; echo "c$u,7,0.5,0.$u"; done; } \
+  > people/nodes.csv
+{ echo "source,target"; for u in $(seq 0 3 29); do echo "a$u,b$u"; echo "b$u,c$u"; echo "a$u,c$(((u + 3) % 30))"; done; } \
+  | tee people/edges.csv > strangers/edges.csv
+cut -d, -f1,3- people/nodes.csv > strangers/nodes.csv
+"$bin/train" --dataset people --make-splits 60/20/20 --split-count 1 --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --sheaf people.npz \
+  --save people.safetensors > /dev/null || fail "train with names of classes"
+"$bin/explore" --sheaf people.npz --dataset people --output people-pictures > /dev/null || fail "explore names of classes"
+check_page people-pictures classes uncertainty edges histograms spectrum layers rejection
+"$bin/predict" --model people.safetensors --dataset strangers --sheaf strangers.npz > /dev/null || fail "predict without labels"
+"$bin/explore" --sheaf strangers.npz --dataset strangers --output strangers-pictures > /dev/null || fail "explore without labels"
+for title in "it's" '&lt;née &amp; Zoë&gt;' 'class 7'; do
+  grep -qF "<text>$title</text>" people-pictures/classes.svg || fail "no '$title' in the key"
+done
+grep -qE "<text>(it's|class 7|&lt;née)" strangers-pictures/classes.svg || fail "the model's names of classes are not in the key"
+! grep -qE '<text>class [0-2]</text>' people-pictures/classes.svg strangers-pictures/classes.svg || fail "a key has numbers for names"
+
 explore=("$bin/explore" --sheaf bsnn.npz --output out)
+refuse '^explore: --shef is not an option; the closest is --sheaf;' "$bin/explore" --shef bsnn.npz --output out
 refuse 'bsnn\.npz: is of a graph of 34 nodes; synthetic has 100' "${explore[@]}" --dataset synthetic --synthetic-nodes 100
 refuse 'bsnn\.npz: is of a graph of 78 edges; synthetic has 34' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
   --synthetic-classes 2 --synthetic-degree 2

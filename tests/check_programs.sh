@@ -131,8 +131,28 @@ rm arcs/edges.csv
 printf '1,0\n1,2\n3,1\n4,3\n4,5\n5,4\n' > arcs/edges.csv
 "$bin/train" --resume arcs-states --epochs 8 > error.txt 2>&1 && fail "a training goes on along other arcs"
 grep -q 'data' error.txt || fail "the changed arcs are not named: $(cat error.txt)"
+# --help: groups, and for what a preset replaces the values of each, those that a training has.
 "$bin/train" --help > help.txt
-grep -q -- '--kl-schedule' help.txt || fail "no help"
+for heading in 'Options:' 'Model, the network' 'Cooperative networks, csnn' 'Training:' 'Run:'; do
+  grep -q "^$heading" help.txt || fail "--help has no group $heading"
+done
+[ "$(grep -c -- '--help  ' help.txt)" -eq 1 ] || fail "--help is in every group"
+awk 'length > 115 {exit 1}' help.txt || fail "--help has long lines"
+for network in bsnn csnn; do
+  "$bin/train" --model $network --help | awk '/^  -/ {print ""} {printf "%s ", $0}' | tr -s ' ' > help.txt
+  for preset in small citation heterophilic large; do
+    "$bin/train" --model $network --stalk-dim 2 --preset $preset --epochs 1 --splits 0 --report preset.json > /dev/null \
+      || fail "train --model $network --preset $preset"
+    for option in lr weight-decay dropout patience channels layers left-weights; do
+      value=$(sed -n "s/^ *\"${option//-/_}\": \(.*\)$/\1/p" preset.json | head -n 1)
+      value=$(sed -e 's/,$//; s/^true$/on/; s/^false$/off/; s/\.0$//; s/^5e-0*4$/0.0005/' <<< "$value")
+      line=$(grep -E -- "^ --$option[ ,]" help.txt) || fail "--help lacks --$option"
+      [[ $line == *"(default: $value)"* || $line == *" $value $preset"[,\;]* ]] || fail "$network, $preset: $value, but --help says: $line"
+    done
+  done
+done
+[[ $("$bin/train" --help | tr -s ' \n' ' ') == *"the preset's: 0.02 small, 0.02 citation, 0.01 heterophilic, 0.01 large; 0.01 without a preset"* ]] \
+  || fail "--help does not say the learning rates"
 
 # Prediction, also on another graph with as many features.
 "$bin/predict" --model model-0.safetensors --dataset karate --samples 5 --output nodes.csv > /dev/null
@@ -381,6 +401,14 @@ grep -A 2 '^500 samples of a matrix Fisher' rotations.txt | tail -n 1 | grep -q 
 quick=("$bin/train" --epochs 2 --report out.json --save out.safetensors)
 head -c 100 "$root/tests/golden/nsd_so2.npz" > short.npz
 echo "no archive" > text.npz
+# An option that does not exist names the one that it may mean, in every program.
+refuse '^train: --epoch is not an option; the closest is --epochs; --help lists the options$' "$bin/train" --epoch 3
+refuse '^train: --learning-rate is not an option; the closest is --lr;' "${quick[@]}" --learning-rate=0.1
+refuse '^train: --frobnicate is not an option; --help' "${quick[@]}" --frobnicate
+refuse '^train: 3 is not expected here; --help' "${quick[@]}" --add-lp 3
+refuse '^predict: --sample is not an option; the closest is --samples;' "$bin/predict" --sample 3
+refuse '^rotations: --sample is not an option; the closest is --samples;' "$bin/rotations" --sample 3
+refuse '^separation: --class is not an option; the closest is --classes;' "$bin/separation" --class 3
 refuse 'nowhere' "${quick[@]}" --dataset nowhere
 refuse 'missing\.npz' "${quick[@]}" --dataset missing.npz
 refuse 'short\.npz' "${quick[@]}" --dataset short.npz

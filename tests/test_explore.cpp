@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "explore/graph_pictures.hpp"
 #include "explore/layout.hpp"
 #include "explore/numbers.hpp"
 #include "explore/text.hpp"
@@ -145,6 +146,29 @@ TEST_CASE("principal components of a stretched cross") {
 
 TEST_CASE("histogram, by hand") {
   CHECK(distance(explore::histogram({0, 0.4, 1, 2}, 0, 2, 4), {0.5, 0, 0.25, 0.25}) == 0);
+}
+
+TEST_CASE("keys name classes: numbers are said to be classes, long names are shortened, quotes are gnuplot's") {
+  const std::vector<std::string> names = {"tree",
+                                          "7",
+                                          "",
+                                          "it's",
+                                          "a\tb\n",
+                                          "eighteen letters !",
+                                          "eighteen letters !!",
+                                          "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"
+                                          "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"};
+  const auto title = [&](std::int32_t c) { return explore::detail::class_title(names, c); };
+  CHECK(title(0) == "tree");
+  CHECK(title(1) == "class 7");
+  CHECK(title(2) == "class 2");
+  CHECK(title(4) == "a b ");
+  CHECK(title(5) == names[5]);
+  CHECK(title(6) == names[5] + "\u2026");
+  CHECK(title(7) == names[7]);
+  CHECK(title(8) == "class 8");
+  CHECK(explore::detail::class_title({}, 0) == "class 0");
+  CHECK(explore::detail::quoted(title(3)) == "'it''s'");
 }
 
 TEST_CASE("layouts put neighbours near each other") {

@@ -1,8 +1,11 @@
-// Parts of the programs: names of files that are not UTF-8, folders of checkpoints that are damaged or taken.
+// Parts of the programs: names of files that are not UTF-8, folders of checkpoints that are damaged or taken, options that
+// do not exist, --help.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -37,6 +40,38 @@ std::string message_of(const std::filesystem::path& folder, bool resumed,
   return "no error";
 }
 
+// A program with options, a group of them, and a command with options of its own.
+struct Program {
+  int epochs = 7;
+  double rate = 0.5;
+  std::string kind = "flat";
+  bool flag = false;
+  CLI::App app{"Does something.", "program"};
+
+  Program() {
+    app.add_option("--epochs", epochs, "how often")->capture_default_str();
+    auto* group = app.add_option_group("Group", "what belongs together");
+    auto* lr = group->add_option("--lr", rate, "a rate")->capture_default_str();
+    group->add_option("--kind", kind, "one of two")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"flat", "round"}));
+    group->add_flag("--flag,!--no-flag", flag, "yes or no")->needs(lr);
+    group->add_option("--weight-decay", rate, "another rate");
+    auto* command = app.add_subcommand("make", "makes it");
+    command->add_option("--folder", kind, "where")->required();
+  }
+  // What is said of these arguments.
+  std::string message(std::vector<std::string> arguments) {
+    std::reverse(arguments.begin(), arguments.end());
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      return programs::parse_message(app, error);
+    }
+    return "no error";
+  }
+};
+
 }  // namespace
 
 TEST_CASE("texts that are not UTF-8") {
@@ -46,6 +81,73 @@ TEST_CASE("texts that are not UTF-8") {
   sheafnn::Dataset data;
   data.name = "d\xE9";
   CHECK(programs::checkpoint_notes(data, 1).at("dataset") == "d\xEF\xBF\xBD");
+}
+
+TEST_CASE("an option that does not exist: the closest is named") {
+  const auto closest = [](const char* given) { return programs::closest_option(Program().app, given); };
+  for (const char* given :
+       {"--epoch", "--epohcs", "--EPOCHS", "-epochs", "epochs", "--num-epochs", "--epochs-max", "--ep"}) {
+    CAPTURE(given);
+    CHECK(closest(given) == "--epochs");
+  }
+  CHECK(closest("--learning_rate") == "--lr");
+  CHECK(closest("--learning-rate") == "--lr");
+  CHECK(closest("--decay") == "--weight-decay");
+  CHECK(closest("--weigth-decay") == "--weight-decay");
+  CHECK(closest("--no_flag") == "--no-flag");
+  CHECK(closest("--checkpoint-every") == "");  // this program has no --every
+  for (const char* given : {"--frobnicate", "--", "-", "", "--x"}) {
+    CAPTURE(given);
+    CHECK(closest(given) == "");
+  }
+  const std::string help = "; --help lists the options";
+  CHECK(Program().message({"--epoch", "3"}) == "--epoch is not an option; the closest is --epochs" + help);
+  CHECK(Program().message({"--epoch=3"}) == "--epoch is not an option; the closest is --epochs" + help);
+  CHECK(Program().message({"--frobnicate"}) == "--frobnicate is not an option" + help);
+  CHECK(Program().message({"epochs", "3"}) == "epochs is not expected here; the option is --epochs" + help);
+  CHECK(Program().message({"--epochs", "3", "-4"}) == "-4 is not expected here" + help);
+  // It may be why a required one is missing. Options of a command belong to it alone.
+  CHECK(Program().message({"make", "--foldr", "x"}) == "--foldr is not an option; the closest is --folder" + help);
+  CHECK(Program().message({"--folder", "x"}) == "--folder is not an option" + help);
+  CHECK(Program().message({"make"}) == "--folder is required" + help);
+  CHECK(Program().message({"--kind", "square"}).starts_with("--kind: square not in {"));
+}
+
+TEST_CASE("--help: groups with defaults, lines that are not too long") {
+  Program program;
+  const programs::HelpFormatter formatter([] { return programs::HelpFormatter::Defaults{{"--lr", "1 or 2"}}; });
+  CHECK(formatter.make_help(&program.app, "program", CLI::AppFormatMode::Normal) ==
+        R"(Does something.
+Usage: program [OPTIONS] [SUBCOMMAND]
+
+Options:
+  -h,--help                       Print this help message and exit
+  --epochs INT                    how often (default: 7)
+
+Group, what belongs together:
+  --lr FLOAT                      a rate (default: 1 or 2)
+  --kind {flat,round}             one of two (default: flat)
+  --flag,--no-flag                yes or no (needs --lr)
+  --weight-decay FLOAT            another rate
+
+Commands:
+  make                            makes it
+)");
+  CLI::App wordy("", "wordy");
+  std::string text = "\u03c3";  // one character
+  for (int i = 0; i < 60; ++i) text += " \u03c3\u03c3\u03c3\u03c3\u03c3\u03c3\u03c3\u03c3\u03c3";
+  wordy.add_flag("--an-option-whose-name-is-longer-than-its-column")->description(text);
+  const std::string help = formatter.make_help(&wordy, "wordy", CLI::AppFormatMode::Normal);
+  std::size_t longest = 0, length = 0;
+  for (const char c : help) {
+    if ((c & 0xC0) != 0x80) ++length;
+    if (c == '\n') length = 0;
+    longest = std::max(longest, length);
+  }
+  CHECK(longest <= 110);
+  CHECK(longest > 100);
+  CHECK(help.find("its-column\n" + std::string(34, ' ') + "\u03c3 ") != std::string::npos);
+  CHECK(help.find(" \n") == std::string::npos);
 }
 
 TEST_CASE("folders of checkpoints: arguments that are not UTF-8 are refused before anything is made") {

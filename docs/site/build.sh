@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
 # broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, and on a public class,
-# enumeration or function of a namespace that is not documented.
+# enumeration or function of a namespace that is not documented. All checks run; the last line is "N passed, M failed".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
 environment=$root/build/docs-environment
 if [ ! -x "$environment/bin/sphinx-build" ] || ! command -v doxygen > /dev/null || ! command -v node > /dev/null ||
   [ ! -f /usr/share/javascript/katex/katex.min.js ]; then
-  echo "Sphinx, Doxygen, Node.js or KaTeX is missing: bash docs/site/install.sh" >&2
+  echo "Sphinx, Doxygen, Node.js or KaTeX is missing: bash docs/site/install.sh"
+  echo "0 passed, 1 failed"
   exit 1
 fi
 work=$(mktemp -d)
@@ -16,24 +17,50 @@ trap 'rm -rf "$work"' EXIT
 version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/version.hpp")
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
-python3 "$root/docs/site/check_snippets.py"
-"$environment/bin/python" "$root/docs/site/check_formulas.py"
-mkdir -p "$out"
-"$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going -c "$root/docs/site" "$root/docs" "$out"
+
+# Every page anew: Sphinx says nothing of a page that it made before, whatever is wrong with it.
+pages() {
+  mkdir -p "$out" &&
+    "$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going --fresh-env --write-all -d "$work/doctrees" \
+      -c "$root/docs/site" "$root/docs" "$out"
+}
 # Comments that quote a heading or an equation of the mathematics link to it.
-python3 "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed"
-sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
-  "$root/docs/site/Doxyfile.in" > "$work/Doxyfile"
-doxygen "$work/Doxyfile"
+reference() {
+  rm -rf "$out/cpp"
+  "$environment/bin/python" "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed" &&
+    sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
+      "$root/docs/site/Doxyfile.in" > "$work/Doxyfile" && doxygen "$work/Doxyfile" && cp -r "$work/cpp" "$out/cpp"
+}
 # Members of a class may speak for themselves (node_count()), specialisations are like what they specialise.
-undocumented=$(grep 'is not documented' "$work/doxygen.log" | grep -E 'Compound|of namespace|\(enumeration\)' |
-  grep -vE ' < |< .* >|->' | sed "s|^$root/||" || true)
-if [ -n "$undocumented" ]; then
+documented() {
+  local undocumented
+  [ -f "$work/doxygen.log" ] || return 1
+  undocumented=$(grep 'is not documented' "$work/doxygen.log" | grep -E 'Compound|of namespace|\(enumeration\)' |
+    grep -vE ' < |< .* >|->' | sed "s|^$root/||" || true)
+  [ -n "$undocumented" ] || return 0
   echo "public names without documentation:"
   echo "$undocumented"
-  exit 1
-fi
-rm -rf "$out/cpp"
-cp -r "$work/cpp" "$out/cpp"
-"$environment/bin/python" "$root/docs/site/check_links.py" "$out"
+  return 1
+}
+
+passed=0 failed=0
+# usage: check WHAT COMMAND...
+check() {
+  local what=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    echo "docs/site/build.sh: failed: $what"
+    failed=$((failed + 1))
+  fi
+}
+check "C++ blocks of the pages" python3 "$root/docs/site/check_snippets.py"
+check "formulas" "$environment/bin/python" "$root/docs/site/check_formulas.py"
+check "pages" pages
+check "C++ reference" reference
+check "documentation of public names" documented
+check "links" "$environment/bin/python" "$root/docs/site/check_links.py" "$out"
 echo "$out/index.html"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

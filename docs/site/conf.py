@@ -1,10 +1,14 @@
 """Sphinx: the pages of docs/ and the Python package. build.sh makes the C++ reference with Doxygen and puts it beside."""
 
+import html
+import os
 import pathlib
 import re
 import sys
+import urllib.parse
 
 from docutils import nodes
+from sphinx import addnodes
 
 root = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root / "python"), str(root / "docs" / "site")]
@@ -46,27 +50,51 @@ html_theme_options = {
 }
 
 
-def link_files(app, doctree, docname):
-    """Links to files of the repository that are no pages: to copies under _source, or to the C++ reference of a header."""
-    page = (pathlib.Path(app.srcdir) / docname).parent
-    depth = docname.count("/")
-    for node in list(doctree.findall(nodes.reference)):
+def copied(app, path):
+    """Copies a file under _source, or all files of a folder beside a list of them. Returns where it is, from the site's root."""
+    place = pathlib.Path("_source") / path.relative_to(root)
+    if path.is_dir():
+        inside = [p for p in sorted(path.iterdir()) if not p.name.startswith((".", "__pycache__"))]
+        links = ((os.path.relpath(copied(app, p), place), p.name + "/" * p.is_dir()) for p in inside)
+        items = "".join(f'<li><a href="{urllib.parse.quote(link)}">{html.escape(name)}</a></li>\n' for link, name in links)
+        title = html.escape(str(path.relative_to(root)))
+        place /= "index.html"
+        text = f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>{title}</title>\n<h1>{title}</h1>\n<ul>\n{items}</ul>\n'
+        content = text.encode()
+    else:
+        content = path.read_bytes()
+        if path.suffix not in (".html", ".svg", ".png"):
+            place = place.with_name(place.name + ".txt")
+    copy = pathlib.Path(app.outdir) / place
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(content)
+    return str(place)
+
+
+def link_files(app, doctree):
+    """Links to files and folders of the repository that are no pages: to copies, or to the README that is a folder's page. As pages
+    are read, before anything else looks at the links: what MyST makes of them, and complains of, differs between its versions."""
+    docname = app.env.docname
+    here = pathlib.Path(app.srcdir)
+    for node in list(doctree.findall(lambda n: isinstance(n, (nodes.reference, addnodes.pending_xref)))):
         target = node.get("refuri") or node.get("reftarget") or ""
-        if not target or "://" in target or target.startswith(("#", "mailto:")):
+        of_myst = node.get("reftype") == "myst"
+        if not target or re.match(r"[a-z][a-z0-9+.-]+:|#", target) or isinstance(node, addnodes.pending_xref) and not of_myst:
             continue
-        path = (page / target.split("#")[0]).resolve()
-        if not path.is_file() or not path.is_relative_to(root) or path.suffix == ".md" and path.is_relative_to(app.srcdir):
+        if node.get("refdomain") == "doc":  # a name of a page, without its suffix, where one could be
+            path = (here / (target + ".md")).resolve()
+        else:
+            path = ((here / docname).parent / urllib.parse.unquote(target.split("#")[0])).resolve()
+        page = app.env.path2doc(str(path / "README.md" if path.is_dir() else path))
+        if page in app.env.found_docs and not path.is_dir() or not path.exists() or root not in path.parents:
             continue
-        inside = path.relative_to(root)
-        copy = pathlib.Path(app.outdir) / "_source" / inside
-        if path.suffix != ".html":
-            copy = copy.with_name(copy.name + ".txt")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
         text = nodes.reference("", "", *[child.deepcopy() for child in node.children], internal=False)
-        text["refuri"] = "../" * depth + "_source/" + str(copy.relative_to(pathlib.Path(app.outdir) / "_source"))
+        if page in app.env.found_docs:
+            text["refuri"] = app.builder.get_relative_uri(docname, page)
+        else:
+            text["refuri"] = "../" * docname.count("/") + urllib.parse.quote(copied(app, path))
         node.replace_self(text)
 
 
 def setup(app):
-    app.connect("doctree-resolved", link_files)
+    app.connect("doctree-read", link_files, priority=100)

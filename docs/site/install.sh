@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bash scripts/install_dependencies.sh --python --docs
 environment=build/docs-environment
-[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+[ -x "$environment/bin/pip" ] || python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --requirement docs/site/requirements.txt

@@ -97,7 +97,7 @@ inline Picture draw_roles(const Subject& s) {
   using namespace detail;
   const Eigen::MatrixXd scales = columns(logarithms(s.learned.listening), logarithms(s.learned.speaking));
   Script script(600, 500);
-  const std::string plot = plot_classes(script, "class", scales, s.classes, 0.6, true);
+  const std::string plot = plot_classes(script, s, "class", scales, s.classes, 0.6, true);
   script.line({"set key outside right top samplen 0.4"});
   script.line({"set offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03"});
   script.line({"set xlabel 'listening: log₁₀ τ'\nset ylabel 'speaking: log₁₀ σ'"});
@@ -166,7 +166,8 @@ inline Picture draw_layers(const Subject& s) {
   script.line({"set tics font ',11'\nset format '%g'\nunset key"});
   for (int l = 0; l < count; ++l) {
     const Projection& p = projections[static_cast<std::size_t>(l)];
-    const std::string plot = plot_classes(script, joined({"layer", l, "class"}), p.points, s.classes, 0.35, false);
+    const std::string plot =
+        plot_classes(script, s, joined({"layer", l, "class"}), p.points, s.classes, 0.35, false);
     script.line({"set title '", l == 0 ? std::string("encoder") : joined({"after layer ", l}), "'"});
     script.line({"set xlabel sprintf('component 1 (%.0f %%)', ", 100 * p.share[0], ")"});
     script.line({"set ylabel sprintf('component 2 (%.0f %%)', ", 100 * p.share[1], ")"});

@@ -85,10 +85,39 @@ inline Eigen::MatrixXd nodes_of_class(const Eigen::MatrixXd& at, const std::vect
   return r;
 }
 
+/// Classes that a key names; the colours of others are not explained.
+inline constexpr std::int32_t most_in_key = 10;
+/// Characters of a class name that a key has room for.
+inline constexpr std::size_t longest_title = 18;
+
+/// What a key calls a class: its name, shortened where it is long, or "class 3" where it has none or its name is a number.
+inline std::string class_title(const std::vector<std::string>& class_names, std::int32_t c) {
+  const std::size_t k = static_cast<std::size_t>(c);
+  const bool is_named =
+      k < class_names.size() && class_names[k].find_first_not_of("0123456789 ") != std::string::npos;
+  if (!is_named)
+    return joined(
+        {"class ", k < class_names.size() && !class_names[k].empty() ? class_names[k] : std::to_string(c)});
+  std::string r;
+  std::size_t characters = 0;
+  for (const char letter : class_names[k]) {
+    const bool begins_one = (letter & 0xC0) != 0x80;  // of UTF-8
+    if (begins_one && ++characters > longest_title) return r + "…";
+    r += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? ' ' : letter;
+  }
+  return r;
+}
+/// A text in gnuplot's language.
+inline std::string quoted(const std::string& text) {
+  std::string r = "'";
+  for (const char letter : text) r += letter == '\'' ? std::string("''") : std::string(1, letter);
+  return r + "'";
+}
+
 /// Adds the nodes of each class as blocks of data $NAMEc. \returns how to plot them
-inline std::string plot_classes(Script& script, const std::string& name, const Eigen::MatrixXd& at,
-                                const std::vector<std::int32_t>& classes, double size, bool with_key) {
-  constexpr std::int32_t most_in_key = 10;
+inline std::string plot_classes(Script& script, const Subject& s, const std::string& name,
+                                const Eigen::MatrixXd& at, const std::vector<std::int32_t>& classes, double size,
+                                bool with_key) {
   std::string plot;
   const std::int32_t most = classes.empty() ? -1 : *std::max_element(classes.begin(), classes.end());
   for (std::int32_t c = 0; c <= most; ++c) {
@@ -97,7 +126,7 @@ inline std::string plot_classes(Script& script, const std::string& name, const E
     script.data(joined({name, c}), points);
     plot += joined({plot.empty() ? "" : ", ", "$", name, c, " with points pt ", class_shapes[c / colour_count % 4],
                     " ps ", size, " lc rgb '", class_colours[c % colour_count], "' "});
-    plot += with_key && c < most_in_key ? joined({"title 'class ", c, "'"}) : "notitle";
+    plot += with_key && c < most_in_key ? "title " + quoted(class_title(s.data.class_names, c)) : "notitle";
   }
   return plot;
 }
@@ -105,12 +134,15 @@ inline std::string plot_classes(Script& script, const std::string& name, const E
 /// The script of drawn graphs side by side.
 class GraphScript : public Script {
  public:
-  GraphScript(const Subject& s, const Eigen::MatrixXd& at, int panels)
-      : Script(panels == 1 ? 600 : 1100, 600),
+  /// \param key_rows  lines of names below the panels, where there are more than three
+  GraphScript(const Subject& s, const Eigen::MatrixXd& at, int panels, int key_rows = 0)
+      : Script(panels == 1 ? 600 : 1100, 600 + lower(key_rows)),
         node_size(std::clamp(11 / std::sqrt(static_cast<double>(s.nodes())), 0.2, 0.9)),
         edge_width(std::clamp(35 / std::sqrt(static_cast<double>(s.edges() + 1)), 0.3, 2.0)) {
     data("edges", edge_lines(s.data.graph, at));
-    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,0.14,0.93 spacing 0.02,0"});
+    const double height = 600 + lower(key_rows);
+    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,", (84 + lower(key_rows)) / height, ",",
+          1 - 42 / height, " spacing 0.02,0"});
     line({"unset border\nunset tics\nunset grid"});
     // Ranges as wide and high as a panel, around the middle of the graph.
     const double aspect = (panels == 1 ? 600 * 0.98 : 1100 * 0.48) / (600 * 0.79);
@@ -120,7 +152,8 @@ class GraphScript : public Script {
     const double middle_x = (x.maxCoeff() + x.minCoeff()) / 2, middle_y = (y.maxCoeff() + y.minCoeff()) / 2;
     line({"set xrange [", middle_x - high * aspect / 2, ":", middle_x + high * aspect / 2, "]"});
     line({"set yrange [", middle_y - high / 2, ":", middle_y + high / 2, "]"});
-    line({"set key at graph 0.5,-0.03 center top horizontal Left reverse samplen 0.4 width 0 maxrows 2"});
+    line({"set key at graph 0.5,-0.03 center top horizontal Left reverse samplen 0.4 width 0 maxrows ",
+          std::max(key_rows, 2)});
     line({"set colorbox horizontal user origin graph 0.2,-0.06 size graph 0.6,0.022\nset cbtics out scale 0.4"});
   }
   /// All edges alike, in grey.
@@ -129,6 +162,10 @@ class GraphScript : public Script {
   }
 
   const double node_size, edge_width;
+
+ private:
+  /// Pixels that such a key needs below those of every picture.
+  static int lower(int key_rows) { return 20 * std::max(key_rows - 3, 0); }
 };
 
 /// log₁₀: a scale and its inverse are as far from 1.
@@ -147,19 +184,30 @@ inline void plot_node_values(GraphScript& script, const char* name, const char* 
                " lc palette notitle"});
 }
 
+/// Lines that the names of the classes and "not the label" take in a panel of that many pixels.
+inline int rows_of_key(const Subject& s, int width) {
+  const std::int32_t classes = static_cast<std::int32_t>(std::min<Index>(s.learned.classes, most_in_key));
+  std::size_t longest = 13;
+  for (std::int32_t c = 0; c < classes; ++c) {
+    longest = std::max(longest, std::min(class_title(s.data.class_names, c).size(), longest_title + 1));
+  }
+  const int columns = std::max(1, width / (8 * static_cast<int>(longest) + 56));  // as gnuplot has them
+  return (classes + columns) / columns;
+}
+
 }  // namespace detail
 
 /// Labels beside predictions.
 inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   const bool labels = *std::max_element(s.learned.labels.begin(), s.learned.labels.end()) >= 0;
-  GraphScript script(s, at, labels ? 2 : 1);
+  GraphScript script(s, at, labels ? 2 : 1, rows_of_key(s, labels ? 528 : 588));
   Picture r{"classes.svg", "Classes", "The graph, nodes coloured by the class that the model predicts.", {}};
   if (labels) {
     r.caption =
         "The graph, nodes coloured by label (left; open circles: unknown) and by the class that the "
         "model predicts (right; ringed: not the label).";
-    const std::string of_labels = plot_classes(script, "label", at, s.learned.labels, script.node_size, true);
+    const std::string of_labels = plot_classes(script, s, "label", at, s.learned.labels, script.node_size, true);
     const Eigen::MatrixXd unknown = nodes_of_class(at, s.learned.labels, -1);
     script.data("unknown", unknown);
     script.line({"set title 'Labels'"});
@@ -174,7 +222,8 @@ inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   }
   const Eigen::MatrixXd rings = nodes_of_class(at, wrong, 1);
   script.data("wrong", rings);
-  const std::string predicted = plot_classes(script, "predicted", at, s.learned.predicted, script.node_size, true);
+  const std::string predicted =
+      plot_classes(script, s, "predicted", at, s.learned.predicted, script.node_size, true);
   script.line({"set title 'Predicted classes'"});
   script.line({script.grey_edges(), predicted,
                rings.rows() > 0 ? joined({", $wrong with points pt 6 ps ", 1.9 * script.node_size,
@@ -231,7 +280,7 @@ inline Picture draw_edges(const Subject& s, const Eigen::MatrixXd& at) {
   script.data("nodes", at);
   const std::string nodes =
       joined({"$nodes with points pt 7 ps ", 1.15 * script.node_size, " lc rgb 'white' notitle, "}) +
-      plot_classes(script, "class", at, s.classes, 0.75 * script.node_size, true);
+      plot_classes(script, s, "class", at, s.classes, 0.75 * script.node_size, true);
   const auto panel = [&](const char* name, const std::string& title, const std::vector<double>& values) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     script.data(name, edge_vectors(s.data.graph, at, values));

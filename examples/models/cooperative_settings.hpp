@@ -40,8 +40,9 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
                   "along arcs as the dataset lists them, instead of every edge both ways (default: off)");
   group->add_flag("--in-degree-diagonal", s.options.in_degree_diagonal,
                   "with --directed: the second operator's diagonal counts the arcs that enter (default: off)");
-  group->add_flag("--layer-learners,!--no-layer-learners", s.options.layer_learners,
-                  "bcsnn: learners in every layer, which read its features, as csnn has");
+  show_default(group->add_flag("--layer-learners,!--no-layer-learners", s.options.layer_learners,
+                               "bcsnn: learners in every layer, which read its features, as csnn has"),
+               s.options.layer_learners);
   group->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
   group->add_option("--node-activation", s.activation, "activation of encoder and layers")
       ->capture_default_str()

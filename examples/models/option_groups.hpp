@@ -31,6 +31,11 @@ inline void refuse_options(const CLI::App& app, const char* group, std::string_v
   }
 }
 
+/// Lets --help say whether a flag with the names "--x,!--no-x" is on by default.
+inline CLI::Option* show_default(CLI::Option* flag, const bool& field) {
+  return flag->default_function([&field] { return std::string(field ? "on" : "off"); })->capture_default_str();
+}
+
 /// Names that an option is chosen from.
 template <class Array>
 [[nodiscard]] CLI::IsMember one_of_names(const Array& names) {

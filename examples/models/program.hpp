@@ -18,6 +18,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <memory>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
@@ -27,6 +28,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "models/help.hpp"
 
 namespace programs {
 
@@ -102,31 +105,15 @@ inline void refuse_misread_numbers(CLI::App& app) {
   return r;
 }
 
-/// "class_cycle" as "--class-cycle".
-[[nodiscard]] inline std::string option_name(std::string member) {
-  std::replace(member.begin(), member.end(), '_', '-');
-  return "--" + member;
-}
-
 /// A message "learning_rate: 0 is not allowed; …" with the option that sets the member, "--lr", in its place. Others stay
 /// as they are.
 [[nodiscard]] inline std::string in_options(const CLI::App& app, const std::string& message) {
-  static constexpr std::pair<std::string_view, const char*> others[] = {{"learning_rate", "--lr"},
-                                                                        {"sheaf_learning_rate", "--sheaf-lr"},
-                                                                        {"kl_maximum", "--kl-weight"},
-                                                                        {"checkpoint_every", "--every"},
-                                                                        {"learner_dropout",
-                                                                         "--node-learner-dropout"},
-                                                                        {"published", "--published-filter"},
-                                                                        {"residual.form", "--residual"},
-                                                                        {"residual.alpha", "--residual-alpha"},
-                                                                        {"residual.theta", "--residual-theta"}};
   const std::size_t end = message.find(": ");
   if (end == std::string::npos || message.find(": ", end + 1) < message.find(" is not allowed; ")) return message;
   std::string member = message.substr(0, end);
   if (member.starts_with("filter.")) member.erase(0, member.find('.') + 1);
   std::string option = option_name(member);
-  for (const auto& [name, other] : others) {
+  for (const auto& [name, other] : options_of_members) {
     if (name == member) option = other;
   }
   return app.get_option_no_throw(option) == nullptr ? message : option + message.substr(end);
@@ -168,6 +155,9 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   try {
     refuse_misread_numbers(app);
+    if (dynamic_cast<const HelpFormatter*>(app.get_formatter().get()) == nullptr) {
+      app.formatter(std::make_shared<HelpFormatter>());
+    }
     std::vector<std::string> arguments = read_arguments();
     refuse_empty_arguments(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -189,7 +179,7 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
     flush_output();
     return code;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s: %s; --help lists the options\n", app.get_name().c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), parse_message(app, error).c_str());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: out of memory; a smaller graph, fewer channels or layers may fit\n",
                  app.get_name().c_str());

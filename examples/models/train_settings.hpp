@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/options.hpp>
@@ -65,8 +68,11 @@ template <class Array>
   return text;
 }
 
+[[nodiscard]] HelpFormatter::Defaults preset_defaults(const std::string& model);
+
 /// The options that say what is trained, on what and how.
 inline void add_training_options(CLI::App& app, TrainSettings& s) {
+  app.formatter(std::make_shared<HelpFormatter>([&s] { return preset_defaults(s.model); }));
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
@@ -75,7 +81,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   app.add_option("--preset", s.preset,
                  "options for a kind of graph, which all options below override: " +
                      joined(sheafnn::preset_names) +
-                     ", none, or auto: by size and homophily; see docs/training.md")
+                     ", none, or auto: by size and homophily; --model csnn --help shows their values for csnn; "
+                     "see docs/training.md")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
   auto* model = app.add_option_group(model_group, "the network; see docs/math.md");
@@ -93,8 +100,12 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->check(CLI::Range(1, 5));
   model->add_option("--channels", s.options.channels, "feature channels, 1 to 1024")->capture_default_str();
   model->add_option("--layers", s.options.layers, "diffusion layers, 1 to 64")->capture_default_str();
-  model->add_flag("--add-lp,!--no-add-lp", s.options.add_lp, "append a fixed low-pass stalk coordinate");
-  model->add_flag("--add-hp,!--no-add-hp", s.options.add_hp, "append a fixed high-pass stalk coordinate");
+  show_default(model->add_flag("--add-lp,!--no-add-lp", s.options.add_lp,
+                               "append a fixed low-pass stalk coordinate"),
+               s.options.add_lp);
+  show_default(model->add_flag("--add-hp,!--no-add-hp", s.options.add_hp,
+                               "append a fixed high-pass stalk coordinate"),
+               s.options.add_hp);
   model
       ->add_option("--edge-weights", s.edge_weights,
                    "learned edge weights: on, off or auto (on for special-orthogonal)")
@@ -118,11 +129,15 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
   model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
-  model->add_flag("--layer-norm,!--no-layer-norm", s.options.layer_norm, "layer norm after each layer");
+  show_default(model->add_flag("--layer-norm,!--no-layer-norm", s.options.layer_norm,
+                               "layer norm after each layer"),
+               s.options.layer_norm);
   model->add_option("--readout-layers", s.options.readout_layers,
                     "layers of the readout, those before the last with GELU, 1 to 8")
       ->capture_default_str();
-  model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights, "mix stalk coordinates (default: on)");
+  show_default(model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights,
+                               "mix stalk coordinates"),
+               s.options.left_weights);
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
   auto* treatment = model
@@ -133,8 +148,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
                   "older spellings of --feature-treatment rows and none")
       ->excludes(treatment);
-  model->add_flag("--edges,!--no-edges", s.options.use_edges,
-                  "see the edges of the graph; without them a network of the nodes alone (default: on)");
+  show_default(model->add_flag("--edges,!--no-edges", s.options.use_edges,
+                               "see the edges of the graph; without them a network of the nodes alone"),
+               s.options.use_edges);
   model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
       ->capture_default_str();
   model
@@ -190,8 +206,10 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
       ->capture_default_str();
   train
-      ->add_option("--stop-on", s.stop_on,
-                   "the best epoch has the best validation " + joined(sheafnn::stop_on_names))
+      ->add_option(
+          "--stop-on", s.stop_on,
+          "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
+              " (default: loss; with a preset roc-auc where one of two classes has two thirds of the nodes)")
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
   train->add_option("--sheaf-lr", s.train.sheaf_learning_rate, "that of the sheaf learner's weights, 0: as --lr")
@@ -261,6 +279,13 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   return app.get_option("--feature-treatment")->count() + app.get_option("--normalise-features")->count() > 0;
 }
 
+/// Sets it where the command line does not. \param app  after parsing
+inline void set_feature_treatment(const CLI::App& app, TrainSettings& s, sheafnn::FeatureTreatment treatment) {
+  if (says_feature_treatment(app)) return;
+  s.options.feature_treatment = treatment;
+  s.feature_treatment = to_string(treatment);
+}
+
 /// Sets the options of the networks that the command line does not. The learner of a cooperative network is one choice
 /// with its number of layers, its norm another with batch norm.
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::TrainOptions& train) {
@@ -273,7 +298,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     set("--layers", s.options.layers, model.layers);
     set("--channels", s.options.channels, model.channels);
-    if (!says_feature_treatment(app)) s.options.feature_treatment = model.feature_treatment;
+    set_feature_treatment(app, s, model.feature_treatment);
     set("--left-weights", s.options.left_weights, model.left_weights);
     if (!s.cooperative.batch_norm) {
       set("--layer-norm", s.options.layer_norm, model.norm == sheafnn::FeatureNorm::layer);
@@ -291,7 +316,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     set("--channels", s.options.channels, model.channels);
     set("--add-lp", s.options.add_lp, model.add_lp);
     set("--add-hp", s.options.add_hp, model.add_hp);
-    if (!says_feature_treatment(app)) s.options.feature_treatment = model.feature_treatment;
+    set_feature_treatment(app, s, model.feature_treatment);
   };
   if (is_flow(s.model)) {
     sheafnn::FlowOptions model;
@@ -318,15 +343,10 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return is_cooperative(s.model) && s.cooperative.options.directed;
 }
 
-/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
+/// Sets what a preset sets and the command line does not.
 ///
 /// \param app  after parsing
-inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
-                                                   const sheafnn::Dataset& data) {
-  if (s.preset == "none") return {};
-  const sheafnn::Preset preset =
-      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
-                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
+inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset) {
   sheafnn::TrainOptions train;
   set_network(app, s, preset, train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
@@ -340,12 +360,61 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
+}
+
+/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
+///
+/// \param app  after parsing
+inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
+                                                   const sheafnn::Dataset& data) {
+  if (s.preset == "none") return {};
+  const sheafnn::Preset preset =
+      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
+                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
+  set_preset(app, s, preset);
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data);
     s.stop_on = to_string(s.train.stop_on);
   }
   return preset;
+}
+
+/// For --help: of the options of a network that presets set, the value of each preset and that without one.
+inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
+  const auto values = [&](std::optional<sheafnn::Preset> preset) {
+    TrainSettings s;
+    s.model = model;
+    CLI::App app;
+    add_training_options(app, s);
+    if (preset) set_preset(app, s, *preset);
+    if (is_cooperative(model)) {  // whose learner has its own defaults
+      s.options.learner_layers = s.cooperative.options.learner_layers;
+      s.options.learner_width = s.cooperative.options.learner_width;
+    }
+    HelpFormatter::Defaults r;
+    for (CLI::App* group : app.get_subcommands(std::function<bool(CLI::App*)>())) {
+      for (CLI::Option* option : group->get_options()) {
+        r[option->get_name()] = option->capture_default_str()->get_default_str();
+      }
+    }
+    return r;
+  };
+  std::vector<HelpFormatter::Defaults> with;
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i)
+    with.push_back(values(static_cast<sheafnn::Preset>(i)));
+  HelpFormatter::Defaults r;
+  for (const auto& [option, plain] : values({})) {
+    std::string list;
+    bool replaced = false;
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      const std::string& value = with[i].at(option);
+      replaced = replaced || value != plain;
+      list += (list.empty() ? "" : ", ") + value + " " + std::string(sheafnn::preset_names[i]);
+    }
+    if (replaced) r[option] = "the preset's: " + list + "; " + plain + " without a preset";
+  }
+  return r;
 }
 
 /// Checks that no option was given that does nothing beside the others.

@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # Installs the package into a virtual environment as users do, builds the programs that it is compared with, and runs its
-# tests. The models of both are those of the tests; SHEAFNN_PYTHON_MODELS=all: all.
+# tests, the examples of its docstrings and mypy. The models of both are those of the tests; SHEAFNN_PYTHON_MODELS=all: all.
+# The last line is "N passed, M failed"; mypy counts as one. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-bash scripts/install_dependencies.sh --python
+
+give_up() {
+  echo "$1"
+  echo "0 passed, 1 failed"
+  exit 1
+}
+bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
 models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2}
 package=()
 programs=()
@@ -13,13 +20,45 @@ if [ "$models" != all ]; then
 fi
 
 environment=build/python-environment
-[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --upgrade pip
-"$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${package[@]}"
+[ -x "$environment/bin/pip" ] || python3 -m venv "$environment" || give_up "there is no virtual environment"
+"$environment/bin/pip" install --quiet --upgrade pip || give_up "pip failed"
+"$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${package[@]}" ||
+  give_up "the package cannot be installed"
 cmake -S . -B build/python-programs -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG" \
-  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict" "${programs[@]}" > /dev/null
-cmake --build build/python-programs --parallel "$(nproc)"
-SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples "$environment/bin/python" -m pytest python/tests "$@"
+  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict" "${programs[@]}" > /dev/null ||
+  give_up "cmake failed"
+cmake --build build/python-programs --parallel "$(nproc)" || give_up "the programs cannot be built"
+
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+passed=0 failed=0
+# usage: count COMMAND...: runs pytest and adds what its report says. One failure more is a run that failed without a
+# failed test (a crash, nothing collected).
+count() {
+  local status=0 more_passed=0 more_failed=0
+  : > "$report"
+  "$@" --junit-xml="$report" || status=$?
+  read -r more_passed more_failed < <("$environment/bin/python" - "$report" << 'END'
+import sys
+import xml.etree.ElementTree as xml
+try:
+    suites = list(xml.parse(sys.argv[1]).getroot().iter("testsuite"))
+except xml.ParseError:
+    suites = []
+tests, skipped, *bad = (sum(int(suite.get(key)) for suite in suites) for key in ("tests", "skipped", "failures", "errors"))
+print(tests - skipped - sum(bad), sum(bad))
+END
+  ) || true
+  if [ "$status" -ne 0 ] && [ "$more_failed" -eq 0 ]; then more_failed=1; fi
+  passed=$((passed + more_passed)) failed=$((failed + more_failed))
+}
+SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples count "$environment/bin/python" -m pytest python/tests "$@"
 # The examples of the docstrings, in the installed package.
-"$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules
-(cd build && "../$environment/bin/python" -m mypy --ignore-missing-imports -p sheafnn)
+count "$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules
+if (cd build && "../$environment/bin/python" -m mypy --ignore-missing-imports -p sheafnn); then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
