@@ -47,6 +47,8 @@
 #include "sheafnn/rotation/sample_weights.hpp"
 #include "sheafnn/rotation/scaled_bessel.hpp"
 #include "sheafnn/rotation/skew.hpp"
+#include "sheafnn/rotation/skew_functions.hpp"
+#include "sheafnn/rotation/skew_normal_form.hpp"
 #include "sheafnn/rotation/sphere_average.hpp"
 #include "sheafnn/rotation/tangent_normal.hpp"
 #include "sheafnn/rotation/unit_quadrature.hpp"

@@ -12,16 +12,19 @@
 /// Source: math: "Normal in the tangent space" (2.24).
 ///
 /// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
-/// rounding leaves of the zero. ‖φ‖ ≤ 3000.
+/// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large, the θ_i
+/// are those of skew_normal_form.hpp.
 #pragma once
 
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/skew.hpp"
+#include "sheafnn/rotation/skew_normal_form.hpp"
 
 namespace sheafnn {
 
@@ -313,14 +316,67 @@ template <bool With, class T, int N>
   return value;
 }
 
-}  // namespace detail::exponential
+/// log (2 sin(α/2)/α)² of α = x · scale, and its derivative in α.
+template <class T>
+[[nodiscard]] SHEAFNN_HD LogSine<T> far_log_sine_ratio(T x, T scale) {
+  const T alpha = x * scale;
+  if (alpha * alpha < T(4)) {
+    const LogSine<T> near = log_sine_ratio(alpha * alpha);
+    return {near.value, T(2) * near.slope * alpha};
+  }
+  const T half = T(0.5) * x;
+  const SineCosine<T> at_half = sine_and_cosine(half, scale);
+  const T sine = away_from_zero(at_half.sine, rounding_unit<T>());
+  return {T(2) * (std::log(absolute(sine)) - std::log(absolute(half)) - std::log(scale)),
+          at_half.cosine / sine - T(1) / half / scale};
+}
 
-/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
-/// Unchecked: ‖φ‖ ≤ 3000.
+/// log |det d exp| for large φ, N ≥ 3, and its derivative: θ_j = W_{2j+1}ᵀ X W_{2j}.
 template <class T, int N>
-SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
-                                                      RotationParameters<T, N>& gradient) {
-  using namespace detail::exponential;
+[[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM T far_log_jacobian(const RotationParameters<T, N>& phi,
+                                                           RotationParameters<T, N>& slope) {
+  constexpr int n = N / 2;
+  const SkewNormalForm<T, N> form = skew_normal_form<T, N>(phi);
+  T value = T(0), angle_slope[n];
+  for (int i = 0; i < n; ++i) angle_slope[i] = T(0);
+  for (int i = 0; i < n; ++i) {
+    for (int j = i + 1; j < n; ++j) {
+      const LogSine<T> sum = far_log_sine_ratio(form.angle[i] + form.angle[j], form.scale);
+      const LogSine<T> difference = far_log_sine_ratio(form.angle[i] - form.angle[j], form.scale);
+      value += sum.value + difference.value;
+      angle_slope[i] += sum.slope + difference.slope;
+      angle_slope[j] += sum.slope - difference.slope;
+    }
+    if constexpr (N % 2 == 1) {
+      const LogSine<T> alone = far_log_sine_ratio(form.angle[i], form.scale);
+      value += alone.value;
+      angle_slope[i] += alone.slope;
+    }
+  }
+  SquareMatrix<T, N> cotangent;
+  for (int c = 0; c < N; ++c) {
+    for (int r = 0; r < N; ++r) {
+      cotangent(r, c) = T(0);
+      for (int j = 0; j < n; ++j)
+        cotangent(r, c) += angle_slope[j] * form.basis(r, 2 * j + 1) * form.basis(c, 2 * j);
+    }
+  }
+  slope = RotationParameters<T, N>::Constant(T(0));
+  skew_matrix_backward<T, N>(cotangent, slope);
+  return value;
+}
+
+/// Is log |det d exp| of φ a matter for far_log_jacobian()? For N = 3 and 4 the closed forms are good while they have ‖φ‖² and
+/// the square of a small sine over φ.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto has_far_jacobian(const RotationParameters<T, N>& phi) {
+  return squared_length(phi) > T(N <= 4 ? 1e12 : 0.81 * (1 << 2 * most_squarings));
+}
+
+/// ‖φ‖² ≤ 1e12 for N = 3 and 4, ‖φ‖ ≤ 14.4 from N = 5 on.
+template <bool With, class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T near_log_jacobian(const RotationParameters<T, N>& phi, const T& weight,
+                                                    RotationParameters<T, N>& gradient) {
   if constexpr (N <= 2) {
     return T(0);
   } else if constexpr (N == 3) {
@@ -348,20 +404,54 @@ SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T
     }
     return value;
   } else {
-    return log_jacobian_by_halving<true, T, N>(phi, weight, gradient);
+    return log_jacobian_by_halving<With, T, N>(phi, weight, gradient);
   }
 }
 
+/// Near and far lanes together; adds weight times the derivative to `gradient` where With is true.
+template <bool With, class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T log_jacobian(const RotationParameters<T, N>& phi, const T& weight,
+                                               RotationParameters<T, N>& gradient) {
+  if constexpr (N <= 2) {
+    return T(0);
+  } else {
+    const auto far = has_far_jacobian<T, N>(phi);
+    if (!any(far)) return near_log_jacobian<With, T, N>(phi, weight, gradient);
+    RotationParameters<T, N> near = phi;  // far lanes: 0
+    for (int k = 0; k < rotation_parameters<N>; ++k) near(k) = select(far, T(0), phi(k));
+    T value = near_log_jacobian<With, T, N>(near, weight, gradient);
+    for (int lane = 0; lane < lanes_of<T>(); ++lane) {
+      using S = scalar_of_t<T>;
+      const RotationParameters<S, N> own = matrix_lane(phi, lane);
+      if (!has_far_jacobian<S, N>(own)) continue;
+      RotationParameters<S, N> slope;
+      set_lane_of(value, lane, far_log_jacobian<S, N>(own, slope));
+      if constexpr (With) {
+        for (int k = 0; k < rotation_parameters<N>; ++k) {
+          set_lane_of(gradient(k), lane, lane_of(gradient(k), lane) + lane_of(weight, lane) * slope(k));
+        }
+      }
+    }
+    return value;
+  }
+}
+
+}  // namespace detail::exponential
+
+/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
+/// Takes any φ; one that is not finite gives NaN.
+template <class T, int N>
+SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
+                                                      RotationParameters<T, N>& gradient) {
+  return detail::exponential::log_jacobian<true, T, N>(phi, weight, gradient);
+}
+
 /// log |det d exp(φ)|, with respect to the coordinates φ and, of the Lie algebra at exp(X_φ), the same
-/// coordinates. Unchecked: ‖φ‖ ≤ 3000.
+/// coordinates. Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T exponential_log_jacobian(const RotationParameters<T, N>& phi) {
   RotationParameters<T, N> unused = RotationParameters<T, N>::Constant(T(0));
-  if constexpr (N <= 4) {
-    return exponential_log_jacobian_backward<T, N>(phi, T(0), unused);
-  } else {
-    return detail::exponential::log_jacobian_by_halving<false, T, N>(phi, T(0), unused);
-  }
+  return detail::exponential::log_jacobian<false, T, N>(phi, T(0), unused);
 }
 
 }  // namespace sheafnn
