@@ -1,7 +1,7 @@
 /// \file
 /// Cayley transform C(A) = (I − A)⁻¹(I + A), its inverse C⁻¹(P) = (P − I)(P + I)⁻¹, their derivatives, and the
 /// Cayley parametrisation φ ↦ C(X_φ) of rotations without eigenvalue −1. Source: math, "Rotations" (2.1); large X_φ: math:
-/// "Large parameters" (2.3a).
+/// "Large parameters" (2.44).
 #pragma once
 
 #include "sheafnn/core/config.hpp"

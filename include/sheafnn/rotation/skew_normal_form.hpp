@@ -4,7 +4,7 @@
 /// cayley_transform.hpp: they are orthogonal to rounding for every finite X.
 ///
 /// Householder reflections make X tridiagonal. Sorted by even and odd numbers, a tridiagonal matrix is (0, B; −Bᵀ, 0); the
-/// singular values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.3a).
+/// singular values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>
