@@ -8,8 +8,8 @@
 #include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
-#include "sheafnn/rotation/skew_normal_form.hpp"
 
 namespace sheafnn {
 

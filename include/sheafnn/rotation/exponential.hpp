@@ -5,7 +5,7 @@
 /// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring
 /// method for the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂
 /// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of
-/// orthogonality too: beyond four of them skew_normal_form.hpp takes over, whose rotations are orthogonal to rounding. Every
+/// orthogonality too: beyond four of them large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every
 /// finite φ is taken; the error is some ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N = 3
 /// some ε. A φ that is not finite gives NaN. Source: math: "Large parameters" (2.44).
 #pragma once
@@ -15,8 +15,8 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
-#include "sheafnn/rotation/skew_normal_form.hpp"
 
 namespace sheafnn {
 

@@ -13,7 +13,7 @@
 ///
 /// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
 /// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large, the θ_i
-/// are those of skew_normal_form.hpp.
+/// are those of large_parameters.hpp.
 #pragma once
 
 #include <cmath>
@@ -23,63 +23,13 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/exponential.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
+#include "sheafnn/rotation/log_sine_ratio.hpp"
 #include "sheafnn/rotation/skew.hpp"
-#include "sheafnn/rotation/skew_normal_form.hpp"
 
 namespace sheafnn {
 
 namespace detail::exponential {
-
-inline constexpr double four_pi_squared = 39.478417604357434;
-
-/// 2 ζ(2k)/k, the coefficients of −log (2 sin(α/2)/α)² = Σ_k 2 ζ(2k)/k · (α²/4π²)^k.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T sine_coefficient(int k) {
-  constexpr double a[16] = {3.2898681336964529,  1.0823232337111382,  0.67822870798963276, 0.50203867809897217,
-                            0.40039783005112723, 0.33341536218443602, 0.28573178518144535, 0.25000382056485216,
-                            0.22222307050961444, 0.20000019079240677, 0.18181822517281868, 0.16666667660136485,
-                            0.15384615613870074, 0.14285714338933343, 0.13333333345751032, 0.12500000002910390};
-  return T(a[k - 1]);
-}
-
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T rounding_unit() {
-  return T(sizeof(scalar_of_t<T>) == 4 ? 1.1920929e-07 : 2.220446049250313e-16);
-}
-
-/// |a|, but at least `least`, with the sign of a.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T away_from_zero(const T& a, const T& least) {
-  const T negative = select(a > -least, -least, a);
-  return select(a < T(0), negative, select(a < least, least, a));
-}
-
-template <class T>
-struct LogSine {
-  T value, slope;
-};
-
-/// log (2 sin(α/2)/α)² of v = α², and its derivative in v.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline LogSine<T> log_sine_ratio(const T& v) {
-  using std::cos;
-  using std::log;
-  using std::sin;
-  using std::sqrt;
-  constexpr int terms = sizeof(scalar_of_t<T>) == 4 ? 8 : 16;  // 0.101^terms is below ε
-  const auto small = v < T(4);
-  const T u = select(small, v, T(0)) * T(1 / four_pi_squared);
-  T value = T(0), slope = T(0);
-  for (int k = terms; k >= 1; --k) {
-    value = sine_coefficient<T>(k) + u * value;
-    slope = T(k) * sine_coefficient<T>(k) + u * slope;
-  }
-  const T half = T(0.5) * sqrt(select(small, T(4), v));
-  const T sine = away_from_zero(sin(half), rounding_unit<T>());
-  const T ratio = sine / half;
-  return {select(small, -u * value, log(ratio * ratio)),
-          select(small, T(-1 / four_pi_squared) * slope, (cos(half) / sine - T(1) / half) / (T(4) * half))};
-}
 
 /// Symmetric functions of n numbers λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
 template <class T, int n>
@@ -313,56 +263,6 @@ template <bool With, class T, int N>
     }
     skew_matrix_backward<T, N>(cotangent, gradient);
   }
-  return value;
-}
-
-/// log (2 sin(α/2)/α)² of α = x · scale, and its derivative in α.
-template <class T>
-[[nodiscard]] SHEAFNN_HD LogSine<T> far_log_sine_ratio(T x, T scale) {
-  const T alpha = x * scale;
-  if (alpha * alpha < T(4)) {
-    const LogSine<T> near = log_sine_ratio(alpha * alpha);
-    return {near.value, T(2) * near.slope * alpha};
-  }
-  const T half = T(0.5) * x;
-  const SineCosine<T> at_half = sine_and_cosine(half, scale);
-  const T sine = away_from_zero(at_half.sine, rounding_unit<T>());
-  return {T(2) * (std::log(absolute(sine)) - std::log(absolute(half)) - std::log(scale)),
-          at_half.cosine / sine - T(1) / half / scale};
-}
-
-/// log |det d exp| for large φ, N ≥ 3, and its derivative: θ_j = W_{2j+1}ᵀ X W_{2j}.
-template <class T, int N>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM T far_log_jacobian(const RotationParameters<T, N>& phi,
-                                                           RotationParameters<T, N>& slope) {
-  constexpr int n = N / 2;
-  const SkewNormalForm<T, N> form = skew_normal_form<T, N>(phi);
-  T value = T(0), angle_slope[n];
-  for (int i = 0; i < n; ++i) angle_slope[i] = T(0);
-  for (int i = 0; i < n; ++i) {
-    for (int j = i + 1; j < n; ++j) {
-      const LogSine<T> sum = far_log_sine_ratio(form.angle[i] + form.angle[j], form.scale);
-      const LogSine<T> difference = far_log_sine_ratio(form.angle[i] - form.angle[j], form.scale);
-      value += sum.value + difference.value;
-      angle_slope[i] += sum.slope + difference.slope;
-      angle_slope[j] += sum.slope - difference.slope;
-    }
-    if constexpr (N % 2 == 1) {
-      const LogSine<T> alone = far_log_sine_ratio(form.angle[i], form.scale);
-      value += alone.value;
-      angle_slope[i] += alone.slope;
-    }
-  }
-  SquareMatrix<T, N> cotangent;
-  for (int c = 0; c < N; ++c) {
-    for (int r = 0; r < N; ++r) {
-      cotangent(r, c) = T(0);
-      for (int j = 0; j < n; ++j)
-        cotangent(r, c) += angle_slope[j] * form.basis(r, 2 * j + 1) * form.basis(c, 2 * j);
-    }
-  }
-  slope = RotationParameters<T, N>::Constant(T(0));
-  skew_matrix_backward<T, N>(cotangent, slope);
   return value;
 }
 

@@ -12,9 +12,9 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/cayley_transform.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/skew.hpp"
-#include "sheafnn/rotation/skew_normal_form.hpp"
 
 namespace sheafnn {
 
