@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
+
+
+Seed = Union[int, np.random.Generator, np.random.RandomState]
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
@@ -19,7 +22,19 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def seed(value: Any, name: str = "seed") -> int:
+    """A seed of 64 bits; NumPy's random generators are asked for one."""
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**64, dtype=np.uint64))
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**64, dtype=np.uint64))
     return whole(name, value, 0, 2**64 - 1)
+
+
+def any_number(name: str, value: Any) -> float:
+    """A number whose range C++ checks."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise ValueError(f"{name}: {value!r} is not allowed; must be a number")
+    return float(value)
 
 
 def number(name: str, value: Any, least: float, most: float) -> float:

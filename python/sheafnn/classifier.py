@@ -300,7 +300,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
+        if isinstance(self.random_state, (Integral, np.random.Generator)):
             return _checks.seed(self.random_state, "random_state")
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 

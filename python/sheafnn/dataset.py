@@ -383,7 +383,7 @@ class Dataset:
         validation: float = 0.2,
         test: float = 0.2,
         stratified: bool = True,
-        seed: int = 0,
+        seed: _checks.Seed = 0,
     ) -> "Dataset":
         """The same data with random splits of the labelled nodes; stratified: the shares hold within every class."""
         core = _core.random_splits(
@@ -441,7 +441,7 @@ def synthetic(
     feature_noise: float = 0.5,
     degree_noise: float = 0.5,
     splits: int = 10,
-    seed: int = 0,
+    seed: _checks.Seed = 0,
 ) -> Dataset:
     """A random graph with classes: the same options and seed give the same dataset, here and in C++.
 

@@ -8,8 +8,6 @@
 #include <memory>
 #include <sheafnn/rotation/cayley_distribution.hpp>
 #include <sheafnn/rotation/cayley_fit.hpp>
-#include <sheafnn/rotation/cayley_transform.hpp>
-#include <sheafnn/rotation/exponential.hpp>
 #include <sheafnn/rotation/fit.hpp>
 #include <sheafnn/rotation/haar_distribution.hpp>
 #include <sheafnn/rotation/leon_distribution.hpp>
@@ -17,8 +15,10 @@
 #include <sheafnn/rotation/matrix_fisher_distribution.hpp>
 #include <sheafnn/rotation/matrix_fisher_fit.hpp>
 #include <sheafnn/rotation/nearest_rotation.hpp>
+#include <sheafnn/rotation/orthonormalise.hpp>
 #include <sheafnn/rotation/rotation_log.hpp>
 #include <sheafnn/rotation/sample_many.hpp>
+#include <sheafnn/rotation/skew_functions.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -227,13 +227,6 @@ template <class F>
   });
 }
 
-template <int N>
-void require_skew(const SquareMatrix<double, N>& a) {
-  const SquareMatrix<double, N> sum = a + a.transpose();
-  sheafnn::require(sum.cwiseAbs().maxCoeff() <= 1e-12 * (1 + a.cwiseAbs().maxCoeff()), "A + A^T",
-                   sum.cwiseAbs().maxCoeff(), "must be zero");
-}
-
 }  // namespace
 
 void bind_rotations(nb::module_& module) {
@@ -287,8 +280,7 @@ void bind_rotations(nb::module_& module) {
   module.def("fit_matrix_fisher", &fit_matrix_fisher);
   module.def("cayley_transform", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      require_skew(a);
-      return sheafnn::cayley_transform<double, N>(a);
+      return sheafnn::rotation_cayley<double, N>(a);
     });
   });
   module.def("nearest_rotation", [](const Input<double>& matrices) {
@@ -296,10 +288,14 @@ void bind_rotations(nb::module_& module) {
       return sheafnn::nearest_rotation<double, N>(a);
     });
   });
+  module.def("orthonormalised", [](const std::string& name, const Input<double>& matrices, double tolerance) {
+    return matrix_by_matrix(name.c_str(), matrices, [&]<int N>(const SquareMatrix<double, N>& r) {
+      return sheafnn::orthonormalised<double, N>("rotation", r, {.tolerance = tolerance});
+    });
+  });
   module.def("rotation_exp", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      require_skew(a);
-      return sheafnn::exponential_rotation<double, N>(sheafnn::skew_parameters<double, N>(a));
+      return sheafnn::rotation_exp<double, N>(a);
     });
   });
   module.def("rotation_log", [](const Input<double>& matrices) {

@@ -105,16 +105,10 @@ void parametrisations(Choices& choices) {
     Column<S, P> gradient = Column<S, P>::Zero();
     sheafnn::rotation_from_parameters_backward<S, N>(kind, phi, cotangent, gradient);
     constexpr double largest = static_cast<double>(std::numeric_limits<S>::max());
-    const double limit = kind == RotationParametrisation::exponential ? 3000
-                         : kind == RotationParametrisation::cayley
-                             ? 0.01 / std::sqrt(static_cast<double>(epsilon<S>))
-                         : kind == RotationParametrisation::householder ? std::sqrt(largest) / 16
-                                                                        : largest;
+    const double limit = kind == RotationParametrisation::householder ? std::sqrt(largest) / 16 : largest;
     if (!(length <= limit)) continue;
-    const double roundings = kind == RotationParametrisation::cayley        ? 64 * N * (1 + length * length)
-                             : kind == RotationParametrisation::exponential ? 64 * N * (1 + length)
-                                                                            : 64 * N;
-    expect_rotation<S, N>(q, roundings, "a parametrisation gives no rotation");
+    // Squarings and elimination lose up to the 16 of the lengths where the normal form takes over.
+    expect_rotation<S, N>(q, 64 * N * (1 + std::min(length * length, 16.0)), "a parametrisation gives no rotation");
     if (all_finite(cotangent) && cotangent.template cast<double>().norm() < 1e3 && length < 1e3) {
       expect(all_finite(gradient), "a derivative of a parametrisation is not finite");
     }
@@ -124,7 +118,7 @@ void parametrisations(Choices& choices) {
   // The volume of the exponential map.
   RotationParameters<S, N> slope = RotationParameters<S, N>::Zero();
   const S volume = sheafnn::exponential_log_jacobian_backward<S, N>(phi, S(1), slope);
-  if (length <= 3000) expect(std::isfinite(volume) && all_finite(slope), "the volume of the exponential map");
+  if (std::isfinite(length)) expect(std::isfinite(volume) && all_finite(slope), "the volume of the exponential map");
   const Column<S, P> noise = any_vector<S, P>(choices);
   const S density = sheafnn::tangent_normal_logpdf<S, N>(phi.cwiseAbs(), noise);
   const SquareMatrix<S, N> m = some_rotation<S, N>(choices);
@@ -132,7 +126,7 @@ void parametrisations(Choices& choices) {
   SquareMatrix<S, N> m_gradient = SquareMatrix<S, N>::Zero();
   const SquareMatrix<S, N> y = sheafnn::tangent_normal_sample<S, N>(m, phi, noise);
   const double moved = static_cast<double>(phi.cwiseProduct(noise).norm());
-  if (moved <= 3000) expect_rotation<S, N>(y, 64 * N * (2 + moved), "a normal sample in the tangent space");
+  if (std::isfinite(moved)) expect_rotation<S, N>(y, 64 * N * 20, "a normal sample in the tangent space");
   sheafnn::tangent_normal_sample_backward<S, N>(m, phi, noise, y, cotangent, m_gradient, slope);
 }
 

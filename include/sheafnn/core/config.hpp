@@ -52,6 +52,15 @@
 #define SHEAFNN_NOINLINE
 #endif
 
+/// Keeps a function that is seldom needed out of its callers on host and device, where its registers would count for all.
+#if defined(__CUDACC__)
+#define SHEAFNN_SELDOM __noinline__
+#elif defined(__GNUC__)
+#define SHEAFNN_SELDOM __attribute__((noinline))
+#else
+#define SHEAFNN_SELDOM
+#endif
+
 /// Asks the compiler to unroll the following loop of a few compile-time trips completely.
 #if defined(__clang__) || defined(__CUDA_ARCH__)
 #define SHEAFNN_UNROLL _Pragma("unroll")

@@ -1,18 +1,23 @@
 /// \file
 /// Cayley transform C(A) = (I − A)⁻¹(I + A), its inverse C⁻¹(P) = (P − I)(P + I)⁻¹, their derivatives, and the
-/// Cayley parametrisation φ ↦ C(X_φ) of rotations without eigenvalue −1. Source: math, "Rotations" (2.1).
+/// Cayley parametrisation φ ↦ C(X_φ) of rotations without eigenvalue −1. Source: math, "Rotations" (2.1); large X_φ: math:
+/// "Large parameters" (2.44).
 #pragma once
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
 namespace sheafnn {
 
-/// C(A) = (I − A)⁻¹(I + A), for A whose symmetric part is below I (skew-symmetric A: always). Unchecked: that it is.
+namespace detail {
+
+/// C(A) by elimination.
 template <class T, int N>
-[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_transform(const SquareMatrix<T, N>& a) {
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_by_elimination(const SquareMatrix<T, N>& a) {
   SquareMatrix<T, N> left;
   SquareMatrix<T, N> right;
   SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
@@ -24,12 +29,10 @@ template <class T, int N>
   return solve_unpivoted<T, N, N>(left, right).x;
 }
 
-/// Cotangent of A, given that of P = C(A): dP = (I − A)⁻¹ dA (P + I), so Ā = (I − A)⁻ᵀ P̄ (P + I)ᵀ.
-/// Unchecked: that P is C(A).
+/// Cotangent of A by elimination.
 template <class T, int N>
-[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_transform_backward(const SquareMatrix<T, N>& a,
-                                                                             const SquareMatrix<T, N>& p,
-                                                                             const SquareMatrix<T, N>& cotangent) {
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_backward_by_elimination(
+    const SquareMatrix<T, N>& a, const SquareMatrix<T, N>& p, const SquareMatrix<T, N>& cotangent) {
   SquareMatrix<T, N> left;
   SquareMatrix<T, N> shifted = p;
   SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
@@ -38,8 +41,6 @@ template <class T, int N>
   }
   return multiply_nt(solve_unpivoted<T, N, N>(left, cotangent).x, shifted);
 }
-
-namespace detail {
 
 /// (I − X_φ)⁻¹ = (I + C(X_φ))/2 for N = 2 and 3, where every entry is a product over a sum of squares: with a = 1/m and
 /// v = φ/m (N = 3: as the vector whose cross product X_φ/m is), m = max(1, |φ_k|),
@@ -52,11 +53,14 @@ template <class T, int N>
     const T size = select(phi(k) < T(0), -phi(k), phi(k));
     largest = select(size > largest, size, largest);
   }
-  const T a = T(1) / largest;
+  // The inverse of what is next to the largest number would be subnormal.
+  const T shrink = select(largest > T(sizeof(scalar_of_t<T>) == 4 ? 1e36 : 1e306), T(1.0 / 64), T(1));
+  const T inverse_largest = T(1) / (shrink * largest);
+  const T a = shrink * inverse_largest;
   T squared = a * a;
   T v[rotation_parameters<N>];  // N = 3: z, −y, x
   for (int k = 0; k < rotation_parameters<N>; ++k) {
-    v[k] = a * phi(k);
+    v[k] = inverse_largest * (shrink * phi(k));
     squared += v[k] * v[k];
   }
   const T inverse = T(1) / squared;
@@ -82,37 +86,114 @@ template <class T, int N>
   return h;
 }
 
+/// Is φ too large for elimination, which loses ε‖φ‖², for even N ε‖φ‖?
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto is_far_for_elimination(const RotationParameters<T, N>& phi) {
+  return squared_length(phi) > T(16);
+}
+
+/// (I − X_φ)⁻¹ for large φ.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> large_cayley_half_sum(const RotationParameters<T, N>& phi) {
+  if constexpr (N == 2 || N == 3) {
+    return cayley_half_sum<T, N>(phi);
+  } else {
+    return far_cayley_half_sum<T, N>(phi);
+  }
+}
+
+/// C(X) of H = (I − X)⁻¹: 2H − I.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, N> cayley_from_half_sum(SquareMatrix<T, N> h) {
+  SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < N; ++i) h(i, j) += h(i, j);
+    h(j, j) -= T(1);
+  }
+  return h;
+}
+
+/// Cotangent of X, given that of C(X) and H = (I − X)⁻¹: 2 Hᵀ P̄ Hᵀ.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_cotangent(const SquareMatrix<T, N>& h,
+                                                                    const SquareMatrix<T, N>& cotangent) {
+  SquareMatrix<T, N> x_bar = multiply_nt(multiply_tn(h, cotangent), h);
+  SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
+    SHEAFNN_UNROLL for (int i = 0; i < N; ++i) x_bar(i, j) += x_bar(i, j);
+  }
+  return x_bar;
+}
+
+/// Is A = −Aᵀ, entry by entry?
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD bool is_skew(const SquareMatrix<T, N>& a) {
+  bool skew = true;
+  for (int j = 0; j < N; ++j) {
+    for (int i = j; i < N; ++i) skew = skew && !(a(i, j) < -a(j, i)) && !(a(i, j) > -a(j, i));
+  }
+  return skew;
+}
+
+/// result(φ, lane) of the lanes in which A is a large skew-symmetric X_φ.
+template <class T, int N, class F>
+SHEAFNN_HD SHEAFNN_INLINE void for_large_skew_lanes(const SquareMatrix<T, N>& a, SquareMatrix<T, N>& r,
+                                                    const F& result) {
+  const auto phi = lower_triangle<T, N>(a);
+  if (!any(is_far_for_elimination<T, N>(phi))) return;
+  for (int lane = 0; lane < lanes_of<T>(); ++lane) {
+    const auto own = matrix_lane(phi, lane);
+    if (!is_far_for_elimination<scalar_of_t<T>, N>(own) || !is_skew<scalar_of_t<T>, N>(matrix_lane(a, lane)))
+      continue;
+    set_matrix_lane(r, lane, result(own, lane));
+  }
+}
+
 }  // namespace detail
 
-/// C(X_φ) ∈ SO(N). For N = 2 and 3 it is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞. From N = 4
-/// on errors grow like ε‖φ‖² (even N: ε‖φ‖). Unchecked: that ‖φ‖² is finite.
+/// C(A) = (I − A)⁻¹(I + A), for A whose symmetric part is below I (skew-symmetric A: always). Of skew-symmetric A it is
+/// within some ε, whatever their size, half turns being the limit; of other large A errors grow like ε‖A‖².
+/// Unchecked: the symmetric part.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_transform(const SquareMatrix<T, N>& a) {
+  SquareMatrix<T, N> r = detail::cayley_by_elimination<T, N>(a);
+  detail::for_large_skew_lanes<T, N>(a, r, [](const auto& phi, int) {
+    return detail::cayley_from_half_sum(detail::large_cayley_half_sum<scalar_of_t<T>, N>(phi));
+  });
+  return r;
+}
+
+/// Cotangent of A, given that of P = C(A): dP = (I − A)⁻¹ dA (P + I), so Ā = (I − A)⁻ᵀ P̄ (P + I)ᵀ.
+/// Unchecked: that P is C(A).
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_transform_backward(const SquareMatrix<T, N>& a,
+                                                                             const SquareMatrix<T, N>& p,
+                                                                             const SquareMatrix<T, N>& cotangent) {
+  SquareMatrix<T, N> r = detail::cayley_backward_by_elimination<T, N>(a, p, cotangent);
+  detail::for_large_skew_lanes<T, N>(a, r, [&](const auto& phi, int lane) {
+    return detail::cayley_cotangent(detail::large_cayley_half_sum<scalar_of_t<T>, N>(phi),
+                                    detail::matrix_lane(cotangent, lane));
+  });
+  return r;
+}
+
+/// C(X_φ) ∈ SO(N). It is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞; from N = 4 on, where angles
+/// of X_φ differ much in size, beside ε times their ratio. Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_rotation(const RotationParameters<T, N>& phi) {
   if constexpr (N == 2 || N == 3) {
-    SquareMatrix<T, N> r = detail::cayley_half_sum<T, N>(phi);
-    SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < N; ++i) r(i, j) += r(i, j);
-      r(j, j) -= T(1);
-    }
-    return r;
+    return detail::cayley_from_half_sum(detail::cayley_half_sum<T, N>(phi));
   } else {
     return cayley_transform<T, N>(skew_matrix<T, N>(phi));
   }
 }
 
-/// Adds d⟨cotangent, C(X_φ)⟩/dφ to `gradient`. Unchecked: as cayley_rotation().
+/// Adds d⟨cotangent, C(X_φ)⟩/dφ to `gradient`. Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD inline void cayley_rotation_backward(const RotationParameters<T, N>& phi,
                                                 const SquareMatrix<T, N>& cotangent,
                                                 RotationParameters<T, N>& gradient) {
   if constexpr (N == 2 || N == 3) {
-    // X̄ = 2 Hᵀ P̄ Hᵀ with H = (I − X)⁻¹ = (P + I)/2.
     const SquareMatrix<T, N> h = detail::cayley_half_sum<T, N>(phi);
-    SquareMatrix<T, N> x_bar = multiply_nt(multiply_tn(h, cotangent), h);
-    SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < N; ++i) x_bar(i, j) += x_bar(i, j);
-    }
-    skew_matrix_backward<T, N>(x_bar, gradient);
+    skew_matrix_backward<T, N>(detail::cayley_cotangent(h, cotangent), gradient);
   } else {
     const SquareMatrix<T, N> x = skew_matrix<T, N>(phi);
     skew_matrix_backward<T, N>(cayley_transform_backward<T, N>(x, cayley_transform<T, N>(x), cotangent), gradient);

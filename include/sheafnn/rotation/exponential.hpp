@@ -1,10 +1,13 @@
 /// \file
-/// Exponential parametrisation φ ↦ exp(X_φ) of rotations, by scaling and squaring of a diagonal Padé approximant.
+/// Exponential parametrisation φ ↦ exp(X_φ) of rotations, by scaling and squaring of a diagonal Padé approximant; for
+/// ‖φ‖ > 14.4 by the normal form of X_φ.
 ///
 /// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring
 /// method for the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂
-/// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9; squarings lose about ‖φ‖ units in the last place. ‖φ‖ ≤
-/// 3000.
+/// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of
+/// orthogonality too: beyond four of them large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every
+/// finite φ is taken; the error is some ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N = 3
+/// some ε. A φ that is not finite gives NaN. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>
@@ -12,11 +15,15 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
 namespace sheafnn {
 
 namespace detail::exponential {
+
+/// Squarings that still leave a matrix orthogonal; a φ that needs more is far.
+inline constexpr int most_squarings = 4;
 
 /// Largest value of any lane.
 template <class T>
@@ -137,7 +144,7 @@ template <class T, int N>
 
 }  // namespace detail::exponential
 
-/// exp(X_φ) ∈ SO(N). Unchecked: ‖φ‖ ≤ 3000.
+/// exp(X_φ) ∈ SO(N). Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> exponential_rotation(
     const RotationParameters<T, N>& phi) {
@@ -151,12 +158,20 @@ template <class T, int N>
     const PadeParts<T, N> pade = pade_parts<T, N>(skew_matrix<T, N>(scaled));
     SquareMatrix<T, N> r = quotient<T, N>(add_multiple<T, N>(pade.even, pade.odd, T(-1)),
                                           add_multiple<T, N>(pade.even, pade.odd, T(1)));
-    const int squarings = largest_lane(halving.count);
+    const int halvings_needed = largest_lane(halving.count);
+    const int squarings = halvings_needed < most_squarings ? halvings_needed : most_squarings;
     for (int k = 0; k < squarings; ++k) {
       const auto active = T(k) < halving.count;
       const SquareMatrix<T, N> squared = product<T, N>(r, r);
       for (int j = 0; j < N; ++j) {
         for (int i = 0; i < N; ++i) r(i, j) = select(active, squared(i, j), r(i, j));
+      }
+    }
+    if (halvings_needed > most_squarings) {
+      for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
+        if (!(detail::lane_of(halving.count, lane) > most_squarings)) continue;
+        detail::set_matrix_lane(r, lane,
+                                detail::far_exponential<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane)));
       }
     }
     return r;
@@ -167,11 +182,11 @@ template <class T, int N>
 ///
 /// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme
 /// above along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential",
-/// 2009). Unchecked: ‖φ‖ ≤ 3000.
+/// 2009); for ‖φ‖ > 14.4 see far_exponential_adjoint(). Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
-                                                     const SquareMatrix<T, N>& cotangent,
-                                                     RotationParameters<T, N>& gradient) {
+                                                               const SquareMatrix<T, N>& cotangent,
+                                                               RotationParameters<T, N>& gradient) {
   if constexpr (N > 1) {
     using namespace detail::exponential;
     const Halvings<T> halving = halvings<T, rotation_parameters<N>>(phi);
@@ -197,7 +212,8 @@ SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationPar
         quotient<T, N>(denominator,
                        add_multiple<T, N>(add_multiple<T, N>(even, odd, T(1)),
                                           product<T, N>(add_multiple<T, N>(odd, even, T(-1)), r), T(1)));
-    const int squarings = largest_lane(halving.count);
+    const int halvings_needed = largest_lane(halving.count);
+    const int squarings = halvings_needed < most_squarings ? halvings_needed : most_squarings;
     for (int k = 0; k < squarings; ++k) {
       const auto active = T(k) < halving.count;
       const SquareMatrix<T, N> l_next = sum_of_products<T, N>(r, l, l, r);
@@ -207,6 +223,15 @@ SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationPar
           l(i, j) = select(active, l_next(i, j), l(i, j));
           r(i, j) = select(active, r_next(i, j), r(i, j));
         }
+      }
+    }
+    if (halvings_needed > most_squarings) {
+      for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
+        if (!(detail::lane_of(halving.count, lane) > most_squarings)) continue;
+        detail::set_matrix_lane(l, lane,
+                                detail::far_exponential_adjoint<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane),
+                                                                                   detail::matrix_lane(cotangent,
+                                                                                                       lane)));
       }
     }
     skew_matrix_backward<T, N>(l, gradient);

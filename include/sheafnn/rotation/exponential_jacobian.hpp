@@ -12,71 +12,24 @@
 /// Source: math: "Normal in the tangent space" (2.24).
 ///
 /// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
-/// rounding leaves of the zero. ‖φ‖ ≤ 3000.
+/// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large, the θ_i
+/// are those of large_parameters.hpp.
 #pragma once
 
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/exponential.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
+#include "sheafnn/rotation/log_sine_ratio.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
 namespace sheafnn {
 
 namespace detail::exponential {
-
-inline constexpr double four_pi_squared = 39.478417604357434;
-
-/// 2 ζ(2k)/k, the coefficients of −log (2 sin(α/2)/α)² = Σ_k 2 ζ(2k)/k · (α²/4π²)^k.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T sine_coefficient(int k) {
-  constexpr double a[16] = {3.2898681336964529,  1.0823232337111382,  0.67822870798963276, 0.50203867809897217,
-                            0.40039783005112723, 0.33341536218443602, 0.28573178518144535, 0.25000382056485216,
-                            0.22222307050961444, 0.20000019079240677, 0.18181822517281868, 0.16666667660136485,
-                            0.15384615613870074, 0.14285714338933343, 0.13333333345751032, 0.12500000002910390};
-  return T(a[k - 1]);
-}
-
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T rounding_unit() {
-  return T(sizeof(scalar_of_t<T>) == 4 ? 1.1920929e-07 : 2.220446049250313e-16);
-}
-
-/// |a|, but at least `least`, with the sign of a.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T away_from_zero(const T& a, const T& least) {
-  const T negative = select(a > -least, -least, a);
-  return select(a < T(0), negative, select(a < least, least, a));
-}
-
-template <class T>
-struct LogSine {
-  T value, slope;
-};
-
-/// log (2 sin(α/2)/α)² of v = α², and its derivative in v.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline LogSine<T> log_sine_ratio(const T& v) {
-  using std::cos;
-  using std::log;
-  using std::sin;
-  using std::sqrt;
-  constexpr int terms = sizeof(scalar_of_t<T>) == 4 ? 8 : 16;  // 0.101^terms is below ε
-  const auto small = v < T(4);
-  const T u = select(small, v, T(0)) * T(1 / four_pi_squared);
-  T value = T(0), slope = T(0);
-  for (int k = terms; k >= 1; --k) {
-    value = sine_coefficient<T>(k) + u * value;
-    slope = T(k) * sine_coefficient<T>(k) + u * slope;
-  }
-  const T half = T(0.5) * sqrt(select(small, T(4), v));
-  const T sine = away_from_zero(sin(half), rounding_unit<T>());
-  const T ratio = sine / half;
-  return {select(small, -u * value, log(ratio * ratio)),
-          select(small, T(-1 / four_pi_squared) * slope, (cos(half) / sine - T(1) / half) / (T(4) * half))};
-}
 
 /// Symmetric functions of n numbers λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
 template <class T, int n>
@@ -313,14 +266,17 @@ template <bool With, class T, int N>
   return value;
 }
 
-}  // namespace detail::exponential
-
-/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
-/// Unchecked: ‖φ‖ ≤ 3000.
+/// Is log |det d exp| of φ a matter for far_log_jacobian()? For N = 3 and 4 the closed forms are good while they have ‖φ‖² and
+/// the square of a small sine over φ.
 template <class T, int N>
-SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
-                                                      RotationParameters<T, N>& gradient) {
-  using namespace detail::exponential;
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto has_far_jacobian(const RotationParameters<T, N>& phi) {
+  return squared_length(phi) > T(N <= 4 ? 1e12 : 0.81 * (1 << 2 * most_squarings));
+}
+
+/// ‖φ‖² ≤ 1e12 for N = 3 and 4, ‖φ‖ ≤ 14.4 from N = 5 on.
+template <bool With, class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T near_log_jacobian(const RotationParameters<T, N>& phi, const T& weight,
+                                                    RotationParameters<T, N>& gradient) {
   if constexpr (N <= 2) {
     return T(0);
   } else if constexpr (N == 3) {
@@ -348,20 +304,54 @@ SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T
     }
     return value;
   } else {
-    return log_jacobian_by_halving<true, T, N>(phi, weight, gradient);
+    return log_jacobian_by_halving<With, T, N>(phi, weight, gradient);
   }
 }
 
+/// Near and far lanes together; adds weight times the derivative to `gradient` where With is true.
+template <bool With, class T, int N>
+[[nodiscard]] SHEAFNN_HD inline T log_jacobian(const RotationParameters<T, N>& phi, const T& weight,
+                                               RotationParameters<T, N>& gradient) {
+  if constexpr (N <= 2) {
+    return T(0);
+  } else {
+    const auto far = has_far_jacobian<T, N>(phi);
+    if (!any(far)) return near_log_jacobian<With, T, N>(phi, weight, gradient);
+    RotationParameters<T, N> near = phi;  // far lanes: 0
+    for (int k = 0; k < rotation_parameters<N>; ++k) near(k) = select(far, T(0), phi(k));
+    T value = near_log_jacobian<With, T, N>(near, weight, gradient);
+    for (int lane = 0; lane < lanes_of<T>(); ++lane) {
+      using S = scalar_of_t<T>;
+      const RotationParameters<S, N> own = matrix_lane(phi, lane);
+      if (!has_far_jacobian<S, N>(own)) continue;
+      RotationParameters<S, N> slope;
+      set_lane_of(value, lane, far_log_jacobian<S, N>(own, slope));
+      if constexpr (With) {
+        for (int k = 0; k < rotation_parameters<N>; ++k) {
+          set_lane_of(gradient(k), lane, lane_of(gradient(k), lane) + lane_of(weight, lane) * slope(k));
+        }
+      }
+    }
+    return value;
+  }
+}
+
+}  // namespace detail::exponential
+
+/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
+/// Takes any φ; one that is not finite gives NaN.
+template <class T, int N>
+SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
+                                                      RotationParameters<T, N>& gradient) {
+  return detail::exponential::log_jacobian<true, T, N>(phi, weight, gradient);
+}
+
 /// log |det d exp(φ)|, with respect to the coordinates φ and, of the Lie algebra at exp(X_φ), the same
-/// coordinates. Unchecked: ‖φ‖ ≤ 3000.
+/// coordinates. Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T exponential_log_jacobian(const RotationParameters<T, N>& phi) {
   RotationParameters<T, N> unused = RotationParameters<T, N>::Constant(T(0));
-  if constexpr (N <= 4) {
-    return exponential_log_jacobian_backward<T, N>(phi, T(0), unused);
-  } else {
-    return detail::exponential::log_jacobian_by_halving<false, T, N>(phi, T(0), unused);
-  }
+  return detail::exponential::log_jacobian<false, T, N>(phi, T(0), unused);
 }
 
 }  // namespace sheafnn

@@ -3,15 +3,16 @@
 /// parametrisation. Source: math, "Rotations" (2.1).
 #pragma once
 
-#include "sheafnn/core/eigen.hpp"
-
 #include <Eigen/LU>
 #include <cmath>
 #include <limits>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/eigen.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/rotation/cayley_transform.hpp"
+#include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
@@ -60,14 +61,22 @@ template <class Scalar, int N>
 }
 
 /// log √det(JᵀJ) of the N² × N(N−1)/2 Jacobian J of φ ↦ vec C(X_φ):
-/// 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ). Unchecked: that ‖φ‖² does not overflow.
+/// 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ). Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_log_jacobian(const RotationParameters<T, N>& phi) {
   using std::log;
   SquareMatrix<T, N> shifted = skew_matrix<T, N>(phi);
   for (int i = 0; i < N; ++i) shifted(i, i) = T(1);
   const T determinant = solve_unpivoted<T, N, 1>(shifted, Column<T, N>::Constant(T(0))).determinant;
-  return T(0.75 * N * (N - 1) * 0.69314718055994530942) - T(N - 1) * log(determinant);
+  T logarithm = log(determinant);
+  if (any(detail::is_far_for_elimination<T, N>(phi))) {
+    for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
+      const auto own = detail::matrix_lane(phi, lane);
+      if (!detail::is_far_for_elimination<scalar_of_t<T>, N>(own)) continue;
+      detail::set_lane_of(logarithm, lane, detail::far_log_determinant<scalar_of_t<T>, N>(own));
+    }
+  }
+  return T(0.75 * N * (N - 1) * 0.69314718055994530942) - T(N - 1) * logarithm;
 }
 
 }  // namespace sheafnn

@@ -43,6 +43,18 @@ template <class T, int N>
   return r;
 }
 
+namespace detail {
+/// φ from the strictly lower triangle alone.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> lower_triangle(const SquareMatrix<T, N>& a) {
+  RotationParameters<T, N> phi;
+  SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
+    SHEAFNN_UNROLL for (int i = j + 1; i < N; ++i) phi(column_by_column<N>(i, j)) = a(i, j);
+  }
+  return phi;
+}
+}  // namespace detail
+
 /// φ of a skew-symmetric matrix; of any other matrix A, that of its skew part (A − Aᵀ)/2. Takes any numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> skew_parameters(const SquareMatrix<T, N>& a) {

@@ -56,7 +56,7 @@ template <class T, int P>
 /// Y = M exp(X_{σ∘ε}). Over T = float, double or Pack.
 ///
 /// \param m        rotation
-/// \param sigma    standard deviations, one per coordinate of skew_matrix, ≥ 0, ‖σ∘ε‖ ≤ 3000
+/// \param sigma    standard deviations, one per coordinate of skew_matrix, ≥ 0; σ∘ε must be finite
 /// \param epsilon  standard normal numbers
 /// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>
