@@ -114,7 +114,9 @@ void run(Settings& settings) {
           ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
           : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
-  programs::take_class_names(data, read_class_names(settings.sheaf, archive));
+  const std::vector<Index> classes =
+      archive.contains("probabilities") ? archive.array("probabilities").shape() : std::vector<Index>{};
+  programs::take_class_names(data, read_class_names(settings.sheaf, archive), classes.size() == 2 ? classes[1] : 0);
   const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);

@@ -48,8 +48,8 @@ inline void flush_output() {
   return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
 }
 
-/// Refuses empty arguments, which no option but --missing-labels takes: CLI11 takes one for the name of a group of options where it expects
-/// an option, at times without end.
+/// Refuses empty arguments, which no option takes but --missing-labels: CLI11 takes one for the name of a group of
+/// options where it expects an option, at times without end.
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {

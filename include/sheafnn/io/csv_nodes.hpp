@@ -36,17 +36,6 @@ struct NodeTable {
 
 namespace detail {
 
-/// encode_labels() for readers. \throws std::runtime_error  as there
-template <class Place>
-[[nodiscard]] EncodedLabels read_label_texts(const std::vector<std::string>& texts, const MissingLabels& missing,
-                                             std::string_view column, const Place& place) {
-  try {
-    return encode_labels(texts, missing, column, place);
-  } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(error.what());
-  }
-}
-
 /// What the columns of a node table mean.
 struct NodeColumns {
   enum class Role { name, label, split, feature };
