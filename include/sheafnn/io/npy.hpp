@@ -28,7 +28,7 @@ namespace sheafnn::io {
 namespace detail {
 
 /// A shape for messages, e.g. "(183, 1703)".
-[[nodiscard]] inline std::string shape_text(const std::vector<Index>& shape) {
+[[nodiscard]] inline std::string npy_shape_text(const std::vector<Index>& shape) {
   std::string r = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) r += sheafnn::detail::concat(i > 0 ? ", " : "", shape[i]);
   return r + (shape.size() == 1 ? ",)" : ")");
@@ -58,7 +58,7 @@ class NpyArray {
     return header_.kind == 'b' || header_.item_size < (header_.kind == 'f' ? 8u : 4u);
   }
   /// Shape for messages, e.g. "(183, 1703)".
-  [[nodiscard]] std::string shape_text() const { return detail::shape_text(header_.shape); }
+  [[nodiscard]] std::string shape_text() const { return detail::npy_shape_text(header_.shape); }
 
   /// All elements in row-major order as T = double, float or std::int64_t.
   ///

@@ -50,7 +50,7 @@ namespace detail {
     const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
     const Index size = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
     if (vector && size == n) return;
-    fail(where, "has shape ", shape_text(shape), "; expected one label for each of the ", n, " nodes");
+    fail(where, "has shape ", npy_shape_text(shape), "; expected one label for each of the ", n, " nodes");
   };
   if (archive.holds_texts(key)) {
     NpyTexts texts = archive.texts(key);
