@@ -115,7 +115,9 @@ void run(Settings& settings) {
           : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
   const std::vector<std::string> class_names = read_class_names(settings.sheaf, archive);
-  programs::take_class_names(data, class_names);
+  const std::vector<Index> classes =
+      archive.contains("probabilities") ? archive.array("probabilities").shape() : std::vector<Index>{};
+  programs::take_class_names(data, class_names, classes.size() == 2 ? classes[1] : 0);
   if (data.class_names.empty()) data.class_names = class_names;  // of what is predicted
   for (std::string& name : data.class_names) name = programs::as_utf8(name);
   const Learned learned = read_learned(archive, data);

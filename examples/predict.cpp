@@ -79,7 +79,7 @@ void run(const Settings& s) {
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
-  programs::take_class_names(data, class_names);
+  programs::take_class_names(data, class_names, classes);
   if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)

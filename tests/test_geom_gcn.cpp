@@ -112,6 +112,19 @@ TEST_CASE("Geom-GCN: labels may be unknown") {
   CHECK(data.class_count == 2);
 }
 
+TEST_CASE("Geom-GCN: labels that are not 0, 1, ... have names, and words may mean an unknown one") {
+  test::TemporaryFolder folder;
+  folder.write(edges_file, edge_text);
+  folder.write(nodes_file, "node_id\tfeature\tlabel\n2\t0,0,1\t?\n0\t1,0,1\t7\n3\t1,1,1\t11\n1\t0,1,0\t7.0\n");
+  Dataset data = io::load_geom_gcn(folder.path(), GeomGcnFeatures::automatic, DatasetUse::training,
+                                   std::vector<std::string>{"?"});
+  CHECK(data.labels == std::vector<std::int32_t>{0, 0, -1, 1});
+  CHECK(data.class_names == std::vector<std::string>{"7", "11"});
+  data = io::load_dataset(folder.path().string(), {}, DatasetUse::training,
+                          {.missing_labels = std::vector<std::string>{}});
+  CHECK(data.class_names == std::vector<std::string>{"11", "7", "7.0", "?"});
+}
+
 TEST_CASE("Geom-GCN: for prediction, no splits are needed") {
   test::TemporaryFolder folder;
   folder.write(edges_file, edge_text);
@@ -153,7 +166,9 @@ TEST_CASE("Geom-GCN: bad files are named with line, value and limit") {
   CHECK(message_of_nodes("0\t1\n" + rest) ==
         at + "2: has 2 tab-separated fields; expected node, features and label");
   CHECK(message_of_nodes("x\t1\t0\n" + rest) == at + "2: 'x' is not a node number");
-  CHECK(message_of_nodes("1\t1\t1\n0\t1\t1.5\n2\t1\t0\n3\t1\t1\n") == at + "3: '1.5' is not a label");
+  CHECK(message_of_nodes("1\t1\t1\n0\t1\tNA\n2\t1\t0\n3\t1\t1\n")
+            .starts_with(at + "3: label 'NA' is not allowed; it usually means a missing value"));
+  CHECK(message_of_nodes("0\t1\t-2\n" + rest).starts_with(at + "2: label -2 is not allowed; numbers must be "));
   CHECK(message_of_nodes("0\t1,zwei\t0\n" + rest) == at + "2: feature 1 is 'zwei'; it must be a finite number");
   CHECK(message_of_nodes("0\t1,nan\t0\n" + rest) == at + "2: feature 1 is 'nan'; it must be a finite number");
   CHECK(message_of_nodes("0\tinf\t0\n" + rest) == at + "2: feature 0 is 'inf'; it must be a finite number");
@@ -162,8 +177,6 @@ TEST_CASE("Geom-GCN: bad files are named with line, value and limit") {
   CHECK(message_of_nodes("-1\t1\t0\n" + rest) ==
         at + "2: node -1 is not allowed; the 4 nodes are numbered 0 to 3");
   CHECK(message_of_nodes("3\t1\t0\n" + rest).starts_with(at + "5: node 3 was already listed at "));
-  CHECK(message_of_nodes("0\t1\t4\n" + rest) ==
-        at + "2: label 4 is not allowed; labels of 4 nodes must be between 0 and 3, or -1 where unknown");
   CHECK(message_of_nodes("0\t1,-2\t0\n" + rest).starts_with(at + "2: feature index -2 is not allowed"));
   CHECK(message_of_nodes("0\t1,10000000\t0\n" + rest).starts_with(at + "2: feature index 1e+07 is not allowed"));
   CHECK(message_of_nodes("0\t1,2\t0\n" + rest, GeomGcnFeatures::dense) ==
@@ -192,7 +205,10 @@ TEST_CASE("Geom-GCN: missing and bad splits") {
         "small_split_0.6_0.2_3.npz: train_mask and val_mask overlap: both hold node 1 in split 0");
   folder.write("small_split_0.6_0.2_3.npz", split_bytes({1, 0}, {0, 1}, {0, 0}));
   CHECK(message_of(folder) ==
-        "small_split_0.6_0.2_3.npz: train_mask: has shape (2,); masks need one row of length 4 per split");
+        "small_split_0.6_0.2_3.npz: train_mask: has shape (2,); masks need one row of length 4 per split (node numbers "
+        "belong under a key such as train_idx)");
+  folder.write("small_split_0.6_0.2_3.npz", test::ZipWriter().add("a.npy", test::npy<int>({1}, {1})).finish());
+  CHECK(message_of(folder) == "small_split_0.6_0.2_3.npz: key 'train_mask' is missing");
   folder.write("small_split_0.6_0.2_3.npz", "PK");
   CHECK(message_of(folder).starts_with("small_split_0.6_0.2_3.npz: is not a zip archive"));
   std::filesystem::remove(folder / "small_split_0.6_0.2_3.npz");

@@ -110,8 +110,9 @@ std::string error_of(const std::function<void()>& action) {
 
 TEST_CASE("data sets: labels may be unknown") {
   const Dataset data = load(archive_with("node_labels", npy<int>({4}, {0, -1, 2, -1}, {"<i8"})));
-  CHECK(data.labels == std::vector<std::int32_t>{0, -1, 2, -1});
-  CHECK(data.class_count == 3);
+  CHECK(data.labels == std::vector<std::int32_t>{0, -1, 1, -1});
+  CHECK(data.class_names == std::vector<std::string>{"0", "2"});
+  CHECK(data.class_count == 2);
   CHECK(data.splits[0].test == std::vector<std::int32_t>{3});  // as the mask says; training refuses such a set
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, -1, -1, -1}, {"<i8"})),
                    "t.npz: class_count: 0 is not allowed; at least two classes are needed");
@@ -393,14 +394,16 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: node_labels: has shape (3,); expected one label for each of the 4 nodes");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({2, 2}, {0, 1, 2, 0}, {"<i8"})),
                    "t.npz: node_labels: has shape (2, 2); expected one label for each of the 4 nodes");
-  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, -2, 0}, {"<i8"})),
-                   "t.npz: node_labels[2]: label -2 is not allowed; labels of 4 nodes must be between 0 and 3, "
-                   "or -1 where unknown");
-  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 1, 4, 0}, {"<i8"})),
-                   "t.npz: node_labels[2]: label 4 is not allowed; labels of 4 nodes must be between 0 and 3, "
-                   "or -1 where unknown");
-  CHECK_MESSAGE_IS(archive_with("node_labels", npy<double>({4}, {0, 1, 1.5, 0})),
-                   "t.npz: node_labels[2]: 1.5 is not a whole number of 64 bits");
+  CHECK_MESSAGE_IS(
+      archive_with("node_labels", npy<int>({4}, {0, 1, -2, 0}, {"<i8"})),
+      "t.npz: node_labels[2]: label -2 is not allowed; numbers must be at least 0, or -1 where unknown "
+      "(missing_labels, --missing-labels of programs: other words for unknown labels)");
+  CHECK(error_of([&] {
+          load(archive_with("node_labels", npy<double>({4}, {0, 1, nan, 0})));
+        }).starts_with("t.npz: node_labels[2]: label 'nan' is not allowed; it usually means a missing value"));
+  CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, 1, 1, -1}, {"<i8"})),
+                   "t.npz: class_count: 1 is not allowed; at least two classes are needed (-1 means an unknown "
+                   "label: of the labels -1 and 1, write 0 for -1)");
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {0, 0, 0, 0}, {"<i8"})),
                    "t.npz: class_count: 1 is not allowed; at least two classes are needed");
   CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, 1, 4}, {"<i8"})),
@@ -427,6 +430,8 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: test_masks: has shape (2, 3); masks need one row of length 4 per split");
   CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({0, 4}, {}, {"|b1"})),
                    "t.npz: test_masks: has shape (0, 4); at least one split is needed");
+  CHECK_MESSAGE_IS(archive_with("test_masks", npy<double>({2, 4}, {0, 0, 0, 1, 0, nan, 0, 0})),
+                   "t.npz: test_masks: split 1, node 1 has value nan; a mask holds 0 and 1 only");
   CHECK_MESSAGE_IS(archive_with("test_masks", npy<int>({2, 4}, {0, 0, 0, 1, 0, 2, 0, 0}, {"|b1"})),
                    "t.npz: test_masks[1, 1]: 2 is not a truth value, which is 0 or 1");
   const Bytes object = test::npy_with_header("{'descr': '|O', 'fortran_order': False, 'shape': (4,), }",
@@ -438,9 +443,11 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
 TEST_CASE("arrays that do not fit into memory are refused before they are allocated") {
   const ZipArchive zip("t.npz", archive_of(small_arrays(), {.deflate = true}));
   const io::ZipEntry& entry = *zip.find("edges.npy");
-  CHECK(error_of([&] { static_cast<void>(zip.read(entry, 100)); }).starts_with("t.npz: entry 'edges.npy': needs "));
+  CHECK(
+      error_of([&] { static_cast<void>(zip.read(entry, 100)); }).starts_with("t.npz: entry 'edges.npy': needs "));
   CHECK_NOTHROW(static_cast<void>(zip.read(entry, static_cast<double>(entry.size))));
-  const NpyArray masks = NpzArchive("t.npz", archive_of(small_arrays())).array("val_masks");  // 8 values of one byte
+  const NpyArray masks =
+      NpzArchive("t.npz", archive_of(small_arrays())).array("val_masks");  // 8 values of one byte
   CHECK(error_of([&] { static_cast<void>(masks.values<std::int64_t>(63)); }) ==
         "t.npz: val_masks: needs 64 bytes of memory; there are 63 bytes");
   CHECK(masks.values<std::int64_t>(64).size() == 8);
@@ -450,8 +457,8 @@ TEST_CASE("arrays that do not fit into memory are refused before they are alloca
   std::error_code unsupported;
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(2 * memory_limit()), unsupported);
   if (!unsupported) {
-    const std::string message = path.string() + ": needs " + memory_text(2 * memory_limit()) + " of memory; there are " +
-                                memory_text(memory_limit());
+    const std::string message = path.string() + ": needs " + memory_text(2 * memory_limit()) +
+                                " of memory; there are " + memory_text(memory_limit());
     CHECK_THROWS_WITH_AS(static_cast<void>(io::read_file(path)), message.c_str(), std::runtime_error);
   }
 }
@@ -476,12 +483,186 @@ TEST_CASE("load_npz: validation and test masks may be missing or select no node"
   CHECK(data.splits[1].test.empty());
   arrays["test_masks"] = small_arrays()["test_masks"];
   CHECK(load(archive_of(arrays)).splits[1].test == std::vector<std::int32_t>{1});
-  // A misspelt name is no missing mask. Where none is missing, others do not matter.
-  arrays["valid_masks"] = small_arrays()["val_masks"];
+  CHECK(load(archive_of(arrays)).splits[1].validation.empty());
+}
+
+TEST_CASE("load_npz: keys as people spell them") {
+  const Arrays small = small_arrays();
+  const auto renamed = [&](const std::string& train, const std::string& val, const std::string& test) {
+    Arrays arrays = {{"x", small.at("node_features")}, {"Y", small.at("node_labels")}};
+    arrays["edge_index"] = npy<int>({2, 3}, {0, 1, 2, 1, 2, 3}, {"<i8"});
+    arrays[train] = small.at("train_masks");
+    arrays[val] = small.at("val_masks");
+    arrays[test] = small.at("test_masks");
+    return arrays;
+  };
+  check_small(load(archive_of(renamed("train_mask", "val_mask", "test_mask"))));
+  check_small(load(archive_of(renamed("trainMask", "valid_mask", "TEST_MASK"))));
+  check_small(load(archive_of(renamed("mask_train", "validation_masks", "test"))));
+  check_small(load(archive_of(renamed("training_masks", "dev-mask", "idx_test"))));
+  // As PyTorch Geometric has them: n x S.
+  Arrays arrays = renamed("train_mask", "val_mask", "test_mask");
+  arrays["train_mask"] = npy<int>({4, 2}, {1, 0, 1, 0, 0, 1, 0, 1}, {"|b1"});
+  arrays["val_mask"] = npy<double>({4, 2}, {0, 1, 0, 0, 1, 0, 0, 0});
+  check_small(load(archive_of(arrays)));
+  // Node numbers; a set in one row holds for all splits.
+  arrays = renamed("train_masks", "val_masks", "test_mask");
+  for (const char* key : {"train_masks", "val_masks", "test_mask"}) arrays.erase(key);
+  arrays["idx_train"] = npy<int>({2}, {2, 0}, {"<i8"});
+  arrays["val_indices"] = npy<int>({1}, {1}, {"<i4"});
+  arrays["test_idx"] = npy<int>({1, 1}, {3}, {"<i4"});
+  Dataset data = load(archive_of(arrays));
+  REQUIRE(data.splits.size() == 1);
+  CHECK(data.splits[0].train == std::vector<std::int32_t>{0, 2});
+  CHECK(data.splits[0].validation == std::vector<std::int32_t>{1});
+  CHECK(data.splits[0].test == std::vector<std::int32_t>{3});
+  arrays.erase("idx_train");
+  arrays["train_mask"] = npy<int>({2, 4}, {1, 0, 0, 0, 1, 0, 1, 0}, {"|u1"});
+  arrays["test_idx"] = npy<int>({1}, {3}, {"<i4"});
+  data = load(archive_of(arrays));
+  REQUIRE(data.splits.size() == 2);
+  CHECK(data.splits[1].train == std::vector<std::int32_t>{0, 2});
+  CHECK(data.splits[1].test == std::vector<std::int32_t>{3});
+  arrays["test_idx"] = npy<int>({2}, {3, 3}, {"<i4"});
+  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: test_idx: holds node 3 twice");
+  arrays["test_idx"] = npy<int>({1}, {4}, {"<i4"});
+  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: test_idx: holds node 4; node numbers must be between 0 and 3");
+  arrays["test_idx"] = npy<int>({2, 2}, {0, 1, 2, 3}, {"<i4"});
+  CHECK_MESSAGE_IS(archive_of(arrays),
+                   "t.npz: test_idx: has shape (2, 2); expected the node numbers of one split, or masks");
+  // As many splits as nodes: rows of train_masks are splits, those of train_mask could be either.
+  const std::vector<int> lower = {1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+  arrays = renamed("train_masks", "val_masks", "test_masks");
+  arrays.erase("val_masks");
+  arrays.erase("test_masks");
+  arrays["train_masks"] = npy<int>({4, 4}, lower, {"|b1"});
+  CHECK(load(archive_of(arrays)).splits[1].train == std::vector<std::int32_t>{0, 1});
+  arrays.erase("train_masks");
+  arrays["train_mask"] = npy<int>({4, 4}, lower, {"|b1"});
+  CHECK(error_of([&] {
+          load(archive_of(arrays));
+        }).starts_with("t.npz: train_mask: has shape (4, 4); rows could be splits or nodes"));
+}
+
+TEST_CASE("load_npz: no key of a split is passed over") {
+  for (const char* key :
+       {"masks", "other_masks", "train_mask2", "train_mask_0", "stopping_mask", "splits", "split_0", "fold",
+        "y_train", "x-test", "label_mask", "unlabeled_mask", "test_idx_1", "kfolds"}) {
+    CAPTURE(key);
+    const Bytes bytes = archive_with(key, npy<int>({1}, {5}, {"<i8"}));
+    CHECK(error_of([&] {
+            load(bytes);
+          }).starts_with(std::string("t.npz: key '") + key + "' is none of the sets of a split that are known"));
+    const NpzArchive archive("t.npz", bytes);
+    CHECK_NOTHROW(static_cast<void>(io::detail::read_dataset(archive, "t", DatasetUse::own_splits)));
+    CHECK_NOTHROW(static_cast<void>(io::detail::read_dataset(archive, "t", DatasetUse::prediction)));
+  }
+  for (const char* key : {"train_mask", "train_idx", "valid_masks", "test"}) {
+    CAPTURE(key);
+    CHECK(error_of([&] {
+            load(archive_with(key, npy<int>({1}, {5}, {"<i8"})));
+          }).find("; only one can be meant") != std::string::npos);
+  }
+  for (const char* key : {"x", "Labels", "edge_index", "adj"}) {
+    CAPTURE(key);
+    CHECK(error_of([&] {
+            load(archive_with(key, npy<int>({1}, {5}, {"<i8"})));
+          }).find("; only one can be meant") != std::string::npos);
+  }
+  check_small(load(archive_with("extra", npy<int>({1}, {5}, {"<i8"}))));
+  check_small(load(archive_with("edge_weight", npy<double>({3}, {1, 1, 1}))));
   CHECK_MESSAGE_IS(
-      archive_of(arrays),
-      "t.npz: key 'valid_masks' is no mask of a split; those are train_masks, val_masks and test_masks");
-  check_small(load(archive_with("other_masks", npy<int>({1}, {5}, {"<i8"}))));
+      archive_with("edge_weight", npy<double>({3}, {1, 0.5, 1})),
+      "t.npz: edge_weight: differs from edge to edge; edges have no weights or other attributes here: "
+      "remove the key");
+}
+
+TEST_CASE("load_npz: sparse features and adjacency matrices") {
+  for (const std::string stem : {"adj_", "adj_matrix."}) {
+    Arrays arrays = small_arrays();
+    for (const char* key : {"edges", "node_features"}) arrays.erase(key);
+    arrays[stem + "data"] = npy<double>({6}, {1, 1, 1, 1, 1, 1}, {"<f4"});
+    arrays[stem + "indices"] = npy<int>({6}, {1, 2, 0, 1, 3, 2}, {"<i4"});
+    arrays[stem + "indptr"] = npy<int>({5}, {0, 1, 3, 5, 6}, {"<i4"});
+    arrays[stem + "shape"] = npy<int>({2}, {4, 4}, {"<i8"});
+    arrays["attr_data"] = npy<double>({5}, {1, 2, 4, 3, 0});
+    arrays["attr_indices"] = npy<int>({5}, {0, 1, 1, 0, 1}, {"<i4"});
+    arrays["attr_indptr"] = npy<int>({5}, {0, 1, 2, 2, 4}, {"<i4"});
+    CHECK(error_of([&] {
+            load(archive_of(arrays));
+          }).starts_with("t.npz: attr_indptr: does not fit the 5 values and 5 column numbers"));
+    arrays["attr_indptr"] = npy<int>({5}, {0, 1, 2, 2, 5}, {"<i4"});
+    CHECK(error_of([&] { load(archive_of(arrays)); }) == "");
+    arrays["attr_shape"] = npy<int>({2}, {4, 2}, {"<i8"});
+    check_small(load(archive_of(arrays)));
+    arrays["attr_shape"] = npy<int>({2}, {4, 1}, {"<i8"});
+    CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: attr_indptr: has column numbers outside 0 to 0");
+    arrays.erase("attr_shape");
+    arrays["attr_indices"] = npy<int>({5}, {0, 1, 1, 1, 1}, {"<i4"});
+    CHECK(error_of([&] {
+            load(archive_of(arrays));
+          }).starts_with("t.npz: attr_data: features[3]: column 1 with value"));
+    arrays["attr_indices"] = npy<int>({5}, {0, 1, 1, 0, 1}, {"<i4"});
+    arrays[stem + "data"] = npy<double>({6}, {1, 1, 2, 1, 1, 1}, {"<f4"});
+    CHECK(error_of([&] { load(archive_of(arrays)); }) ==
+          "t.npz: " + stem + "data has entries 1 and 2; edges have no weights here: save ones");
+    arrays.erase(stem + "indices");
+    CHECK(error_of([&] { load(archive_of(arrays)); }).find("key '" + stem + "indices' is missing") !=
+          std::string::npos);
+  }
+  Arrays arrays = small_arrays();
+  arrays.erase("edges");
+  arrays["adj"] = npy<int>({4, 4}, {0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0}, {"|u1"});
+  check_small(load(archive_of(arrays)));
+  arrays["adj"] = npy<int>({3, 4}, {0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1}, {"|u1"});
+  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: adj is a matrix of 3 x 4; the graph has 4 nodes");
+  // Two edges: columns of edge_index are edges, rows of edges are.
+  arrays.erase("adj");
+  arrays["edge_index"] = npy<int>({2, 2}, {0, 1, 2, 3}, {"<i8"});
+  Dataset data = load(archive_of(arrays));
+  CHECK(std::vector<Edge>(data.graph.edges().begin(), data.graph.edges().end()) ==
+        std::vector<Edge>{{0, 2}, {1, 3}});
+}
+
+TEST_CASE("load_npz: labels by the rule for labels") {
+  const auto labels_of = [](const Bytes& labels, const MissingLabels& missing = {}) {
+    const Dataset data = io::detail::read_dataset(NpzArchive("t.npz", archive_with("node_labels", labels)), "t",
+                                                  DatasetUse::training, missing);
+    return std::pair(data.class_names, data.labels);
+  };
+  using Names = std::vector<std::string>;
+  using Labels = std::vector<std::int32_t>;
+  const double nan = std::nan("");
+  CHECK(labels_of(npy<int>({4}, {3, 7, 3, -1}, {"<i8"})) == std::pair(Names{"3", "7"}, Labels{0, 1, 0, -1}));
+  CHECK(labels_of(npy<double>({4}, {1, 0, 2, -1})) == std::pair(Names{}, Labels{1, 0, 2, -1}));
+  CHECK(labels_of(npy<double>({4}, {0.1, 0.25, 0.1, -1}, {"<f4"})) ==
+        std::pair(Names{"0.1", "0.25"}, Labels{0, 1, 0, -1}));
+  CHECK(labels_of(npy<double>({4}, {1, nan, 0, 1}), Names{"nan"}) == std::pair(Names{}, Labels{1, -1, 0, 1}));
+  CHECK(labels_of(npy<int>({4}, {1, -9, 0, 1}, {"<i2"}), Names{"-9"}) == std::pair(Names{}, Labels{1, -1, 0, 1}));
+  // Texts of both orders of bytes, and bytes.
+  const auto texts = [](const std::string& type, const std::vector<std::string>& rows) {
+    Bytes data;
+    for (const std::string& row : rows) {
+      for (std::size_t k = 0; k < 2; ++k) {
+        const unsigned char c = k < row.size() ? static_cast<unsigned char>(row[k]) : 0;
+        const std::vector<unsigned char> wide = {0, 0, 0, c};
+        if (type[1] == 'S') data.push_back(c);
+        if (type == ">U2") data.insert(data.end(), wide.begin(), wide.end());
+        if (type == "<U2") data.insert(data.end(), wide.rbegin(), wide.rend());
+      }
+    }
+    return test::npy_with_header("{'descr': '" + type + "', 'fortran_order': False, 'shape': (4,), }", data);
+  };
+  for (const char* type : {"<U2", ">U2", "|S2"}) {
+    CHECK(labels_of(texts(type, {"b", "", "a", "b"})) == std::pair(Names{"a", "b"}, Labels{1, -1, 0, 1}));
+    CHECK(error_of([&] {
+            static_cast<void>(labels_of(texts(type, {"b", "NA", "a", "b"})));
+          }).starts_with("t.npz: node_labels[1]: label 'NA' is not allowed; it usually means a missing value"));
+    CHECK(error_of([&] {
+            static_cast<void>(labels_of(texts(type, {"b", "a", "a"})));
+          }).starts_with("t.npz: node_labels: its type '"));
+  }
+  CHECK(labels_of(texts("<U2", {"\xE9", "a", "a", "\xE9"})).first == Names{"a", "\xC3\xA9"});
 }
 
 TEST_CASE("load_npz: without masks there are no splits, without those of training there is an error") {
@@ -492,8 +673,9 @@ TEST_CASE("load_npz: without masks there are no splits, without those of trainin
   CHECK(loaded(arrays, DatasetUse::training).splits.size() == 2);
   CHECK(loaded(arrays, DatasetUse::own_splits).splits.empty());
   arrays.erase("train_masks");
-  CHECK(error_of([&] { static_cast<void>(loaded(arrays, DatasetUse::training)); })
-            .starts_with("t.npz: key 'train_masks' is missing"));
+  CHECK(error_of([&] {
+          static_cast<void>(loaded(arrays, DatasetUse::training));
+        }).starts_with("t.npz: key 'train_masks' is missing"));
   CHECK(loaded(arrays, DatasetUse::own_splits).class_count == 3);
   for (const char* mask : {"val_masks", "test_masks"}) arrays.erase(mask);
   CHECK(loaded(arrays, DatasetUse::training).splits.empty());
@@ -524,7 +706,8 @@ TEST_CASE("load_npz: for prediction, graph and features are enough") {
   // What is there must be right.
   arrays["node_labels"] = npy<int>({4}, {0, 1, -2, 0}, {"<i8"});
   CHECK(error_of([&] { static_cast<void>(predicted(arrays)); }) ==
-        "t.npz: node_labels[2]: label -2 is not allowed; labels of 4 nodes must be between 0 and 3, or -1 where unknown");
+        "t.npz: node_labels[2]: label -2 is not allowed; numbers must be at least 0, or -1 where unknown "
+        "(missing_labels, --missing-labels of programs: other words for unknown labels)");
   for (const std::string key : {"node_features", "edges"}) {
     Arrays lacking = small_arrays();
     lacking.erase(key);
@@ -544,11 +727,11 @@ TEST_CASE("load_npz: files") {
                        ((folder / "none.npz").string() + ": no such file").c_str(), std::runtime_error);
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_npz(folder.path())),
                        (folder.path().string() + ": is a folder, not a file").c_str(), std::runtime_error);
-  CHECK_THROWS_WITH_AS(
-      static_cast<void>(io::load_dataset("no_such_name")),
-      "no_such_name: no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, "
-      "or a Geom-GCN folder",
-      std::runtime_error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset("no_such_name")),
+                       "no_such_name: no such dataset; choose karate, synthetic, an .npz file, a folder with "
+                       "edges.csv and nodes.csv, "
+                       "or a Geom-GCN folder",
+                       std::runtime_error);
   CHECK(io::load_dataset("karate").node_count() == 34);
   CHECK(io::load_dataset("synthetic", {.nodes = 50}).node_count() == 50);
 }

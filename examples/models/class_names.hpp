@@ -46,7 +46,20 @@ namespace programs {
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.
-inline void take_class_names(sheafnn::Dataset& data, const std::vector<std::string>& names) {
+///
+/// \param names        of the model's classes; none: they are numbers
+/// \param class_count  of the model
+inline void take_class_names(sheafnn::Dataset& data, std::vector<std::string> names, sheafnn::Index class_count) {
+  const auto numbers = [](sheafnn::Index count) {
+    std::vector<std::string> r;
+    for (sheafnn::Index c = 0; c < count; ++c) r.push_back(std::to_string(c));
+    return r;
+  };
+  if (names.empty() && !data.class_names.empty()) names = numbers(class_count);
+  const auto is_number = [](const std::string& name) { return sheafnn::detail::parse_decimal(name).has_value(); };
+  if (data.class_names.empty() && std::all_of(names.begin(), names.end(), is_number) && !names.empty()) {
+    data.class_names = numbers(data.class_count);
+  }
   const auto labelled = [&] {
     return std::count_if(data.labels.begin(), data.labels.end(), [](std::int32_t label) { return label >= 0; });
   };

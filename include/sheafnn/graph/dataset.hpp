@@ -15,6 +15,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/labels.hpp"
 
 namespace sheafnn {
 
@@ -72,15 +73,19 @@ namespace detail {
 
 }  // namespace detail
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model. Labels of other names become
-/// unknown. A dataset without class names is left as it is.
+/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number, such as 1
+/// and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as it is.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
 inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {
   if (data.class_names.empty() || class_names.empty()) return;
   std::vector<std::int32_t> number;
   for (const std::string& name : data.class_names) {
-    const auto found = std::find(class_names.begin(), class_names.end(), name);
+    auto found = std::find(class_names.begin(), class_names.end(), name);
+    if (const auto value = detail::parse_decimal(name); value && found == class_names.end()) {
+      found = std::find_if(class_names.begin(), class_names.end(),
+                           [&](const std::string& other) { return detail::parse_decimal(other) == value; });
+    }
     number.push_back(found == class_names.end() ? -1 : static_cast<std::int32_t>(found - class_names.begin()));
   }
   for (const std::int32_t label : data.labels) {
@@ -145,8 +150,14 @@ inline void validate(const Dataset& data) {
           detail::concat("must equal the number of nodes, ", n));
   require(static_cast<Index>(data.labels.size()) == n, detail::part_name(data, "labels"), data.labels.size(),
           detail::concat("must equal the number of nodes, ", n));
-  require(data.class_count >= 2, detail::part_name(data, "class_count"), data.class_count,
-          "at least two classes are needed");
+  if (data.class_count < 2) {
+    const bool signs = data.class_names == std::vector<std::string>{"1"} &&
+                       std::find(data.labels.begin(), data.labels.end(), -1) != data.labels.end();
+    throw_invalid_argument(detail::part_name(data, "class_count"), data.class_count,
+                           signs ? "at least two classes are needed (-1 means an unknown label: of the labels -1 "
+                                   "and 1, write 0 for -1)"
+                                 : "at least two classes are needed");
+  }
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
     if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
       throw_invalid_argument(detail::part_name(data, detail::concat("labels[", u, "]")), data.labels[u],

@@ -22,7 +22,7 @@ namespace sheafnn::io {
 ///                      (see load_text_folder) or of a Geom-GCN folder (see load_geom_gcn)
 /// \param options       what "synthetic" generates
 /// \param use           for prediction, a file or folder need have graph and features only
-/// \param text          how to read text files
+/// \param text          how to read text files; its missing_labels hold for every file
 /// \throws std::runtime_error     unknown name, or bad input
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
@@ -33,10 +33,10 @@ namespace sheafnn::io {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     if (is_text_folder(path)) return load_text_folder(path, text, use);
-    if (is_geom_gcn_folder(path)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use);
+    if (is_geom_gcn_folder(path)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use, text.missing_labels);
     detail::fail(name_or_path, "has neither edges.csv (.tsv, .mtx) nor the files of a Geom-GCN folder");
   }
-  if (path.extension() == ".npz") return load_npz(path, use);
+  if (path.extension() == ".npz") return load_npz(path, use, text.missing_labels);
   detail::fail(name_or_path,
                "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
                "nodes.csv, or a Geom-GCN folder");

@@ -37,7 +37,7 @@ namespace detail {
 struct GeomGcnNodes {
   std::vector<std::vector<double>> values;
   std::vector<std::string> where;  ///< "FILE:LINE" of every node
-  std::vector<std::int32_t> labels;
+  std::vector<std::string> labels;
 };
 
 /// Passes the header. A first line of numbers is none: it would be a node or an edge that is lost.
@@ -52,7 +52,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
 [[nodiscard]] inline GeomGcnNodes read_geom_gcn_nodes(const std::filesystem::path& path) {
   struct Row {
     std::int64_t id = 0;
-    std::int64_t label = 0;
+    std::string label;
     std::vector<double> values;
     std::string where;
   };
@@ -67,7 +67,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
       fail(row.where, "has ", fields.size(), " tab-separated fields; expected node, features and label");
     }
     if (!parse_number(fields[0], row.id)) fail(row.where, "'", printable(fields[0]), "' is not a node number");
-    if (!parse_number(fields[2], row.label)) fail(row.where, "'", printable(fields[2]), "' is not a label");
+    row.label = fields[2];
     if (!fields[1].empty()) {
       for (const std::string_view text : split_fields(fields[1], ',')) {
         double value = 0;
@@ -92,10 +92,9 @@ inline void skip_header(LineReader& lines, const char* expected) {
     }
     const std::size_t u = static_cast<std::size_t>(row.id);
     if (!nodes.where[u].empty()) fail(row.where, "node ", row.id, " was already listed at ", nodes.where[u]);
-    check_label(row.label, n, row.where);
     nodes.values[u] = std::move(row.values);
     nodes.where[u] = std::move(row.where);
-    nodes.labels[u] = static_cast<std::int32_t>(row.label);
+    nodes.labels[u] = std::move(row.label);
   }
   return nodes;
 }
@@ -218,33 +217,37 @@ inline void skip_header(LineReader& lines, const char* expected) {
 /// - out1_graph_edges.txt: a header line, then two node numbers per line, separated by a tab;
 /// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs; the
 ///   features are separated by commas and either dense or the indices of those that are 1 (then p is one more than
-///   the largest index);
+///   the largest index); labels as encode_labels() has them;
 /// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K. The last two
 ///   may select no node or be missing. A folder without such files has no splits.
 ///
-/// \param folder  its name becomes the dataset's name
-/// \param form    how to read the features
-/// \param use     splits are looked at for training only
+/// \param folder   its name becomes the dataset's name
+/// \param form     how to read the features
+/// \param use      splits are looked at for training only
+/// \param missing  the texts that are unknown labels
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
 [[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,
                                            GeomGcnFeatures form = GeomGcnFeatures::automatic,
-                                           DatasetUse use = DatasetUse::training) {
+                                           DatasetUse use = DatasetUse::training,
+                                           const MissingLabels& missing = {}) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
   Dataset r = detail::naming_file(folder.string(), [&] {
-    constexpr std::string_view masks[3] = {"train_mask", "val_mask", "test_mask"};
     Dataset data;
-    detail::GeomGcnNodes nodes = detail::read_geom_gcn_nodes(folder / "out1_node_feature_label.txt");
+    const std::filesystem::path node_file = folder / "out1_node_feature_label.txt";
+    const detail::GeomGcnNodes nodes = detail::read_geom_gcn_nodes(node_file);
     const Index n = static_cast<Index>(nodes.labels.size());
     data.features = detail::geom_gcn_features(nodes, form);
-    data.labels = std::move(nodes.labels);
-    data.class_count = detail::count_classes(data.labels);
+    const auto place = [&](std::size_t u) -> const std::string& { return nodes.where[u]; };
+    detail::take_labels(data, detail::read_label_texts(nodes.labels, missing, node_file.string() + ": labels", place),
+                        place);
     data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) {
       for (const auto& [number, path] : detail::list_geom_gcn_splits(folder)) {
-        for (Split& split : detail::read_splits(NpzArchive(path), masks, n))
-          data.splits.push_back(std::move(split));
+        std::vector<Split> splits = detail::read_splits(NpzArchive(path), n);
+        if (splits.empty()) detail::fail(path.string(), "key 'train_mask' is missing");
+        for (Split& split : splits) data.splits.push_back(std::move(split));
       }
     }
     validate(data);

@@ -19,10 +19,22 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/memory.hpp"
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npy_header.hpp"
 
 namespace sheafnn::io {
+
+namespace detail {
+
+/// A shape for messages, e.g. "(183, 1703)".
+[[nodiscard]] inline std::string npy_shape_text(const std::vector<Index>& shape) {
+  std::string r = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i) r += sheafnn::detail::concat(i > 0 ? ", " : "", shape[i]);
+  return r + (shape.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace detail
 
 /// A numeric array of any shape: bool, (u)int8 … 64, float16 … 64, either byte order, C or Fortran order.
 class NpyArray {
@@ -46,11 +58,7 @@ class NpyArray {
     return header_.kind == 'b' || header_.item_size < (header_.kind == 'f' ? 8u : 4u);
   }
   /// Shape for messages, e.g. "(183, 1703)".
-  [[nodiscard]] std::string shape_text() const {
-    std::string r = "(";
-    for (std::size_t i = 0; i < header_.shape.size(); ++i) r += sheafnn::detail::concat(i > 0 ? ", " : "", header_.shape[i]);
-    return r + (header_.shape.size() == 1 ? ",)" : ")");
-  }
+  [[nodiscard]] std::string shape_text() const { return detail::npy_shape_text(header_.shape); }
 
   /// All elements in row-major order as T = double, float or std::int64_t.
   ///
@@ -202,6 +210,78 @@ class NpyArray {
   Bytes content_;
   detail::NpyHeader header_;
 };
+
+/// Texts of a .npy array of any shape, row by row, as UTF-8.
+struct NpyTexts {
+  std::string where;
+  std::vector<Index> shape;
+  std::vector<std::string> values;
+};
+
+namespace detail {
+
+inline void append_utf8(std::string& to, std::uint32_t c) {
+  const auto last = [&](int shift) { to += static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
+  if (c < 0x80) {
+    to += static_cast<char>(c);
+  } else if (c < 0x800) {
+    to += static_cast<char>(0xC0 | (c >> 6));
+  } else if (c < 0x10000) {
+    to += static_cast<char>(0xE0 | (c >> 12));
+    last(6);
+  } else {
+    to += static_cast<char>(0xF0 | (c >> 18));
+    last(12);
+    last(6);
+  }
+  if (c >= 0x80) last(0);
+}
+
+}  // namespace detail
+
+/// Reads an array of texts (dtype U) or bytes (dtype S) in C order.
+///
+/// \param where  what messages call the array
+/// \throws std::runtime_error  another element type, Fortran order of a matrix, what is no character, or a wrong length
+[[nodiscard]] inline NpyTexts npy_texts(std::string where, const Bytes& content) {
+  const detail::NpyHeader header = detail::read_npy_header(where, content);
+  const std::string_view dtype = header.dtype;
+  const bool wide = dtype.size() > 2 && dtype[1] == 'U', bytes = dtype.size() > 2 && dtype[1] == 'S';
+  Index width = 0;
+  if (!(wide || bytes) || !sheafnn::detail::parse_number(dtype.substr(2), width) || width < 1 || width > (Index{1} << 24)) {
+    detail::fail(where, "has element type '", detail::printable(dtype), "'; expected texts");
+  }
+  const Index item = wide ? 4 * width : width, held = static_cast<Index>(content.size() - header.data_begin);
+  Index size = 1, long_extents = 0;
+  for (const Index extent : header.shape) {
+    if (extent > 0 && size > held / extent) detail::fail(where, "its shape needs more than its ", held, " bytes of data");
+    size *= extent;
+    long_extents += extent > 1;
+  }
+  if (size > held / item || size * item != held) {
+    detail::fail(where, "its type '", detail::printable(dtype), "' and its shape do not fit its ", held,
+                 " bytes of data");
+  }
+  if (header.fortran_order && long_extents > 1) detail::fail(where, "has texts in Fortran order; save them in C order");
+  NpyTexts r{std::move(where), header.shape, std::vector<std::string>(static_cast<std::size_t>(size))};
+  const unsigned char* at = content.data() + header.data_begin;
+  for (std::string& text : r.values) {
+    for (Index k = 0; k < width; ++k, at += wide ? 4 : 1) {
+      std::uint32_t c = *at;
+      for (std::size_t b = 0; wide && b < 4; ++b) {
+        c = (b == 0 ? 0 : c << 8) | at[dtype[0] == '>' ? b : 3 - b];
+      }
+      if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) detail::fail(r.where, "holds ", c, ", which is no character");
+      if (wide) {
+        detail::append_utf8(text, c);
+      } else {
+        text += static_cast<char>(c);
+      }
+    }
+    text.resize(text.find_last_not_of('\0') + 1);  // NumPy pads with zeros
+  }
+  return r;
+}
 
 /// The text of a .npy file that holds a single one (dtype U, no extents), as to_npy(text) and NumPy write it.
 ///

@@ -3,18 +3,25 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iterator>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/masks.hpp"
 #include "sheafnn/io/npz_archive.hpp"
+#include "sheafnn/io/npz_keys.hpp"
 
 namespace sheafnn::io {
 
@@ -36,29 +43,43 @@ namespace detail {
   });
 }
 
-/// n labels, -1 where unknown, as a vector or as a matrix of one column or row.
-[[nodiscard]] inline std::vector<std::int32_t> read_labels(const NpyArray& array, Index n) {
-  const std::vector<Index>& shape = array.shape();
-  const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
-  if (!vector || array.size() != n) {
-    fail(array.where(), "has shape ", array.shape_text(), "; expected one label for each of the ", n, " nodes");
+/// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the fewest
+/// digits that give them.
+[[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key, Index n) {
+  const auto check_shape = [&](const std::string& where, const std::vector<Index>& shape) {
+    const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
+    const Index size = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
+    if (vector && size == n) return;
+    fail(where, "has shape ", npy_shape_text(shape), "; expected one label for each of the ", n, " nodes");
+  };
+  if (archive.holds_texts(key)) {
+    NpyTexts texts = archive.texts(key);
+    check_shape(texts.where, texts.shape);
+    return std::move(texts.values);
   }
-  const std::vector<std::int64_t> values = array.values<std::int64_t>();
-  std::vector<std::int32_t> labels(values.size());
-  for (std::size_t u = 0; u < values.size(); ++u) {
-    if (values[u] < -1 || values[u] > largest_label || values[u] >= n) {
-      check_label(values[u], n, sheafnn::detail::concat(array.where(), "[", u, "]"));
+  const NpyArray array = archive.array(key);
+  check_shape(array.where(), array.shape());
+  std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(n));
+  const auto add = [&](const auto& values) {
+    for (const auto value : values) {
+      char text[32];
+      texts.emplace_back(std::begin(text), std::to_chars(std::begin(text), std::end(text), value).ptr);
     }
-    labels[u] = static_cast<std::int32_t>(values[u]);
-  }
-  return labels;
+  };
+  const bool real = array.dtype().find('f') != std::string::npos;
+  if (!real) add(array.values<std::int64_t>());
+  if (real && array.fits_float()) add(array.values<float>());
+  if (real && !array.fits_float()) add(array.values<double>());
+  return texts;
 }
 
-/// Graph from edges of shape m × 2, or 2 × m where m ≠ 2.
-[[nodiscard]] inline Graph read_edges(const NpyArray& array, Index n) {
+/// Graph from edges of shape m × 2, or 2 × m where m ≠ 2; two edges the other way round if `ends_first`.
+[[nodiscard]] inline Graph read_edges(const NpyArray& array, Index n, bool ends_first = false) {
   const std::vector<Index>& shape = array.shape();
-  const bool by_edge = shape.size() == 2 && shape[1] == 2;
-  const bool by_end = !by_edge && shape.size() == 2 && shape[0] == 2;
+  const bool two_rows = shape.size() == 2 && shape[0] == 2;
+  const bool by_edge = shape.size() == 2 && shape[1] == 2 && !(two_rows && ends_first);
+  const bool by_end = !by_edge && two_rows;
   if (!by_edge && !by_end) fail(array.where(), "has shape ", array.shape_text(), "; expected edges x 2");
   const std::vector<std::int64_t> values = array.values<std::int64_t>();
   const std::size_t m = values.size() / 2;
@@ -79,28 +100,149 @@ namespace detail {
   return graph;
 }
 
-/// Number of classes, max + 1.
-[[nodiscard]] inline Index count_classes(const std::vector<std::int32_t>& labels) {
-  return Index{1} + *std::max_element(labels.begin(), labels.end());
+/// A sparse matrix in compressed rows under three keys, …data, …indices and …indptr.
+struct NpzRows {
+  std::vector<Index> offsets;
+  std::vector<std::int64_t> columns;
+  std::vector<double> values;
+  Index column_count = 0;
+
+  /// \param key  that of the values
+  /// \throws std::runtime_error  a key is missing, or the arrays do not fit together
+  NpzRows(const NpzArchive& archive, const std::string& key) {
+    const std::string stem = key.substr(0, key.size() - std::string_view("data").size());
+    values = archive.array(key).values<double>();
+    const NpyArray starts = archive.array(stem + "indptr");
+    const std::vector<std::int64_t> read = starts.values<std::int64_t>();
+    offsets.assign(read.begin(), read.end());
+    columns = archive.array(stem + "indices").values<std::int64_t>();
+    const std::size_t stored = values.size();
+    if (columns.size() != stored || offsets.empty() || offsets.front() != 0 ||
+        offsets.back() != static_cast<Index>(stored) || !std::is_sorted(offsets.begin(), offsets.end())) {
+      fail(starts.where(), "does not fit the ", stored, " values and ", columns.size(), " column numbers; it must ",
+           "increase from 0 to their number");
+    }
+    std::vector<std::int64_t> shape;
+    if (archive.contains(stem + "shape")) shape = archive.array(stem + "shape").values<std::int64_t>();
+    const Index rows = static_cast<Index>(offsets.size()) - 1;
+    if (!shape.empty() && (shape.size() != 2 || shape[0] != rows)) {
+      fail(starts.where(), "has ", rows, " rows; ", printable(stem), "shape says otherwise");
+    }
+    const std::int64_t largest = columns.empty() ? -1 : *std::max_element(columns.begin(), columns.end());
+    column_count = shape.empty() ? largest + 1 : static_cast<Index>(shape[1]);
+    const bool negative = std::any_of(columns.begin(), columns.end(), [](std::int64_t c) { return c < 0; });
+    if (negative || largest >= column_count || column_count > 2147483647 || rows > 2147483647) {
+      fail(starts.where(), "has column numbers outside 0 to ", column_count - 1);
+    }
+  }
+};
+
+[[nodiscard]] inline NodeFeatures read_sparse_features(const NpzArchive& archive, const std::string& key) {
+  const NpzRows rows(archive, key);
+  std::vector<Index> offsets = {0};
+  std::vector<std::int32_t> columns;
+  std::vector<double> values;
+  std::vector<std::pair<std::int64_t, double>> row;
+  for (std::size_t u = 0; u + 1 < rows.offsets.size(); ++u) {
+    row.clear();
+    for (Index k = rows.offsets[u]; k < rows.offsets[u + 1]; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      if (rows.values[i] != 0) row.emplace_back(rows.columns[i], rows.values[i]);
+    }
+    std::sort(row.begin(), row.end());
+    for (const auto& [column, value] : row) {
+      columns.push_back(static_cast<std::int32_t>(column));
+      values.push_back(value);
+    }
+    offsets.push_back(static_cast<Index>(values.size()));
+  }
+  if (offsets.size() == 1 || rows.column_count == 0) fail(archive.file(), printable(key), " holds no features");
+  return naming_file(sheafnn::detail::concat(archive.file(), ": ", printable(key)), [&] {
+    return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), rows.column_count);
+  });
+}
+
+/// Graph from an adjacency matrix, sparse or n × n: an edge wherever it is not zero.
+[[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, bool sparse, Index n) {
+  std::vector<Edge> entries;
+  double weight = 0;
+  const auto add = [&](Index u, std::int64_t v, double value) {
+    if (value == 0) return;
+    if (weight == 0) weight = value;
+    if (value != weight) {  // also where one is NaN
+      fail(archive.file(), printable(key), " has entries ", weight, " and ", value,
+           "; edges have no weights here: save ones");
+    }
+    entries.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
+  };
+  const auto check_size = [&](Index rows, Index columns) {
+    if (rows == n && columns <= n) return;
+    fail(archive.file(), printable(key), " is a matrix of ", rows, " x ", columns, "; the graph has ", n, " nodes");
+  };
+  if (sparse) {
+    const NpzRows rows(archive, key);
+    check_size(static_cast<Index>(rows.offsets.size()) - 1, rows.column_count);
+    for (Index u = 0; u < n; ++u) {
+      for (Index k = rows.offsets[static_cast<std::size_t>(u)]; k < rows.offsets[static_cast<std::size_t>(u) + 1]; ++k) {
+        add(u, rows.columns[static_cast<std::size_t>(k)], rows.values[static_cast<std::size_t>(k)]);
+      }
+    }
+  } else {
+    const NpyArray array = archive.array(key);
+    if (array.shape().size() != 2) fail(array.where(), "has shape ", array.shape_text(), "; expected nodes x nodes");
+    check_size(array.shape()[0], array.shape()[1]);
+    const std::vector<double> values = array.values<double>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      add(static_cast<Index>(i) / array.shape()[1], static_cast<Index>(i) % array.shape()[1], values[i]);
+    }
+  }
+  Graph graph = graph_of_entries(n, std::move(entries));
+  if (graph.edge_count() == 0) {
+    fail(archive.file(), printable(key), ": the graph has no edge between different nodes");
+  }
+  return graph;
+}
+
+/// Refuses weights and other attributes of edges, unless they are all the same.
+inline void check_edge_attributes(const NpzArchive& archive) {
+  const std::string key = find_key(archive, edge_attribute_keys);
+  if (key.empty()) return;
+  const NpyArray array = archive.array(key);
+  const std::vector<double> values = array.values<double>();
+  if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end()) return;
+  fail(array.where(), "differs from edge to edge; edges have no weights or other attributes here: remove the key");
+}
+
+/// The key of a part of a dataset, or its first name where it is missing, for a message.
+[[nodiscard]] inline std::string key_or(const NpzArchive& archive, std::span<const std::string_view> spellings,
+                                        const char* usual) {
+  std::string key = find_key(archive, spellings);
+  return key.empty() ? usual : key;
 }
 
 /// Builds a dataset from an open archive; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
-                                          DatasetUse use = DatasetUse::training) {
+                                          DatasetUse use = DatasetUse::training, const MissingLabels& missing = {}) {
   Dataset r = naming_file(archive.file(), [&] {
-    constexpr std::string_view masks[3] = {"train_masks", "val_masks", "test_masks"};
     Dataset data;
-    data.features = read_features(archive.array("node_features"));
+    const std::string features = key_or(archive, feature_keys, "node_features");
+    data.features = plain_key(features).ends_with("data") ? read_sparse_features(archive, features)
+                                                          : read_features(archive.array(features));
     const Index n = data.features.rows();
-    if (use != DatasetUse::prediction || archive.contains("node_labels")) {
-      data.labels = read_labels(archive.array("node_labels"), n);
-      data.class_count = count_classes(data.labels);
+    const std::string labels = key_or(archive, label_keys, "node_labels");
+    if (use != DatasetUse::prediction || archive.contains(labels)) {
+      const std::string where = sheafnn::detail::concat(archive.file(), ": ", printable(labels));
+      const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
+      take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place), place);
     }
-    data.graph = read_edges(archive.array("edges"), n);
+    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_key(edges);
+    const bool sparse = plain.ends_with("data");
+    data.graph = sparse || plain.starts_with("adj")
+                     ? read_adjacency(archive, edges, sparse, n)
+                     : read_edges(archive.array(edges), n, plain == "edgeindex");
+    check_edge_attributes(archive);
     if (use == DatasetUse::prediction) return data;
-    const bool has_masks = std::any_of(std::begin(masks), std::end(masks),
-                                       [&](std::string_view key) { return archive.contains(key); });
-    if (use == DatasetUse::training && has_masks) data.splits = read_splits(archive, masks, n);
+    if (use == DatasetUse::training) data.splits = read_splits(archive, n);
     validate(data);
     return data;
   });
@@ -116,18 +258,21 @@ namespace detail {
 /// | key                                 | shape                                                              |
 /// | ----------------------------------- | ------------------------------------------------------------------ |
 /// | node_features                       | n × p, finite                                                      |
-/// | node_labels                         | n, n × 1 or 1 × n; 0 … 65535, below n, or -1 where unknown         |
+/// | node_labels                         | n, n × 1 or 1 × n; numbers or texts: encode_labels()               |
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint                  |
 ///
-/// The number of classes is the largest label + 1. Edges may repeat and come in either direction; self-loops are
-/// left out. A file without any mask has no splits. Every split needs training nodes; val_masks and test_masks may
-/// select none or be missing, and then the split has no such nodes.
+/// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md. Classes that
+/// are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left out. A file without any
+/// mask has no splits. Every split needs training nodes; val_masks and test_masks may select none or be missing, and then
+/// the split has no such nodes. A key that has to do with splits and is not known is refused.
 ///
-/// \param use  for prediction, labels may be missing; masks are looked at for training only
+/// \param use      for prediction, labels may be missing; masks are looked at for training only
+/// \param missing  the texts that are unknown labels
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
-[[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training) {
-  return detail::read_dataset(NpzArchive(path), path.stem().string(), use);
+[[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,
+                                      const MissingLabels& missing = {}) {
+  return detail::read_dataset(NpzArchive(path), path.stem().string(), use, missing);
 }
 
 }  // namespace sheafnn::io

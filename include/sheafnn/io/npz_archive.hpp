@@ -47,6 +47,14 @@ class NpzArchive {
     return npy_text(where(key), zip_.read(entry));
   }
 
+  /// Whether the array of that key holds texts. \throws std::runtime_error  no such key, or a corrupt entry
+  [[nodiscard]] bool holds_texts(std::string_view key) const {
+    const std::string dtype = detail::read_npy_header(where(key), zip_.read(entry_of(key))).dtype;
+    return dtype.size() > 2 && (dtype[1] == 'U' || dtype[1] == 'S');
+  }
+  /// The texts of that key. \throws std::runtime_error  no such key, a corrupt entry, or something else there
+  [[nodiscard]] NpyTexts texts(std::string_view key) const { return npy_texts(where(key), zip_.read(entry_of(key))); }
+
  private:
   static constexpr std::string_view suffix = ".npy";
 

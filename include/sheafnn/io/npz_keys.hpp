@@ -1,0 +1,144 @@
+/// \file
+/// Under which keys people save the parts of a dataset in .npz files. Capitals and the characters between words do not
+/// count: train_mask, trainMask and TRAIN-MASK are one key.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/npz_archive.hpp"
+
+namespace sheafnn::io::detail {
+
+/// Spellings of the keys, as plain_key() has them; the first is that of the benchmark graphs. Those that end in "data"
+/// begin the three parts of a sparse matrix: …_data, …_indices, …_indptr.
+inline constexpr std::string_view feature_keys[] = {
+    "nodefeatures", "nodefeature", "nodefeats",      "nodefeat",     "features", "feature", "feats",
+    "feat",         "x",           "nodeattributes", "nodeattr",     "attr",     "attrs",   "attributes",
+    "attrmatrix",   "attrdata",    "attrmatrixdata", "featuresdata", "featdata"};
+inline constexpr std::string_view label_keys[] = {"nodelabels", "nodelabel", "labels", "label",
+                                                  "y",          "target",    "targets"};
+inline constexpr std::string_view edge_keys[] = {"edges",         "edge",         "edgeindex",
+                                                 "edgelist",      "adj",          "adjacency",
+                                                 "adjdata",       "adjmatrix",    "adjacencymatrix",
+                                                 "adjmatrixdata", "adjacencydata"};
+/// What edges may carry and sheaves learn themselves.
+inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edgeweights", "weight",
+                                                           "weights",       "edgeattr",    "edgeattrs",
+                                                           "edgefeat",      "edgefeats",   "edgefeatures",
+                                                           "edgeattributes"};
+
+/// A key in lower case without the characters between its words.
+[[nodiscard]] inline std::string plain_key(std::string_view key) {
+  std::string r;
+  for (const char c : key) {
+    if (c == '_' || c == '-' || c == '.' || c == ' ' || c == '/') continue;
+    r += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return r;
+}
+
+/// The key of an archive that is one of some spellings; empty where there is none.
+///
+/// \throws std::runtime_error  it has two of them
+[[nodiscard]] inline std::string find_key(const NpzArchive& archive, std::span<const std::string_view> spellings) {
+  std::string found;
+  for (const std::string& name : archive.names()) {
+    if (std::find(spellings.begin(), spellings.end(), plain_key(name)) == spellings.end()) continue;
+    if (!found.empty()) {
+      fail(archive.file(), "has both '", printable(found), "' and '", printable(name), "'; only one can be meant");
+    }
+    found = name;
+  }
+  return found;
+}
+
+/// Which set of a split a key names.
+struct SetKey {
+  std::size_t set = 0;  ///< 0: training, 1: validation, 2: test
+  bool mask = false;    ///< it says that it holds masks; otherwise node numbers or masks
+
+  /// Nothing where a key names none.
+  [[nodiscard]] static std::optional<SetKey> of(std::string_view key) {
+    constexpr std::string_view lists[] = {"",   "idx",  "index", "indices", "indexes", "inds", "ind",  "ids",
+                                          "id", "node", "nodes", "nodeids", "nodeidx", "set",  "split"};
+    const std::string plain = plain_key(key);
+    for (std::size_t set = 0; set < 3; ++set) {
+      for (const std::string_view word : words(set)) {
+        const auto joined = [&](std::string_view kind) {
+          return plain.size() == word.size() + kind.size() &&
+                 ((plain.starts_with(word) && plain.ends_with(kind)) ||
+                  (plain.starts_with(kind) && plain.ends_with(word)));
+        };
+        if (joined("mask") || joined("masks")) return SetKey{set, true};
+        if (std::any_of(std::begin(lists), std::end(lists), joined)) return SetKey{set, false};
+      }
+    }
+    return std::nullopt;
+  }
+  /// What a set is called.
+  [[nodiscard]] static std::span<const std::string_view> words(std::size_t set) {
+    static constexpr std::string_view all[3][4] = {{"train", "training", "trn", "tr"},
+                                                   {"val", "valid", "validation", "dev"},
+                                                   {"test", "testing", "tst", "te"}};
+    return all[set];
+  }
+};
+
+/// Whether a key has to do with splits.
+[[nodiscard]] inline bool resembles_split(std::string_view key) {
+  const std::string plain = plain_key(key);
+  for (const std::string_view part : {"mask", "split", "fold"}) {
+    if (plain.find(part) != std::string::npos) return true;
+  }
+  std::string word;
+  const auto is_set = [&] {
+    for (std::size_t set = 0; set < 3; ++set) {
+      const auto words = SetKey::words(set);
+      if (std::find(words.begin(), words.end(), word) != words.end()) return true;
+    }
+    return false;
+  };
+  for (const char c : key) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (lower >= 'a' && lower <= 'z') {
+      word += lower;
+    } else {
+      if (is_set()) return true;
+      word.clear();
+    }
+  }
+  return is_set();
+}
+
+/// The keys of the training, validation and test nodes of an archive, each empty where it has none.
+///
+/// \throws std::runtime_error  two keys of one set, or a key that has to do with splits and names no set
+[[nodiscard]] inline std::vector<std::string> find_set_keys(const NpzArchive& archive) {
+  std::vector<std::string> keys(3);
+  for (const std::string& name : archive.names()) {
+    const std::optional<SetKey> found = SetKey::of(name);
+    if (!found) {
+      if (!resembles_split(name)) continue;
+      fail(archive.file(), "key '", printable(name), "' is none of the sets of a split that are known; those are ",
+           "train_masks, val_masks and test_masks (or train_mask, train_idx and the like); remove the key, or "
+           "draw ",
+           "splits (--make-splits)");
+    }
+    std::string& key = keys[found->set];
+    if (!key.empty()) {
+      fail(archive.file(), "has both '", printable(key), "' and '", printable(name), "'; only one can be meant");
+    }
+    key = name;
+  }
+  return keys;
+}
+
+}  // namespace sheafnn::io::detail
