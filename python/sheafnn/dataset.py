@@ -470,11 +470,20 @@ def synthetic(
     return Dataset(core)
 
 
-def load_dataset(path: str | os.PathLike[str], *, splits: bool = True, labels: bool = True) -> Dataset:
+def load_dataset(
+    path: str | os.PathLike[str],
+    *,
+    splits: bool = True,
+    labels: bool = True,
+    missing_labels: Sequence[str] | None = None,
+) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
     :param splits: take the file's splits, if present
     :param labels: the file must have labels
+    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are classes
+        then. None: words such as NA or None are refused
     :raises RuntimeError: names the file and what is wrong with it
     """
-    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels))
+    words = None if missing_labels is None else [missing_labels] if isinstance(missing_labels, str) else list(missing_labels)
+    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels, words))

@@ -1,6 +1,7 @@
 /// \file
 /// Datasets: from arrays, from files, and those that the library makes.
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -12,6 +13,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/karate.hpp>
+#include <sheafnn/graph/labels.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -177,13 +179,27 @@ void bind_dataset(nb::module_& module) {
                                           .seed = seed});
     return copy;
   });
-  module.def("load_dataset", [](const std::string& path, bool own_splits, bool prediction) {
-    const GilRelease release;
-    return sheafnn::io::load_dataset(path, {},
-                                     prediction   ? sheafnn::DatasetUse::prediction
-                                     : own_splits ? sheafnn::DatasetUse::own_splits
-                                                  : sheafnn::DatasetUse::training);
-  });
+  module.def(
+      "load_dataset",
+      [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels) {
+        const GilRelease release;
+        return sheafnn::io::load_dataset(path, {},
+                                         prediction   ? sheafnn::DatasetUse::prediction
+                                         : own_splits ? sheafnn::DatasetUse::own_splits
+                                                      : sheafnn::DatasetUse::training,
+                                         {.missing_labels = std::move(missing_labels)});
+      },
+      nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none());
+  module.def(
+      "encode_text_labels",
+      [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {
+        sheafnn::EncodedLabels r = sheafnn::encode_labels(
+            texts, missing_words, "labels",
+            [](std::size_t u) { return sheafnn::detail::concat("labels[", u, "]"); });
+        const std::size_t count = r.codes.size();
+        return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
+      },
+      nb::arg("texts"), nb::arg("missing_words") = nb::none());
   module.def("edge_homophily",
              [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
 }
