@@ -22,7 +22,7 @@ def check_weights(values: np.ndarray, place: Callable[[int], str], argument: str
     other = int(np.flatnonzero(values != values[0])[0])
     raise ValueError(
         f"{argument}: weights that differ are not allowed, {values[0]:g} at {place(0)} and {values[other]:g} at {place(other)}; "
-        f"networks learn the weights of edges: weights='ignore' takes the edges alone{more}"
+        f"networks learn the weights of edges: Dataset's functions with weights='ignore' take the edges alone{more}"
     )
 
 
@@ -56,7 +56,7 @@ def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.
         if not repeated:
             edges = np.flatnonzero(used & (entries.row != entries.col))
             check_weights(
-                entries.data[edges], lambda i: place(entries, edges[i]), argument, ", and so does the matrix (A != 0)"
+                entries.data[edges], lambda i: place(entries, edges[i]), argument, ", and so is A != 0 a matrix without weights"
             )
     return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
 

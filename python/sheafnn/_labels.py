@@ -126,7 +126,9 @@ def _encode_texts(
 def _words(missing: Any) -> list[str] | None:
     if missing is None:
         return None
-    if isinstance(missing, str) or not all(isinstance(word, str) for word in missing):
+    if isinstance(missing, str):
+        return [missing]
+    if not all(isinstance(word, str) for word in missing):
         raise ValueError(f"missing_labels: {missing!r} is not allowed; expected a list of texts that mean an unknown label")
     return list(missing)
 
@@ -159,6 +161,21 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
         return codes, classes
     return _encode_values(values, known, minus_one)
+
+
+def same_classes(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the classes ``own`` each of ``others`` is, -1: none. Texts of one number are one class."""
+    if own.dtype.kind in "US" and others.dtype.kind == own.dtype.kind:
+        texts = [*own.tolist(), *others.tolist()]
+        if own.dtype.kind == "S":
+            texts = [text.decode("latin-1") for text in texts]
+        codes, _ = _core.encode_text_labels(texts, [])
+        number = {code: i for i, code in enumerate(codes[: len(own)].tolist())}
+        return np.array([number.get(code, -1) for code in codes[len(own):].tolist()], int)
+    if own.dtype.kind in "fcmM" and others.dtype.kind == own.dtype.kind:
+        others = others.astype(own.dtype)
+    number = {label: i for i, label in enumerate(own.tolist())}
+    return np.array([number.get(label, -1) for label in others.tolist()], int)
 
 
 def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tuple[np.ndarray, np.ndarray]:
