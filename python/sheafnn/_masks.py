@@ -131,7 +131,7 @@ def split_sets(parts: Sequence[Any] | Mapping[str, Any], count: int, names: Sequ
     :param names: what messages call the sets
     """
     columns = [_columns(part, count, name) for part, name in zip(parts, names)]
-    splits = max(len(own) for own in columns)
+    splits = next((len(own) for own in columns if len(own) > 1), 1)
     for own, name in zip(columns, names):
         if len(own) not in (1, splits):
             raise ValueError(f"{name}: {len(own)} splits are not allowed; another set has {splits}")

@@ -21,7 +21,6 @@ std::atomic<int> running = 0;  ///< calls without the lock that are not parked
 void end() {
   ends = true;
   if (running == 0) return;
-  nb::set_leak_warnings(false);  // parked threads keep their objects
   PyThreadState* const state = PyEval_SaveThread();
   const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (running > 0 && std::chrono::steady_clock::now() < last) {
@@ -55,6 +54,7 @@ void watch_interpreter() {
 #if defined(__unix__) || defined(__APPLE__)
   ::pthread_atfork(nullptr, nullptr, [] { running = 0; });  // a child has the thread that forked alone
 #endif
+  nb::set_leak_warnings(false);  // threads that never end keep their objects
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end));
 }
 

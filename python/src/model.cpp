@@ -81,7 +81,8 @@ class Model {
 class Supervisor {
  public:
   /// \param keep  Ctrl-C keeps the best parameters
-  Supervisor(nb::object report, Index epochs, bool keep) : report_(std::move(report)), epochs_(epochs), keep_(keep) {}
+  Supervisor(nb::object report, Index epochs, bool keep)
+      : report_(std::move(report)), epochs_(epochs), keep_(keep) {}
 
   sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
     if (before_end_ && interpreter_ends()) park_released();
@@ -133,7 +134,8 @@ struct Settings {
 
 /// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
 template <class Options>
-void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model, std::string_view maps) {
+void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
+                 std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
   for (const char* fixed : {"features", "classes"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");

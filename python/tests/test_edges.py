@@ -207,7 +207,7 @@ def test_tables(people):
     assert data.feature_names == ["age", "height"] and data.features.toarray().tolist() == nodes[["age", "height"]].values.tolist()
     assert data.node_names == list(nodes.index) and data.codes.tolist() == [0, 1, -1, 0]
     assert [[part.tolist() for part in split] for split in data.splits] == [[[0], [1], [3]], [[1], [0], []]]
-    assert data.make_splits(1).feature_names == pickle.loads(pickle.dumps(data)).feature_names == ["age", "height"]
+    assert data.with_splits([([0], [1], [])]).feature_names == pickle.loads(pickle.dumps(data)).feature_names == ["age", "height"]
     named = nodes.reset_index(names="who").rename(columns={"label": "job"})
     turned = edges.assign(w=1)[["w", "to", "from"]]
     same = Dataset.from_pandas(named, turned, names="who", label="job", features=["height"], splits="split_1", source="from", target=1)

@@ -11,7 +11,7 @@ from sheafnn import SheafClassifier, grid_search
 @pytest.fixture(scope="module")
 def found(graph):
     grid = {"learning_rate": [1e-6, 0.01], "stalk_dim": [2]}
-    return grid_search(graph, grid, SheafClassifier(epochs=40), splits=[2, 0])
+    return grid_search(graph, grid, SheafClassifier("nsd", epochs=40), splits=[2, 0])
 
 
 def test_the_best_mean_of_the_validation_nodes(graph, found):
@@ -19,7 +19,7 @@ def test_the_best_mean_of_the_validation_nodes(graph, found):
     results = found.results
     for i, rate in enumerate((1e-6, 0.01)):
         for split in (0, 2):
-            alone = SheafClassifier(epochs=40, stalk_dim=2, learning_rate=rate).fit(graph, split=split)
+            alone = SheafClassifier("nsd", epochs=40, stalk_dim=2, learning_rate=rate).fit(graph, split=split)
             assert results[f"split{split}_test_score"][i] == alone.result_["validation_accuracy"]
     scores = np.stack([results["split2_test_score"], results["split0_test_score"]])
     assert (results["mean_test_score"] == scores.mean(axis=0)).all() and found.best_score == scores.mean(axis=0).max()
@@ -30,7 +30,7 @@ def test_the_best_mean_of_the_validation_nodes(graph, found):
 
 
 def test_the_best_classifier_is_fitted_and_knows_its_split(graph, found):
-    alone = SheafClassifier(epochs=40, stalk_dim=2, learning_rate=0.01).fit(graph, split=2)
+    alone = SheafClassifier("nsd", epochs=40, stalk_dim=2, learning_rate=0.01).fit(graph, split=2)
     assert (found.best_classifier.predict_proba(graph) == alone.predict_proba(graph)).all()
     assert found.best_classifier.score(graph) == alone.score(graph) == alone.result_["test_accuracy"]
     assert np.isnan(found.best_classifier.result_["test_accuracy"])

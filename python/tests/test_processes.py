@@ -8,7 +8,6 @@ import sys
 import textwrap
 import time
 
-import numpy as np
 import pytest
 
 import sheafnn
@@ -24,7 +23,7 @@ def start(program, *arguments):
 
 
 DAEMON = """
-    import atexit, sys, threading, time, sheafnn
+    import sys, threading, time, sheafnn
     kind, nodes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     data = sheafnn.synthetic(nodes=nodes)
     ready = threading.Event()
@@ -42,14 +41,13 @@ DAEMON = """
     thread.start()
     ready.wait()
     time.sleep(0.2)
-    if kind == "predict":  # what runs at the end of the process may train as well
-        sys.stdout.flush()
     print("end")
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("kind", ["fit", "callback", "predict", "uncertainty"])
+@pytest.mark.parametrize(
+    ("kind", "threads"), [("fit", 1), ("fit", 2), ("fit", 4), ("callback", 1), ("callback", 2), ("predict", 1), ("predict", 4), ("uncertainty", 2)]
+)
 def test_a_process_ends_while_a_thread_works(kind, threads):
     process = start(DAEMON, kind, 200, threads)
     output, _ = process.communicate(timeout=120)
@@ -75,9 +73,7 @@ def interrupt(process, group=False):
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
-    begin = time.monotonic()
-    output, _ = process.communicate(timeout=120)
-    return output, time.monotonic() - begin
+    return process.communicate(timeout=120)[0]
 
 
 HEAD = """
@@ -99,7 +95,7 @@ def test_ctrl_c_ends_a_loop_of_fits(more):
     except KeyboardInterrupt:
         sys.exit("KeyboardInterrupt")
     """)
-    output, _ = interrupt(process)
+    output = interrupt(process)
     assert process.returncode == 1 and output.endswith("KeyboardInterrupt\n")
 
 
@@ -117,8 +113,8 @@ def test_ctrl_c_ends_a_search(search, jobs, group):
     except KeyboardInterrupt:
         print("KeyboardInterrupt")
     """)
-    output, seconds = interrupt(process, group)
-    assert output.endswith("KeyboardInterrupt\n") and "went on" not in output
+    output = interrupt(process, group)
+    assert "KeyboardInterrupt" in output.splitlines() and "went on" not in output  # joblib's processes print more
     assert process.returncode == 0
 
 
@@ -128,7 +124,7 @@ def test_ctrl_c_may_keep_the_finished_candidates():
     found = sheafnn.grid_search(data, {"epochs": [2, 10**8]}, base, splits=[0])
     print(found.best_params, found.results["params"])
     """)
-    output, _ = interrupt(process)
+    output = interrupt(process)
     assert output == "{'epochs': 2} [{'epochs': 2}]\n" and process.returncode == 0
     process = start(HEAD + """
     try:
@@ -136,7 +132,7 @@ def test_ctrl_c_may_keep_the_finished_candidates():
     except KeyboardInterrupt:
         print("KeyboardInterrupt")
     """)
-    assert interrupt(process)[0] == "KeyboardInterrupt\n"
+    assert interrupt(process) == "KeyboardInterrupt\n"
 
 
 def test_ctrl_c_is_the_main_threads():
@@ -158,7 +154,7 @@ def test_ctrl_c_is_the_main_threads():
         thread.join()
         print(model.result_["stop_reason"])
     """)
-    assert interrupt(process)[0] == "callback\n"
+    assert interrupt(process) == "callback\n"
 
 
 def test_handlers_of_ones_own():
@@ -177,4 +173,4 @@ def test_handlers_of_ones_own():
     except Stopped:
         print(len(calls))
     """)
-    assert interrupt(process)[0] == "2\n"
+    assert interrupt(process) == "2\n"

@@ -326,7 +326,8 @@ class ThreadTeam {
     Lifetime(const Lifetime&) = delete;
     Lifetime& operator=(const Lifetime&) = delete;
     ~Lifetime() {
-      if (ThreadTeam* const team = current_.load()) team->close();  // the object stays: other threads may still call it
+      // The object stays: other threads may still call it.
+      if (ThreadTeam* const team = current_.load()) team->close();
     }
   };
 
@@ -375,7 +376,7 @@ class ThreadTeam {
   std::deque<Worker> workers_;  ///< at fixed addresses, which the threads refer to
   std::vector<std::thread> threads_;
   bool stop_ = false;  ///< written before the last offers
-  std::atomic<bool> closing_{false};  ///< the process ends: no more loops of the team, so that close() gets the lock
+  std::atomic<bool> closing_{false};  ///< no more loops of the team, so that close() gets the lock
   static inline thread_local bool in_team_ = false;
   static inline std::atomic<ThreadTeam*> current_{nullptr};
   static inline ThreadTeam* abandoned_ = nullptr;  ///< the parent's; its threads cannot be joined in a child
