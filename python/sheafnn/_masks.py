@@ -6,7 +6,10 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
+#: Train, validation and test of a split, int32.
+Sets = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 _PARTS = ("train", "validation", "test")
 _SPELLINGS = {"train": ("train",), "validation": ("validation", "valid", "val"), "test": ("test",)}
 
@@ -75,7 +78,7 @@ def _checked_mask(array: np.ndarray, name: str, splits: bool) -> np.ndarray:
     return array.astype(bool)
 
 
-def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True) -> np.ndarray:
+def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True) -> NDArray[np.int32]:
     """Node numbers of a mask or of node numbers, as int32.
 
     Integers are a mask if there are n of them, all 0 or 1, and one repeats; with n = 2, [0, 1] are two node numbers.
@@ -106,7 +109,7 @@ def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True) ->
     return np.ascontiguousarray(array, np.int32)
 
 
-def _columns(nodes: Any, count: int, name: str) -> list[np.ndarray]:
+def _columns(nodes: Any, count: int, name: str) -> list[NDArray[np.int32]]:
     """Node numbers of every split that a set has: masks of n x S or S x n, or one mask or node numbers."""
     array = _array(nodes, name)
     if array.ndim != 2:
@@ -125,7 +128,7 @@ def _columns(nodes: Any, count: int, name: str) -> list[np.ndarray]:
     return [np.flatnonzero(row).astype(np.int32) for row in _checked_mask(rows, name, True)]
 
 
-def split_sets(parts: Sequence[Any] | Mapping[str, Any], count: int, names: Sequence[str]) -> list[tuple[np.ndarray, ...]]:
+def split_sets(parts: Sequence[Any] | Mapping[str, Any], count: int, names: Sequence[str]) -> list[Sets]:
     """The splits of three sets: one, or with masks of several splits those; a set of one mask belongs to all of them.
 
     :param names: what messages call the sets
@@ -135,7 +138,8 @@ def split_sets(parts: Sequence[Any] | Mapping[str, Any], count: int, names: Sequ
     for own, name in zip(columns, names):
         if len(own) not in (1, splits):
             raise ValueError(f"{name}: {len(own)} splits are not allowed; another set has {splits}")
-    return [tuple(own[s if len(own) > 1 else 0] for own in columns) for s in range(splits)]
+    train, validation, test = ([own[s if len(own) > 1 else 0] for s in range(splits)] for own in columns)
+    return list(zip(train, validation, test))
 
 
 def parts_of(split: Any, name: str) -> Sequence[Any]:

@@ -272,6 +272,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"y: shape {labels.shape} is not allowed; expected one label for each of {np.shape(X)[0]} rows")
             codes, classes = encode(labels, len(labels), minus_one=False, missing_labels=())
         predicted = self.predict_proba(X, edges).argmax(axis=1)
+        chosen: np.ndarray
         if nodes is not None:
             chosen = node_numbers(nodes, len(predicted), "nodes", distinct=False)
         else:

@@ -48,6 +48,17 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     )
 
 
+def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> list[str]:
+    """Names of the columns: those given, or a data frame's if they are texts; none where they are not known."""
+    if names is None:
+        own = getattr(features, "columns", None)
+        names = [] if own is None or not all(isinstance(name, str) for name in own) else list(own)
+    texts = [str(name) for name in names]
+    if texts and len(texts) != width:
+        raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
+    return texts
+
+
 class Dataset:
     """A node classification task: a graph of n nodes, n x p features, labels and splits.
 
@@ -61,11 +72,7 @@ class Dataset:
         if classes is None:
             classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
         self._classes = classes
-        self._feature_names = [str(name) for name in feature_names]
-        if self._feature_names and len(self._feature_names) != core.feature_count:
-            raise ValueError(
-                f"feature_names: {len(self._feature_names)} names are not allowed; must be one for each of {core.feature_count} features"
-            )
+        self._feature_names = list(feature_names)
 
     @classmethod
     def from_numpy(
@@ -77,7 +84,7 @@ class Dataset:
         splits: Iterable[Any] = (),
         name: str = "dataset",
         node_names: Sequence[str] = (),
-        feature_names: Sequence[str] = (),
+        feature_names: Sequence[str] | None = None,
         arc_features: Any = None,
         missing_labels: Sequence[str] | None = None,
         weights: str = "refuse",
@@ -90,7 +97,7 @@ class Dataset:
         :param splits: see with_splits
         :param name: shown in messages
         :param node_names: n different names, or none
-        :param feature_names: p names, or none
+        :param feature_names: p names; None: those of a data frame
         :param arc_features: numbers of the edges as they are listed, m x k: both directions of an edge have them, but where
             both are listed; or m x 2 x k, of the listed direction and of the other one. Learned maps read them
         :param missing_labels: texts that mean an unknown label; all others are classes then. None: words such as NA, nan or
@@ -123,7 +130,7 @@ class Dataset:
         splits: Iterable[Any],
         name: str,
         node_names: Sequence[str],
-        feature_names: Sequence[str] = (),
+        feature_names: Sequence[str] | None = None,
         arc_features: Any = None,
         weights: str = "refuse",
     ) -> "Dataset":
@@ -138,7 +145,7 @@ class Dataset:
         core = _core.make_dataset(
             str(name), count, pairs, offsets, columns, values, width, codes, len(classes), names, _class_names(classes)
         )
-        data, own_splits = cls(core, classes, feature_names), list(splits)
+        data, own_splits = cls(core, classes, _feature_names(feature_names, features, width)), list(splits)
         if arc_features is not None:
             if scipy.sparse.issparse(edges):
                 raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
@@ -387,8 +394,8 @@ class Dataset:
         return self._feature_names or list(getattr(self._core, "feature_names", []))
 
     @property
-    def arc_features(self) -> np.ndarray | None:
-        """2m x k, in the order of ``arcs``; None where there are none."""
+    def arc_features(self) -> Any:
+        """2m x k numbers, in the order of ``arcs``; None where there are none."""
         return self._core.arc_features
 
     @property
@@ -411,7 +418,7 @@ class Dataset:
         [[0], [3]]
         """
         count = self.node_count
-        numbers: list[tuple[np.ndarray, ...]] = []
+        numbers: list[_masks.Sets] = []
         for s, split in enumerate(splits):
             parts = _masks.parts_of(split, f"splits[{s}]")
             numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
@@ -503,7 +510,7 @@ def _check_edge_attributes(data: Any, count: int, featured: bool) -> None:
             _edges.check_weights(column, lambda i: f"edge {i}", attribute, more)
 
 
-def _pyg_splits(data: Any, count: int) -> list[tuple[np.ndarray, ...]]:
+def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
     """The splits of the masks or node numbers that PyTorch Geometric's data have."""
     parts: list[Any] = []
     names: list[str] = []

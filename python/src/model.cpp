@@ -80,8 +80,8 @@ class Model {
 /// twenty times a second. Ctrl-C ends the training with KeyboardInterrupt, or with the best parameters so far.
 class Supervisor {
  public:
-  /// \param keep  Ctrl-C keeps the best parameters
-  Supervisor(nb::object report, Index epochs, bool keep)
+  /// \param keep  Ctrl-C keeps the best parameters, see interrupted()
+  Supervisor(nb::object report, Index epochs, bool keep = true)
       : report_(std::move(report)), epochs_(epochs), keep_(keep) {}
 
   sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {

@@ -247,5 +247,7 @@ def test_what_is_wrong_with_a_table_is_named(people):
 
 def test_feature_names_are_as_many_as_features():
     assert Dataset.from_numpy([[0, 1]], np.eye(2), feature_names=["x", "y"]).feature_names == ["x", "y"]
+    frame = pandas.DataFrame(np.eye(2), columns=["x", "y"])
+    assert Dataset.from_numpy([[0, 1]], frame).feature_names == ["x", "y"]
     with pytest.raises(ValueError, match="feature_names: 1 names"):
         Dataset.from_numpy([[0, 1]], np.eye(2), feature_names=["x"])
