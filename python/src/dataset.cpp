@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interpreter.hpp"
 #include "module.hpp"
 
 namespace python {
@@ -114,6 +115,17 @@ Output<std::int32_t> listed_arcs(const Dataset& data) {
   return to_numpy(std::move(r), {count, 2});
 }
 
+/// 2m × k, of the arcs in the order of the graph; null where there are none
+nb::object arc_features(const Dataset& data) {
+  const auto count = static_cast<std::size_t>(data.graph.arc_feature_count());
+  if (count == 0) return nb::none();
+  return nb::cast(to_numpy(data.graph.arc_features(), {static_cast<std::size_t>(data.graph.arc_count()), count}));
+}
+void set_arc_features(Dataset& data, const Input<double>& values) {
+  sheafnn::require(values.ndim() == 2, "arc features", values.ndim(), "must have two axes");
+  data.graph.set_arc_features(span_of(values), static_cast<Index>(values.shape(1)));
+}
+
 /// offsets, columns and values of a CSR matrix
 auto feature_arrays(const Dataset& data) {
   const sheafnn::NodeFeatures& x = data.features;
@@ -140,6 +152,8 @@ void bind_dataset(nb::module_& module) {
           nb::rv_policy::move)
       .def_prop_ro("edges", &edge_array, nb::rv_policy::move)
       .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::move)
+      .def_prop_ro("arc_features", &arc_features)
+      .def("set_arc_features", &set_arc_features)
       .def("feature_arrays", &feature_arrays)
       .def("set_splits", &set_splits)
       .def("splits", &get_splits);
@@ -149,7 +163,7 @@ void bind_dataset(nb::module_& module) {
   module.def("synthetic",
              [](Index nodes, Index classes, Index features, Index words, double degree, double homophily,
                 double class_cycle, double feature_noise, double degree_noise, Index splits, std::uint64_t seed) {
-               const nb::gil_scoped_release release;
+               const GilRelease release;
                return sheafnn::synthetic({nodes, classes, features, words, degree, homophily, class_cycle,
                                           feature_noise, degree_noise, splits, seed});
              });
@@ -168,7 +182,7 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "load_dataset",
       [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels) {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         return sheafnn::io::load_dataset(path, {},
                                          prediction   ? sheafnn::DatasetUse::prediction
                                          : own_splits ? sheafnn::DatasetUse::own_splits
