@@ -1,0 +1,95 @@
+/// \file
+/// The fixed list of settings that a search tries (bsnn/search.hpp): networks, families of maps and depths, an identity
+/// sheaf and a network that sees no edges among them. Which of them suits a graph nobody knows beforehand.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/presets.hpp"
+#include "sheafnn/bsnn/train_options.hpp"
+
+namespace sheafnn {
+
+/// One setting: a network by the names that programs and checkpoints have for it, and its options.
+struct SearchSetting {
+  std::string_view name;
+  std::string_view model, maps;  ///< "nsd", "diagonal"
+  int stalk_dimension = 1;
+  Index layers = 2, channels = 16;
+  bool add_lp = false, add_hp = false, use_edges = true;
+  LearnerInput learner = LearnerInput::concatenation;  ///< of bsnn and nsd
+  Normalisation normalisation = Normalisation::augmented;
+  PolynomialBasis filter = PolynomialBasis::none;
+  NodeLearnerKind node_learner = NodeLearnerKind::mlp;  ///< of csnn and bcsnn
+  detail::TrainingValues training = {};
+};
+
+/// The settings, those first that any graph should be tried with: where there is little time, they were.
+[[nodiscard]] constexpr std::span<const SearchSetting> search_settings() noexcept {
+  using enum LearnerInput;
+  // Rate, decays, dropouts, KL weight, epochs, patience.
+  constexpr detail::TrainingValues light = {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60};
+  constexpr detail::TrainingValues strong = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
+  constexpr detail::TrainingValues citation = {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 300, 60};
+  constexpr detail::TrainingValues cooperative = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
+  static constexpr std::array settings = {
+      SearchSetting{.name = "nodes alone", .model = "nsd", .maps = "identity", .layers = 1, .channels = 64,
+                    .use_edges = false, .training = strong},
+      SearchSetting{.name = "identity sheaf, low-pass", .model = "nsd", .maps = "identity", .channels = 32,
+                    .add_lp = true, .training = light},
+      SearchSetting{.name = "rotations, both filters", .model = "bsnn", .maps = "special-orthogonal",
+                    .stalk_dimension = 3, .add_lp = true, .add_hp = true, .training = light},
+      SearchSetting{.name = "diagonal, both filters", .model = "nsd", .maps = "diagonal", .stalk_dimension = 2,
+                    .add_lp = true, .add_hp = true, .training = light},
+      SearchSetting{.name = "cooperative", .model = "csnn", .maps = "cooperative", .stalk_dimension = 2, .layers = 1,
+                    .training = cooperative},
+      SearchSetting{.name = "cooperative, neighbours", .model = "csnn", .maps = "cooperative", .stalk_dimension = 3,
+                    .node_learner = NodeLearnerKind::sage, .training = cooperative},
+      SearchSetting{.name = "diagonal, low-pass", .model = "bsnn", .maps = "diagonal", .stalk_dimension = 2,
+                    .add_lp = true, .training = citation},
+      SearchSetting{.name = "rotations, summed learner", .model = "nsd", .maps = "special-orthogonal",
+                    .stalk_dimension = 2, .add_lp = true, .add_hp = true, .learner = summed, .training = light},
+      SearchSetting{.name = "general, both filters", .model = "nsd", .maps = "general-linear", .stalk_dimension = 2,
+                    .add_lp = true, .add_hp = true, .training = strong},
+      SearchSetting{.name = "diagonal, four layers", .model = "nsd", .maps = "diagonal", .stalk_dimension = 3,
+                    .layers = 4, .add_lp = true, .add_hp = true, .training = strong},
+      SearchSetting{.name = "rotations, high-pass", .model = "bsnn", .maps = "special-orthogonal",
+                    .stalk_dimension = 2, .add_hp = true, .training = strong},
+      SearchSetting{.name = "diagonal, block", .model = "nsd", .maps = "diagonal", .stalk_dimension = 2,
+                    .add_lp = true, .normalisation = Normalisation::block, .training = light},
+      SearchSetting{.name = "identity sheaf, Chebyshev", .model = "nsd", .maps = "identity", .channels = 32,
+                    .filter = PolynomialBasis::chebyshev, .training = light},
+      SearchSetting{.name = "cooperative, Bayesian", .model = "bcsnn", .maps = "cooperative", .stalk_dimension = 3,
+                    .training = cooperative},
+  };
+  return settings;
+}
+
+/// Sets what a setting says of a network with maps per incident pair, and of its training. Takes any options.
+inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOptions& training) {
+  model.layers = setting.layers;
+  model.channels = setting.channels;
+  model.add_lp = setting.add_lp;
+  model.add_hp = setting.add_hp;
+  model.use_edges = setting.use_edges;
+  model.learner = setting.learner;
+  model.normalisation = setting.normalisation;
+  model.filter.basis = setting.filter;
+  training.stop_on = StopOn::accuracy;
+  setting.training.set(training);
+}
+/// The same of a cooperative network.
+inline void apply(const SearchSetting& setting, CooperativeOptions& model, TrainOptions& training) {
+  model.layers = setting.layers;
+  model.channels = setting.channels;
+  model.learner = setting.node_learner;
+  model.layer_learners = setting.model == "bcsnn";
+  training.stop_on = StopOn::accuracy;
+  setting.training.set(training);
+}
+
+}  // namespace sheafnn
