@@ -49,6 +49,7 @@ struct TrainSettings {
   std::string report, save, sheaf, predictions;
   bool history = false;
   std::string checkpoint, resume;
+  std::string search;  ///< the time that it may take; empty: none
 };
 
 [[nodiscard]] inline std::optional<bool> on_off(const std::string& text) {
@@ -216,6 +217,9 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  run->add_option("--search", s.search,
+                  "try a dozen settings (networks, maps, depths) for so long, as in 60s, 5m or 1h, and train the one "
+                  "with the best validation score; see docs/training.md");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
       ->excludes(app.get_option("--seed"));
   run->add_option("--device", s.device,

@@ -75,18 +75,18 @@ struct SearchRow {
   Index splits = 0;  ///< that its score is the mean over, in the last round that compared it
   Index epochs = 0;  ///< at most, of a training there
   double score = std::numeric_limits<double>::quiet_NaN();  ///< mean
-  double deviation = 0;                                     ///< standard deviation over the splits (divided by their number)
-  double loss = std::numeric_limits<double>::quiet_NaN();   ///< mean
-  double seconds = 0;                                       ///< of all its trainings
-  std::string error = {};                                   ///< why it left the search; empty: for its score
+  double deviation = 0;  ///< standard deviation over the splits (divided by their number)
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean
+  double seconds = 0;                                      ///< of all its trainings
+  std::string error = {};                                  ///< why it left the search; empty: for its score
 };
 
 /// What a search came to.
 struct SearchResult {
-  std::vector<SearchRow> rows;      ///< as the candidates are numbered
-  std::vector<std::size_t> ranking; ///< numbers of the candidates, the best first
-  bool complete = true;             ///< false: time or an interruption ended it
-  Index rounds = 0;                 ///< that were completed
+  std::vector<SearchRow> rows;       ///< as the candidates are numbered
+  std::vector<std::size_t> ranking;  ///< numbers of the candidates, the best first
+  bool complete = true;              ///< false: time or an interruption ended it
+  Index rounds = 0;                  ///< that were completed
   double seconds = 0;
 
   /// The number of the best one. Takes any result of search().
@@ -98,7 +98,8 @@ namespace detail {
 /// See the file comment; search() calls it.
 class SuccessiveHalving {
  public:
-  SuccessiveHalving(const std::vector<SearchCandidate>& candidates, std::size_t splits, const SearchOptions& options)
+  SuccessiveHalving(const std::vector<SearchCandidate>& candidates, std::size_t splits,
+                    const SearchOptions& options)
       : candidates_(candidates), splits_(splits), options_(options), start_(now()), scores_(candidates.size()) {
     for (const SearchCandidate& candidate : candidates) result_.rows.push_back({.name = candidate.name});
     result_.ranking.resize(candidates.size());
@@ -111,7 +112,6 @@ class SuccessiveHalving {
       const Index halvings = options_.rounds - round;
       const Index epochs = share(options_.epochs, halvings);
       const Index splits = share(static_cast<Index>(splits_), halvings);
-      for (const std::size_t i : left) result_.rows[i].round = result_.rows[i].seconds > 0 ? round : result_.rows[i].round;
       const Index compared = train_all(left, round, epochs, splits);
       rank(left, compared, epochs, round == 1);
       if (result_.complete) result_.rounds = round;

@@ -69,13 +69,14 @@ namespace detail {
 template <class Model>
 [[nodiscard]] bool is_setting_of(const SearchSetting& setting) {
   if (setting.model != Model::kind || setting.stalk_dimension != Model::stalk_dimension) return false;
-  if constexpr (requires { Model::Family::name; }) return setting.maps == Model::Family::name;
+  if constexpr (std::is_same_v<typename Model::Options, ModelOptions>) return setting.maps == Model::Family::name;
   return true;
 }
 
 /// The settings of a type of model, or those of the preset for the data where the list has none.
 template <class Model>
-void add_settings(const Dataset& data, std::size_t type, const TrainOptions& given, std::vector<ModelSetting>& all) {
+void add_settings(const Dataset& data, std::size_t type, const TrainOptions& given,
+                  std::vector<ModelSetting>& all) {
   using Options = typename Model::Options;
   const auto add = [&](std::string_view name, const auto& set) {
     Options options;
@@ -138,9 +139,8 @@ template <class... Models>
   for (const ModelSetting& setting : r.settings) {
     options.epochs = std::max(options.epochs, setting.training.epochs);
     type = 0;
-    ((setting.type == type++
-          ? candidates.push_back(detail::model_candidate<Models>(data, splits, setting))
-          : void()),
+    ((setting.type == type++ ? candidates.push_back(detail::model_candidate<Models>(data, splits, setting))
+                             : void()),
      ...);
   }
   r.result = search(candidates, splits.size(), options);

@@ -28,45 +28,113 @@ struct SearchSetting {
   detail::TrainingValues training = {};
 };
 
+namespace detail {
+
+// Rate, decays, dropouts, KL weight, epochs, patience.
+inline constexpr TrainingValues light_decay = {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60};
+inline constexpr TrainingValues strong_decay = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
+inline constexpr TrainingValues much_dropout = {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 300, 60};
+
+inline constexpr std::array all_search_settings = {
+    SearchSetting{.name = "nodes alone",
+                  .model = "nsd",
+                  .maps = "identity",
+                  .layers = 1,
+                  .channels = 64,
+                  .use_edges = false,
+                  .training = strong_decay},
+    SearchSetting{.name = "identity sheaf, low-pass",
+                  .model = "nsd",
+                  .maps = "identity",
+                  .channels = 32,
+                  .add_lp = true,
+                  .training = light_decay},
+    SearchSetting{.name = "rotations, both filters",
+                  .model = "bsnn",
+                  .maps = "special-orthogonal",
+                  .stalk_dimension = 3,
+                  .add_lp = true,
+                  .add_hp = true,
+                  .training = light_decay},
+    SearchSetting{.name = "diagonal, both filters",
+                  .model = "nsd",
+                  .maps = "diagonal",
+                  .stalk_dimension = 2,
+                  .add_lp = true,
+                  .add_hp = true,
+                  .training = light_decay},
+    SearchSetting{.name = "cooperative",
+                  .model = "csnn",
+                  .maps = "cooperative",
+                  .stalk_dimension = 2,
+                  .layers = 1,
+                  .training = strong_decay},
+    SearchSetting{.name = "cooperative, neighbours",
+                  .model = "csnn",
+                  .maps = "cooperative",
+                  .stalk_dimension = 3,
+                  .node_learner = NodeLearnerKind::sage,
+                  .training = strong_decay},
+    SearchSetting{.name = "diagonal, low-pass",
+                  .model = "bsnn",
+                  .maps = "diagonal",
+                  .stalk_dimension = 2,
+                  .add_lp = true,
+                  .training = much_dropout},
+    SearchSetting{.name = "rotations, summed learner",
+                  .model = "nsd",
+                  .maps = "special-orthogonal",
+                  .stalk_dimension = 2,
+                  .add_lp = true,
+                  .add_hp = true,
+                  .learner = LearnerInput::summed,
+                  .training = light_decay},
+    SearchSetting{.name = "general, both filters",
+                  .model = "nsd",
+                  .maps = "general-linear",
+                  .stalk_dimension = 2,
+                  .add_lp = true,
+                  .add_hp = true,
+                  .training = strong_decay},
+    SearchSetting{.name = "diagonal, four layers",
+                  .model = "nsd",
+                  .maps = "diagonal",
+                  .stalk_dimension = 3,
+                  .layers = 4,
+                  .add_lp = true,
+                  .add_hp = true,
+                  .training = strong_decay},
+    SearchSetting{.name = "rotations, high-pass",
+                  .model = "bsnn",
+                  .maps = "special-orthogonal",
+                  .stalk_dimension = 2,
+                  .add_hp = true,
+                  .training = strong_decay},
+    SearchSetting{.name = "diagonal, block",
+                  .model = "nsd",
+                  .maps = "diagonal",
+                  .stalk_dimension = 2,
+                  .add_lp = true,
+                  .normalisation = Normalisation::block,
+                  .training = light_decay},
+    SearchSetting{.name = "identity sheaf, Chebyshev",
+                  .model = "nsd",
+                  .maps = "identity",
+                  .channels = 32,
+                  .filter = PolynomialBasis::chebyshev,
+                  .training = light_decay},
+    SearchSetting{.name = "cooperative, Bayesian",
+                  .model = "bcsnn",
+                  .maps = "cooperative",
+                  .stalk_dimension = 3,
+                  .training = strong_decay},
+};
+
+}  // namespace detail
+
 /// The settings, those first that any graph should be tried with: where there is little time, they were.
 [[nodiscard]] constexpr std::span<const SearchSetting> search_settings() noexcept {
-  using enum LearnerInput;
-  // Rate, decays, dropouts, KL weight, epochs, patience.
-  constexpr detail::TrainingValues light = {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60};
-  constexpr detail::TrainingValues strong = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
-  constexpr detail::TrainingValues citation = {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 300, 60};
-  constexpr detail::TrainingValues cooperative = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
-  static constexpr std::array settings = {
-      SearchSetting{.name = "nodes alone", .model = "nsd", .maps = "identity", .layers = 1, .channels = 64,
-                    .use_edges = false, .training = strong},
-      SearchSetting{.name = "identity sheaf, low-pass", .model = "nsd", .maps = "identity", .channels = 32,
-                    .add_lp = true, .training = light},
-      SearchSetting{.name = "rotations, both filters", .model = "bsnn", .maps = "special-orthogonal",
-                    .stalk_dimension = 3, .add_lp = true, .add_hp = true, .training = light},
-      SearchSetting{.name = "diagonal, both filters", .model = "nsd", .maps = "diagonal", .stalk_dimension = 2,
-                    .add_lp = true, .add_hp = true, .training = light},
-      SearchSetting{.name = "cooperative", .model = "csnn", .maps = "cooperative", .stalk_dimension = 2, .layers = 1,
-                    .training = cooperative},
-      SearchSetting{.name = "cooperative, neighbours", .model = "csnn", .maps = "cooperative", .stalk_dimension = 3,
-                    .node_learner = NodeLearnerKind::sage, .training = cooperative},
-      SearchSetting{.name = "diagonal, low-pass", .model = "bsnn", .maps = "diagonal", .stalk_dimension = 2,
-                    .add_lp = true, .training = citation},
-      SearchSetting{.name = "rotations, summed learner", .model = "nsd", .maps = "special-orthogonal",
-                    .stalk_dimension = 2, .add_lp = true, .add_hp = true, .learner = summed, .training = light},
-      SearchSetting{.name = "general, both filters", .model = "nsd", .maps = "general-linear", .stalk_dimension = 2,
-                    .add_lp = true, .add_hp = true, .training = strong},
-      SearchSetting{.name = "diagonal, four layers", .model = "nsd", .maps = "diagonal", .stalk_dimension = 3,
-                    .layers = 4, .add_lp = true, .add_hp = true, .training = strong},
-      SearchSetting{.name = "rotations, high-pass", .model = "bsnn", .maps = "special-orthogonal",
-                    .stalk_dimension = 2, .add_hp = true, .training = strong},
-      SearchSetting{.name = "diagonal, block", .model = "nsd", .maps = "diagonal", .stalk_dimension = 2,
-                    .add_lp = true, .normalisation = Normalisation::block, .training = light},
-      SearchSetting{.name = "identity sheaf, Chebyshev", .model = "nsd", .maps = "identity", .channels = 32,
-                    .filter = PolynomialBasis::chebyshev, .training = light},
-      SearchSetting{.name = "cooperative, Bayesian", .model = "bcsnn", .maps = "cooperative", .stalk_dimension = 3,
-                    .training = cooperative},
-  };
-  return settings;
+  return detail::all_search_settings;
 }
 
 /// Sets what a setting says of a network with maps per incident pair, and of its training. Takes any options.

@@ -54,7 +54,8 @@ inline constexpr Index search_divisions = 4;
     const Index count = std::min(std::max<Index>(rounded, std::min<Index>(total, 1)), std::max<Index>(most, 1));
     return {std::min(count, total), total - std::min(count, total), 0};
   };
-  for (Split& division : detail::cut_groups(of_class, search_divisions - 1, seed, {true, false, false}, sizes_of)) {
+  for (Split& division :
+       detail::cut_groups(of_class, search_divisions - 1, seed, {true, false, false}, sizes_of)) {
     if (!division.validation.empty()) r.push_back(std::move(division));
   }
   return r;
@@ -83,7 +84,8 @@ template <class Run>
 [[nodiscard]] SearchCandidate train_candidate(std::string name, const std::vector<Split>& splits,
                                               const TrainOptions& options, Run run) {
   const auto states = std::make_shared<std::map<std::size_t, TrainingState>>();
-  const auto train = [&splits, options, run, states](const SearchTraining& training) -> std::optional<SearchScore> {
+  const auto train = [&splits, options, run,
+                      states](const SearchTraining& training) -> std::optional<SearchScore> {
     TrainOptions own = options;
     own.epochs = training.epochs;
     bool stopped = false;
