@@ -12,6 +12,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/directed_arcs.hpp>
+#include <sheafnn/graph/fit_features.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -261,6 +262,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
+  const sheafnn::FeatureTreatment treatment = s.options.feature_treatment;
+  std::printf("features: %s\n", sheafnn::fit_features(data.features, treatment).describe().c_str());
   const auto& node = s.cooperative;
   const std::string learner =
       programs::is_cooperative(s.model)

@@ -129,7 +129,7 @@ template <class Model>
 /// The sheaf of a layer, without dropout: of Bayesian models the posterior's mean, which all layers share, of
 /// deterministic models the maps that this layer computes from its features.
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that no sheaf
 ///         can have, such as NaN
 template <class Model>
