@@ -151,7 +151,7 @@ def mlp(trainer, graph, data):
     return best
 
 
-RAW = ["--no-normalise-features"]
+RAW = ["--feature-treatment", "columns"]
 
 
 def cell(figures):

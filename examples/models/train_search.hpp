@@ -81,6 +81,10 @@ struct SearchedSettings {
   set("--model", s.model, setting.model);
   if (!cooperative) set("--maps", s.maps, setting.maps);
   set("--stalk-dim", s.stalk_dimension, setting.stalk_dimension);
+  if (!says_feature_treatment(app)) {
+    s.feature_treatment = to_string(setting.features);
+    r.options += sheafnn::detail::concat(" --feature-treatment ", s.feature_treatment);
+  }
   set("--layers", s.options.layers, setting.layers);
   set("--channels", s.options.channels, setting.channels);
   if (cooperative) {
@@ -107,7 +111,7 @@ struct SearchedSettings {
   if (is_bayesian(setting.model)) set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
-  set("--stop-on", s.stop_on, to_string(is_metric(stop_on) ? stop_on : sheafnn::StopOn::accuracy));
+  set("--stop-on", s.stop_on, to_string(stop_on));
   resolve_options(app, s);
   return r;
 }
@@ -124,7 +128,7 @@ struct SearchList {
 [[nodiscard]] inline SearchList search_list(const CLI::App& app, const TrainSettings& given,
                                             const sheafnn::Dataset& data) {
   SearchList list;
-  const sheafnn::StopOn stop_on = sheafnn::choose_stop_on(data);
+  const sheafnn::StopOn stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
   const auto other = [&](const char* option, const auto& said, const auto& own) {
     return app.get_option(option)->count() > 0 && said != own ? option : nullptr;
   };

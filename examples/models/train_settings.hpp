@@ -78,7 +78,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                      joined(sheafnn::preset_names) +
                      ", none, or auto: by size and homophily; see docs/training.md")
       ->capture_default_str()
-      ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
+      ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
   auto* model = app.add_option_group(model_group, "the network; see docs/math.md");
   model
       ->add_option("--model", s.model,
@@ -346,7 +346,7 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   set("--patience", s.train.patience, train.patience);
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
-    s.train.stop_on = sheafnn::choose_stop_on(data);
+    s.train.stop_on = sheafnn::choose_stop_on(data, preset);
     s.stop_on = to_string(s.train.stop_on);
   }
   return preset;

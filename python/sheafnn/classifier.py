@@ -58,7 +58,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
         cooperative networks
     :param stalk_dim: stalk dimension, 1 to 5; of cooperative networks 2 to 5
-    :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"`` or ``"none"``
+    :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
     :param epochs: largest number of epochs
@@ -330,7 +330,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         _checks.choice("model", self.model, ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"))
         _checks.choice("maps", self.maps, ("diagonal", "special-orthogonal", "general-linear", "identity"))
         _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
-        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large"))
+        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large", "dense"))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
         _checks.whole("threads", self.threads, 0, 1_000_000)
         if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:

@@ -168,7 +168,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   } else if (preset != "none") {
     chosen = preset == "auto" ? sheafnn::choose_preset(data, split)
                               : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
-    s.training.stop_on = sheafnn::choose_stop_on(data);
+    s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }
   auto& [pairs, cooperative, flow] = s.network;
@@ -177,8 +177,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
       if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
         sheafnn::apply(*setting, options, s.training);
       }
-      const sheafnn::StopOn stop_on = sheafnn::choose_stop_on(data);
-      if (is_metric(stop_on)) s.training.stop_on = stop_on;
+      s.training.stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
     } else if (chosen) {
       if constexpr (requires { sheafnn::apply(*chosen, options, true, s.training); }) {
         sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);

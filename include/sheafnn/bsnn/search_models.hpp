@@ -81,10 +81,8 @@ void add_settings(const Dataset& data, std::size_t type, const TrainOptions& giv
   const auto add = [&](std::string_view name, const auto& set) {
     Options options;
     TrainOptions training = given;
-    const StopOn stop_on = choose_stop_on(data);
-    training.stop_on = is_metric(stop_on) ? stop_on : StopOn::accuracy;
     set(options, training);
-    if (is_metric(stop_on)) training.stop_on = stop_on;
+    training.stop_on = choose_stop_on(data, StopOn::accuracy);
     options.features = data.feature_count();
     options.classes = data.class_count;
     all.push_back({std::string(name), type, options, training});

@@ -11,6 +11,7 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/presets.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 
 namespace sheafnn {
 
@@ -24,6 +25,7 @@ struct SearchSetting {
   LearnerInput learner = LearnerInput::concatenation;  ///< of bsnn and nsd
   Normalisation normalisation = Normalisation::augmented;
   PolynomialBasis filter = PolynomialBasis::none;
+  FeatureTreatment features = FeatureTreatment::automatic;
   NodeLearnerKind node_learner = NodeLearnerKind::mlp;  ///< of csnn and bcsnn
   detail::TrainingValues training = {};
 };
@@ -68,11 +70,13 @@ inline constexpr std::array all_search_settings = {
                   .maps = "cooperative",
                   .stalk_dimension = 2,
                   .layers = 1,
+                  .features = FeatureTreatment::columns,
                   .training = strong_decay},
     SearchSetting{.name = "cooperative, neighbours",
                   .model = "csnn",
                   .maps = "cooperative",
                   .stalk_dimension = 3,
+                  .features = FeatureTreatment::columns,
                   .node_learner = NodeLearnerKind::sage,
                   .training = strong_decay},
     SearchSetting{.name = "diagonal, low-pass",
@@ -95,6 +99,7 @@ inline constexpr std::array all_search_settings = {
                   .stalk_dimension = 2,
                   .add_lp = true,
                   .add_hp = true,
+                  .features = FeatureTreatment::columns,
                   .training = strong_decay},
     SearchSetting{.name = "diagonal, four layers",
                   .model = "nsd",
@@ -103,6 +108,7 @@ inline constexpr std::array all_search_settings = {
                   .layers = 4,
                   .add_lp = true,
                   .add_hp = true,
+                  .features = FeatureTreatment::columns,
                   .training = strong_decay},
     SearchSetting{.name = "rotations, high-pass",
                   .model = "bsnn",
@@ -127,6 +133,7 @@ inline constexpr std::array all_search_settings = {
                   .model = "bcsnn",
                   .maps = "cooperative",
                   .stalk_dimension = 3,
+                  .features = FeatureTreatment::columns,
                   .training = strong_decay},
 };
 
@@ -137,26 +144,27 @@ inline constexpr std::array all_search_settings = {
   return detail::all_search_settings;
 }
 
-/// Sets what a setting says of a network with maps per incident pair, and of its training. Takes any options.
+/// Sets what a setting says of a network with maps per incident pair, and of its training; the best epoch is that of the
+/// largest accuracy or of what choose_stop_on(data, StopOn::accuracy) says. Takes any options.
 inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
   model.channels = setting.channels;
+  model.feature_treatment = setting.features;
   model.add_lp = setting.add_lp;
   model.add_hp = setting.add_hp;
   model.use_edges = setting.use_edges;
   model.learner = setting.learner;
   model.normalisation = setting.normalisation;
   model.filter.basis = setting.filter;
-  training.stop_on = StopOn::accuracy;
   setting.training.set(training);
 }
 /// The same of a cooperative network.
 inline void apply(const SearchSetting& setting, CooperativeOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
   model.channels = setting.channels;
+  model.feature_treatment = setting.features;
   model.learner = setting.node_learner;
   model.layer_learners = setting.model == "bcsnn";
-  training.stop_on = StopOn::accuracy;
   setting.training.set(training);
 }
 
