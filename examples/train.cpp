@@ -31,6 +31,7 @@
 #include "models/split_checks.hpp"
 #include "models/started_on_ranks.hpp"
 #include "models/train_results.hpp"
+#include "models/train_search.hpp"
 #include "models/train_settings.hpp"
 #include "models/training_folder.hpp"
 
@@ -48,7 +49,7 @@ struct Task {
   const TrainSettings& settings;
   const sheafnn::Dataset& data;
   std::vector<Run> runs;
-  const programs::ModelEntry& entry;
+  const programs::ModelEntry* entry;
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
@@ -92,7 +93,7 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     if (state) options.resume = &*state;
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
-  r.outcome = task.entry.train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
+  r.outcome = task.entry->train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
                                 options.seed, task.keep()},
                                r.result);
   return r;
@@ -186,6 +187,17 @@ std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
   return runs;
 }
 
+/// The splits of --splits.
+std::vector<sheafnn::Split> chosen_splits(const Task& task) {
+  std::vector<sheafnn::Split> r;
+  std::size_t last = task.data.splits.size();
+  for (const Run& run : task.runs) {
+    if (run.split != last) r.push_back(task.data.splits[run.split]);
+    last = run.split;
+  }
+  return r;
+}
+
 /// The folder of --checkpoint or --resume, if any.
 std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const sheafnn::Dataset& data,
                                                         const std::vector<std::string>& arguments) {
@@ -233,7 +245,7 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
                                         .seed = task.runs[i].seed,
                                         .epoch = static_cast<std::uint32_t>(training.result.best_epoch),
                                         .threads = s.train.threads};
-  task.entry.learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data, options, 0)
+  task.entry->learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data, options, 0)
       .write(task.file_of(s.sheaf, i));
 }
 
@@ -272,7 +284,12 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
 /// \param arguments  of the program, those of a resumed training included
 /// \returns the exit code
 int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
-  programs::resolve_options(app, s);
+  const bool searches = app.get_option("--search")->count() > 0;
+  if (searches) {
+    programs::refuse_beside_search(app, s);
+  } else {
+    programs::resolve_options(app, s);
+  }
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
@@ -285,19 +302,25 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
-  const programs::ModelEntry& entry = programs::find_model(s.model, s.maps, s.stalk_dimension);
+  const programs::ModelEntry* entry =
+      searches ? nullptr : &programs::find_model(s.model, s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
+  Task task{s, data, runs_of(s, data), entry, nullptr};
+  require_writable_files(task);
+  const Interruption interruption;
+  nlohmann::ordered_json search;
+  if (searches) {
+    search = programs::run_search(app, s, data, chosen_splits(task));
+    task.entry = &programs::find_model(s.model, s.maps, s.stalk_dimension);
+  }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   s.options.features = s.cooperative.options.features = s.flow.options.features = data.feature_count();
   s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
-  entry.check({s.options, s.cooperative.options, s.flow.options}, programs::is_bayesian(s.model));
-  Task task{s, data, runs_of(s, data), entry, nullptr};
+  task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
-  require_writable_files(task);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
   if (folder) task.folder = &*folder;
 
-  const Interruption interruption;
   print_task(s, data, preset);
   programs::TrainResults results(s, preset);
   results.print_header();
@@ -332,7 +355,9 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   if (task.keep().prediction) attempts.make([&] { predictions.write(s.predictions); });
   if (!s.report.empty()) {
     attempts.make([&] {
-      sheafnn::io::write_text(s.report, programs::report_text(results.report(data, arguments, signal, error)));
+      nlohmann::ordered_json report = results.report(data, arguments, signal, error);
+      if (searches) report["search"] = search;
+      sheafnn::io::write_text(s.report, programs::report_text(report));
     });
   }
   attempts.rethrow();

@@ -36,6 +36,12 @@ TEST_CASE("the preset of a graph") {
   CHECK(choose_preset(10'000, 0.9) == Preset::large);
   CHECK(choose_preset(10'000, 0.1) == Preset::large);
   CHECK(choose_preset(30, std::nullopt) == Preset::citation);
+  for (const sheafnn::Index n : {30, 9999}) {
+    CHECK(choose_preset(n, 0.49, 10) == Preset::dense);
+    CHECK(choose_preset(n, 0.49, 9.9) != Preset::dense);
+    CHECK(choose_preset(n, 0.5, 100) == Preset::citation);
+  }
+  CHECK(choose_preset(10'000, 0.1, 100) == Preset::large);
 
   for (const double homophily : {0.1, 0.8}) {
     const sheafnn::Dataset data = graph_of(400, homophily);
@@ -97,7 +103,7 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
     CHECK_NOTHROW(sheafnn::validate(training));
     CHECK(training.weight_decay == training.sheaf_decay);
     CHECK(training.patience < training.epochs);
-    CHECK(model.add_lp == (preset == Preset::citation));
+    CHECK(model.add_lp == (preset != Preset::large));
     CHECK(model.add_hp == (preset != Preset::citation));
 
     sheafnn::FlowOptions flow{.features = 7, .classes = 3};
@@ -105,7 +111,7 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
     sheafnn::apply(preset, flow, training);
     CHECK(flow.features == 7);
     CHECK(flow.fixed_steps == 5);
-    CHECK(flow.add_lp == (preset == Preset::citation));
+    CHECK(flow.add_lp == (preset == Preset::citation || preset == Preset::dense));
     CHECK_NOTHROW(static_cast<void>(sheafnn::resolve<sheafnn::Diagonal<2>>(flow, true)));
     CHECK_NOTHROW(sheafnn::validate(training));
     CHECK(training.patience < training.epochs);
@@ -158,6 +164,13 @@ TEST_CASE("two unequal classes are measured by the ROC AUC") {
   data.splits.clear();
   CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
   CHECK(sheafnn::choose_stop_on(graph_of(400, 0.1)) == StopOn::loss);  // three classes
+  // Of presets dense alone has the accuracy where others have the loss.
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+    const Preset preset = static_cast<Preset>(i);
+    CHECK(sheafnn::choose_stop_on(graph_of(400, 0.1), preset) ==
+          (preset == Preset::dense ? StopOn::accuracy : StopOn::loss));
+  }
+  CHECK(sheafnn::choose_stop_on(data, StopOn::accuracy) == StopOn::accuracy);
 }
 
 }  // namespace test_presets

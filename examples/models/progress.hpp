@@ -53,6 +53,10 @@ class ProgressBar {
                  what.data(), finished, runs_, bar(epochs, all).c_str(), epochs, all,
                  left(epochs, all - epochs).c_str());
   }
+  /// Shows a text in the place of a bar.
+  void show_text(const std::string& text) const {
+    if (visible_) std::fprintf(stderr, "\r%-110.110s", text.c_str());
+  }
   /// Removes the bar.
   void clear() const {
     if (visible_) std::fprintf(stderr, "\r%130s\r", "");

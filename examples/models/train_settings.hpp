@@ -54,6 +54,7 @@ struct TrainSettings {
   std::string report, save, sheaf, predictions;
   bool history = false;
   std::string checkpoint, resume;
+  std::string search;  ///< the time that it may take; empty: none
 };
 
 [[nodiscard]] inline std::optional<bool> on_off(const std::string& text) {
@@ -84,7 +85,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                      ", none, or auto: by size and homophily; --model csnn --help shows their values for csnn; "
                      "see docs/training.md")
       ->capture_default_str()
-      ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large"}));
+      ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
   auto* model = app.add_option_group(model_group, "the network; see docs/math.md");
   model
       ->add_option("--model", s.model,
@@ -242,6 +243,9 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  run->add_option("--search", s.search,
+                  "try a dozen settings (networks, maps, depths) for so long, as in 60s, 5m or 1h, and train the one "
+                  "with the best validation score; see docs/training.md");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
       ->excludes(app.get_option("--seed"));
   run->add_option("--device", s.device,
@@ -374,7 +378,7 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   set_preset(app, s, preset);
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
-    s.train.stop_on = sheafnn::choose_stop_on(data);
+    s.train.stop_on = sheafnn::choose_stop_on(data, preset);
     s.stop_on = to_string(s.train.stop_on);
   }
   return preset;

@@ -69,7 +69,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
         cooperative networks
     :param stalk_dim: stalk dimension, 1 to 5; of cooperative networks 2 to 5
-    :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"`` or ``"none"``
+    :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
     :param epochs: largest number of epochs
@@ -83,6 +83,10 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param predict_samples: posterior samples averaged by ``predict`` and the like
     :param validation_fraction: share of the training nodes held out to select the best epoch where ``fit`` is given no
         ``validation``; not used with a Dataset. 0: keep the last epoch
+    :param search: seconds to try the settings of a fixed list in (networks, maps, depths, an identity sheaf, nodes without
+        edges); the one with the best validation score is trained. It sees the training and validation nodes of the split
+        alone. ``model``, ``maps`` and ``stalk_dim`` that differ from their defaults restrict the list, and other options hold
+        for all settings. None: no search
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
     :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
@@ -99,6 +103,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
       test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
       nodes), epoch_seconds, parameters, preset;
     - ``history_``, an array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
+    - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
+      splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why it left the search or was left
+      out; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
     - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty.
 
     >>> import sheafnn
@@ -127,6 +134,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         samples: int = 3,
         predict_samples: int = 20,
         validation_fraction: float = 0.2,
+        search: float | None = None,
         network: Mapping[str, Any] | None = None,
         training: Mapping[str, Any] | None = None,
         random_state: Any = 0,
@@ -151,6 +159,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.samples = samples
         self.predict_samples = predict_samples
         self.validation_fraction = validation_fraction
+        self.search = search
         self.network = network
         self.training = training
         self.random_state = random_state
@@ -203,10 +212,17 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             samples=self.samples,
             threads=self.threads,
         )
+        chosen, preset = (self.model, self.maps, self.stalk_dim), self.preset
+        for attribute in ("search_", "best_params_"):  # of an earlier fit
+            self.__dict__.pop(attribute, None)
+        if self.search is not None:
+            self.search_ = _core.search(data._core, number, *self._restrictions(), network, training, seed, float(self.search))
+            self.best_params_ = {key: self.search_[0][key] for key in ("name", "model", "maps", "stalk_dim")}
+            name, *chosen = self.best_params_.values()
+            preset = f"search: {name}"
         with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
-                data._core, number, self.model, self.maps, self.stalk_dim, self.preset, network, training, seed, report,
-                self.on_interrupt == "keep",
+                data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"
             )
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
@@ -376,12 +392,25 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         _checks.choice("model", self.model, ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"))
         _checks.choice("maps", self.maps, ("diagonal", "special-orthogonal", "general-linear", "identity"))
         _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
-        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large"))
+        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large", "dense"))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
         _checks.whole("threads", self.threads, 0, 1_000_000)
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
+            raise ValueError(f"search: {self.search!r} is not allowed; must be above 0 seconds")
         if self.kl_weight is not None:
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
+
+    def _restrictions(self) -> tuple[str, str, int]:
+        """Model, maps and stalk dimension that a search is restricted to; "" and 0: any."""
+        if self.preset != "auto":
+            raise ValueError(f"preset: {self.preset!r} is not allowed; the settings of a search have options of their own")
+        default = SheafClassifier()
+        return (
+            "" if self.model == default.model else self.model,
+            "" if self.maps == default.maps else self.maps,
+            0 if self.stalk_dim == default.stalk_dim else self.stalk_dim,
+        )
 
     def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
         """Options as texts: parameters of the classifier, and those of the mapping ``name``."""

@@ -16,6 +16,8 @@
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/presets.hpp>
+#include <sheafnn/bsnn/search_settings.hpp>
+#include <sheafnn/bsnn/search_training.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/npz_writer.hpp>
@@ -28,6 +30,7 @@
 #include "arrays.hpp"
 #include "interpreter.hpp"
 #include "models/class_names.hpp"
+#include "models/model_search.hpp"
 #include "models/registry.hpp"
 #include "module.hpp"
 #include "options.hpp"
@@ -125,6 +128,9 @@ class Supervisor {
   bool interrupted_ = false;
 };
 
+/// What begins the name of a setting of a search in the place of a preset's.
+constexpr std::string_view searched = "search: ";
+
 /// The options of a network and of its training: a preset's, and over these the ones that are said.
 struct Settings {
   programs::NetworkOptions network;
@@ -149,22 +155,40 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
   options.classes = data.class_count;
 }
 
-/// \param preset  a name, "none", or "auto": the one for data and split
+/// What a name of search_settings() stands for.
+///
+/// \throws std::invalid_argument  there is none of that name
+const sheafnn::SearchSetting& find_setting(std::string_view name) {
+  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+    if (setting.name == name) return setting;
+  }
+  sheafnn::throw_invalid_argument("setting", name, "no setting of a search has that name");
+}
+
+/// \param preset  a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
 /// \throws std::invalid_argument  no such preset or option, or no value of it
 Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::string_view model,
                        std::string_view maps, const std::string& preset, Texts network, Texts training) {
   Settings s;
   s.preset = preset;
   std::optional<sheafnn::Preset> chosen;
-  if (preset != "none") {
+  const sheafnn::SearchSetting* setting = nullptr;
+  if (preset.starts_with(searched)) {
+    setting = &find_setting(std::string_view(preset).substr(searched.size()));
+  } else if (preset != "none") {
     chosen = preset == "auto" ? sheafnn::choose_preset(data, split)
                               : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
-    s.training.stop_on = sheafnn::choose_stop_on(data);
+    s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }
   auto& [pairs, cooperative, flow] = s.network;
   programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
-    if (chosen) {
+    if (setting != nullptr) {
+      if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
+        sheafnn::apply(*setting, options, s.training);
+      }
+      s.training.stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
+    } else if (chosen) {
       if constexpr (requires { sheafnn::apply(*chosen, options, true, s.training); }) {
         sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
       } else {
@@ -264,6 +288,81 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                         history_of(result.history), prediction_of(outcome.prediction, classes));
 }
 
+nb::dict row_of(const sheafnn::SearchRow& row) {
+  const sheafnn::SearchSetting& setting = find_setting(row.name);
+  nb::dict d;
+  d["name"] = row.name;
+  d["model"] = std::string(setting.model);
+  d["maps"] = std::string(setting.maps);
+  d["stalk_dim"] = setting.stalk_dimension;
+  d["round"] = row.round;
+  d["splits"] = row.splits;
+  d["epochs"] = row.epochs;
+  d["validation_score"] = row.score;
+  d["validation_std"] = row.deviation;
+  d["validation_loss"] = row.loss;
+  d["seconds"] = row.seconds;
+  d["error"] = row.error;
+  return d;
+}
+
+/// Tries the settings of search_settings() on the training and validation nodes of a split.
+///
+/// \param model, maps, stalk_dimension  those alone are tried that have them; empty or 0: any
+/// \return  a row for each setting, the best first, with settings that are left out at the end
+/// \throws std::invalid_argument  no setting is left, with the reason of the first
+nb::list search(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
+                int stalk_dimension, const Texts& network, const Texts& training, std::uint64_t seed,
+                double seconds) {
+  validate(data);
+  sheafnn::require(split_number < data.splits.size(), "split", split_number,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&data.splits[split_number], 1}, seed);
+  Supervisor supervisor(nb::none(), 0);
+  std::vector<programs::SearchedModel> models;
+  std::vector<sheafnn::SearchRow> left_out;
+  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+    const std::string name(setting.name), own(setting.model);
+    const bool other = (!model.empty() && setting.model != model) ||
+                       (!maps.empty() && !programs::is_cooperative(own) && setting.maps != maps) ||
+                       (stalk_dimension > 0 && setting.stalk_dimension != stalk_dimension);
+    if (other) {
+      left_out.push_back({.name = name, .error = "another model, maps or stalk_dim"});
+      continue;
+    }
+    try {
+      const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
+      Settings s = make_settings(data, splits.front(), own, std::string(searched) + name, network, training);
+      s.training.seed = seed;
+      s.training.on_epoch = std::ref(supervisor);
+      entry.check(s.network, programs::is_bayesian(own));
+      models.push_back({name, &entry, programs::is_bayesian(own), s.network, s.training});
+    } catch (const std::invalid_argument& error) {
+      left_out.push_back({.name = name, .error = error.what()});
+    }
+  }
+  if (models.empty()) {
+    sheafnn::throw_invalid_argument("search", seconds,
+                                    sheafnn::detail::concat("no setting of the list is left; ",
+                                                            left_out.front().name, ": ", left_out.front().error));
+  }
+  sheafnn::SearchResult result;
+  {
+    const nb::gil_scoped_release release;
+    result =
+        programs::search_models(models, data, splits,
+                                {.seconds = seconds, .interrupted = [&] { return supervisor.interrupted(); }});
+  }
+  if (supervisor.interrupted()) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+  nb::list rows;
+  for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
+  for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
+  return rows;
+}
+
 template <class Scalar>
 nb::object tensor_array(const sheafnn::io::Tensor& tensor) {
   const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
@@ -359,6 +458,7 @@ void bind_model(nb::module_& module) {
         }
         return nb::bytes(bytes.data(), bytes.size());
       });
+  module.def("search", &search);
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
 }

@@ -5,7 +5,7 @@
 ///     sheafnn::ModelOptions model{.features = data.feature_count(), .classes = data.class_count};
 ///     sheafnn::TrainOptions training;
 ///     sheafnn::apply(preset, model, training);  // the same for FlowOptions
-///     training.stop_on = sheafnn::choose_stop_on(data);
+///     training.stop_on = sheafnn::choose_stop_on(data, preset);
 ///
 /// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed ones, add_lp and
 /// add_hp. Where the numbers come from and what they reach: docs/training.md.
@@ -36,10 +36,12 @@ enum class Preset : std::uint8_t {
   small,         ///< below 1000 nodes, not homophilic: web pages of one university
   citation,      ///< below 10000 nodes, homophilic: papers that cite each other
   heterophilic,  ///< 1000 to 10000 nodes, not homophilic
-  large          ///< from 10000 nodes
+  large,         ///< from 10000 nodes
+  dense          ///< below 10000 nodes, not homophilic, mean degree of 10 or more: pages that link to many others
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citation", "heterophilic", "large"};
+inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citation", "heterophilic", "large",
+                                                                 "dense"};
 /// Its text.
 [[nodiscard]] constexpr std::string_view to_string(Preset preset) {
   return preset_names[static_cast<std::size_t>(preset)];
@@ -70,25 +72,30 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
 }
 
 /// The preset for a graph of n nodes. Graphs of unknown homophily count as homophilic. Takes any numbers.
-[[nodiscard]] constexpr Preset choose_preset(Index n, std::optional<double> homophily) {
+///
+/// \param degree  mean degree; 0 where it is unknown
+[[nodiscard]] constexpr Preset choose_preset(Index n, std::optional<double> homophily, double degree = 0) {
   if (n >= 10'000) return Preset::large;
   if (homophily.value_or(1) >= 0.5) return Preset::citation;
+  if (degree >= 10) return Preset::dense;
   return n < 1000 ? Preset::small : Preset::heterophilic;
 }
 /// The preset for a dataset; of the labels, those of training and validation nodes are looked at.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline Preset choose_preset(const Dataset& data, const Split& split) {
-  return choose_preset(data.node_count(), seen_homophily(data, split));
+  const double edges = static_cast<double>(data.graph.edge_count());
+  const double nodes = static_cast<double>(std::max<Index>(data.node_count(), 1));
+  return choose_preset(data.node_count(), seen_homophily(data, split), 2 * edges / nodes);
 }
 
 /// What the best epoch of a training is measured by: the ROC AUC where there are two classes and one of them has at
-/// least two thirds of the training and validation nodes of the first split, else the loss. A split whose validation
-/// nodes are all of one class has no ROC AUC: then the loss as well.
+/// least two thirds of the training and validation nodes of the first split, else what `otherwise` says. A split whose
+/// validation nodes are all of one class has no ROC AUC: then that as well.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
-[[nodiscard]] inline StopOn choose_stop_on(const Dataset& data) {
-  if (data.class_count != 2 || data.splits.empty()) return StopOn::loss;
+[[nodiscard]] inline StopOn choose_stop_on(const Dataset& data, StopOn otherwise = StopOn::loss) {
+  if (data.class_count != 2 || data.splits.empty()) return otherwise;
   const std::string where = detail::part_name(data, "split.validation");
   const auto label = [&](std::int32_t u) {
     require_between<Index>(where, u, 0, static_cast<Index>(data.labels.size()) - 1);
@@ -99,7 +106,7 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
       return std::any_of(split.validation.begin(), split.validation.end(),
                          [&](std::int32_t u) { return label(u) == c; });
     };
-    if (!has(0) || !has(1)) return StopOn::loss;
+    if (!has(0) || !has(1)) return otherwise;
   }
   std::array<Index, 2> count = {0, 0};
   for (const auto* set : {&data.splits[0].train, &data.splits[0].validation}) {
@@ -108,7 +115,15 @@ inline constexpr std::array<std::string_view, 4> preset_names = {"small", "citat
     }
   }
   const Index larger = std::max(count[0], count[1]);
-  return 3 * larger >= 2 * (count[0] + count[1]) ? StopOn::roc_auc : StopOn::loss;
+  return 3 * larger >= 2 * (count[0] + count[1]) ? StopOn::roc_auc : otherwise;
+}
+
+/// The same where a preset is used: for `dense`, whose loss is smallest long before its accuracy is largest, the accuracy
+/// takes the place of the loss.
+///
+/// \throws std::invalid_argument  as seen_homophily()
+[[nodiscard]] inline StopOn choose_stop_on(const Dataset& data, Preset preset) {
+  return choose_stop_on(data, preset == Preset::dense ? StopOn::accuracy : StopOn::loss);
 }
 
 namespace detail {
@@ -142,11 +157,12 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
     detail::TrainingValues training;
   };
   using enum FeatureTreatment;
-  constexpr std::array<Values, 4> values = {{
-      {4, 20, false, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},   // small
-      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},  // citation
-      {2, 16, false, true, automatic, {0.01, 5e-3, 5e-3, 0, 0.5, 1, 300, 60}},    // heterophilic
-      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},     // large
+  constexpr std::array<Values, 5> values = {{
+      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},      // small
+      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},    // citation
+      {2, 16, true, true, automatic, {0.01, 5e-3, 5e-3, 0, 0.5, 1, 300, 60}},       // heterophilic
+      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},          // large
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
@@ -165,11 +181,12 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
     bool add_lp, add_hp;
     detail::TrainingValues training;
   };
-  constexpr std::array<Values, 4> values = {{
+  constexpr std::array<Values, 5> values = {{
       {16, false, true, {0.01, 2e-2, 5e-3, 0, 0.5, 0.01, 300, 60}},    // small
       {16, true, false, {0.01, 2e-2, 5e-3, 0.7, 0.5, 0.01, 200, 60}},  // citation
       {16, false, true, {0.01, 5e-3, 5e-3, 0, 0.5, 0.01, 200, 60}},    // heterophilic
       {32, false, true, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},         // large
+      {16, true, true, {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 200, 60}},   // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.channels = v.channels;
@@ -192,11 +209,12 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
     detail::TrainingValues training;
   };
   using enum NodeLearnerKind;
-  constexpr std::array<Values, 4> values = {{
+  constexpr std::array<Values, 5> values = {{
       {1, 16, false, true, mlp, 1, 32, {0.01, 2e-2, 5e-3, 0, 0.5, 0.01, 300, 60}},                  // small
       {2, 16, false, true, sage, 1, 32, {0.01, 5e-3, 5e-3, 0.7, 0.5, 0.01, 200, 60}},               // citation
       {2, 16, false, true, mlp, 1, 32, {0.01, 5e-3, 5e-3, 0, 0.5, 0.01, 200, 60}},                  // heterophilic
       {5, 32, true, false, sage_projected, 5, 64, {0.002, 1e-7, 1e-7, 0.2, 0.2, 0.001, 400, 100}},  // large
+      {1, 16, false, true, mlp, 1, 32, {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60}},                // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;

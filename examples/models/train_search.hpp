@@ -1,0 +1,249 @@
+/// \file
+/// --search of the program train: the settings of sheafnn::search_settings() as settings of the program, and the table of
+/// what was tried.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sheafnn/bsnn/search_settings.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/interruption.hpp"
+#include "models/model_search.hpp"
+#include "models/progress.hpp"
+#include "models/train_settings.hpp"
+
+namespace programs {
+
+/// "90", "90s", "1.5m" or "1h" as seconds.
+///
+/// \throws std::invalid_argument  anything else, or no time at all
+[[nodiscard]] inline double parse_seconds(const char* option, const std::string& text) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seconds);
+  const std::string unit(rest, end);
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  sheafnn::require(error == std::errc() && scale > 0 && seconds > 0 && std::isfinite(scale * seconds), option,
+                   text, "expected a time above 0, as in 60, 60s, 5m or 1h");
+  return scale * seconds;
+}
+
+/// Checks that nothing was given that a search cannot do.
+///
+/// \throws std::invalid_argument  naming the option and its value
+inline void refuse_beside_search(const CLI::App& app, const TrainSettings& s) {
+  for (const char* option : {"--preset", "--checkpoint", "--resume"}) {
+    if (app.get_option(option)->count() == 0) continue;
+    const bool preset = std::string_view(option) == "--preset";
+    sheafnn::throw_invalid_argument(option, app.get_option(option)->as<std::string>(),
+                                    preset ? "not with --search, whose settings have options of their own"
+                                           : "not with --search; it prints the options of its winner, which a "
+                                             "training with checkpoints can be given");
+  }
+  sheafnn::require(s.device == "cpu", "--device", s.device, "a search (--search) trains on the CPU only");
+}
+
+/// A setting of the list with what the command line says, which it keeps.
+struct SearchedSettings {
+  const sheafnn::SearchSetting* setting = nullptr;
+  TrainSettings settings;
+  std::string options;  ///< those of the setting, as the command line has them
+};
+
+/// \param app  after parsing
+/// \throws std::invalid_argument  an option of the command line that the setting's network does not have
+[[nodiscard]] inline SearchedSettings with_setting(const CLI::App& app, const TrainSettings& given,
+                                                   const sheafnn::SearchSetting& setting,
+                                                   sheafnn::StopOn stop_on) {
+  SearchedSettings r{&setting, given, "--preset none"};
+  TrainSettings& s = r.settings;
+  const auto set = [&](const char* option, auto& field, const auto& value) {
+    if (app.get_option(option)->count() > 0) return;
+    field = value;
+    r.options += sheafnn::detail::concat(" ", option, " ", value);
+  };
+  const auto set_flag = [&](const char* option, const char* off, bool& field, bool value) {
+    if (app.get_option(option)->count() > 0) return;
+    if (field != value) r.options += sheafnn::detail::concat(" ", value ? option : off);
+    field = value;
+  };
+  const bool cooperative = is_cooperative(setting.model);
+  set("--model", s.model, setting.model);
+  if (!cooperative) set("--maps", s.maps, setting.maps);
+  set("--stalk-dim", s.stalk_dimension, setting.stalk_dimension);
+  if (!says_feature_treatment(app)) {
+    s.feature_treatment = to_string(setting.features);
+    r.options += sheafnn::detail::concat(" --feature-treatment ", s.feature_treatment);
+  }
+  set("--layers", s.options.layers, setting.layers);
+  set("--channels", s.options.channels, setting.channels);
+  if (cooperative) {
+    set("--node-learner", s.cooperative.learner, to_string(setting.node_learner));
+    if (is_bayesian(setting.model)) {
+      set_flag("--layer-learners", "--no-layer-learners", s.cooperative.options.layer_learners, true);
+    }
+  } else {
+    set_flag("--add-lp", "--no-add-lp", s.options.add_lp, setting.add_lp);
+    set_flag("--add-hp", "--no-add-hp", s.options.add_hp, setting.add_hp);
+    set_flag("--edges", "--no-edges", s.options.use_edges, setting.use_edges);
+    set("--normalisation", s.normalisation, to_string(setting.normalisation));
+    if (setting.filter != sheafnn::PolynomialBasis::none) set("--filter", s.filter, to_string(setting.filter));
+    if (setting.learner != sheafnn::LearnerInput::concatenation)
+      set("--learner", s.learner, to_string(setting.learner));
+  }
+  sheafnn::TrainOptions train;
+  setting.training.set(train);
+  set("--lr", s.train.learning_rate, train.learning_rate);
+  set("--weight-decay", s.train.weight_decay, train.weight_decay);
+  set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
+  set("--input-dropout", s.train.input_dropout, train.input_dropout);
+  set("--dropout", s.train.dropout, train.dropout);
+  if (is_bayesian(setting.model)) set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
+  set("--epochs", s.train.epochs, train.epochs);
+  set("--patience", s.train.patience, train.patience);
+  set("--stop-on", s.stop_on, to_string(stop_on));
+  resolve_options(app, s);
+  return r;
+}
+
+/// What a search has to choose from, and what it leaves out.
+struct SearchList {
+  std::vector<SearchedSettings> settings;
+  std::vector<SearchedModel> models;  ///< the same settings
+  std::vector<LeftOut> left_out;
+};
+
+/// \param app  after parsing
+/// \throws std::invalid_argument  no setting is left, with the reason of the first
+[[nodiscard]] inline SearchList search_list(const CLI::App& app, const TrainSettings& given,
+                                            const sheafnn::Dataset& data) {
+  SearchList list;
+  const sheafnn::StopOn stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
+  const auto other = [&](const char* option, const auto& said, const auto& own) {
+    return app.get_option(option)->count() > 0 && said != own ? option : nullptr;
+  };
+  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+    const char* option = other("--model", given.model, setting.model);
+    if (option == nullptr && !is_cooperative(setting.model)) option = other("--maps", given.maps, setting.maps);
+    if (option == nullptr) option = other("--stalk-dim", given.stalk_dimension, setting.stalk_dimension);
+    if (option != nullptr) {
+      list.left_out.push_back({setting.name, sheafnn::detail::concat("another ", option)});
+      continue;
+    }
+    if (!setting.use_edges && !given.sheaf.empty()) {
+      list.left_out.push_back({setting.name, "--sheaf: it has no sheaf"});
+      continue;
+    }
+    try {
+      SearchedSettings one = with_setting(app, given, setting, stop_on);
+      TrainSettings& s = one.settings;
+      s.options.features = s.cooperative.options.features = data.feature_count();
+      s.options.classes = s.cooperative.options.classes = data.class_count;
+      const ModelEntry& entry = find_model(s.model, s.maps, s.stalk_dimension);
+      const NetworkOptions network(s.options, s.cooperative.options, s.flow.options);
+      entry.check(network, is_bayesian(s.model));
+      list.models.push_back({std::string(setting.name), &entry, is_bayesian(s.model), network, s.train});
+      list.settings.push_back(std::move(one));
+    } catch (const std::invalid_argument& error) {
+      list.left_out.push_back({setting.name, error.what()});
+    }
+  }
+  if (list.settings.empty()) {
+    sheafnn::throw_invalid_argument("--search", given.search,
+                                    sheafnn::detail::concat("no setting of the list is left; ",
+                                                            list.left_out.front().name, ": ",
+                                                            list.left_out.front().why));
+  }
+  return list;
+}
+
+/// The table of a search, the best first, as text or as JSON.
+inline void print_search(const SearchList& list, const sheafnn::SearchResult& result) {
+  std::printf("%-28s  %-42s  round  splits  epochs   validation    loss  seconds\n", "setting", "network");
+  for (const std::size_t i : result.ranking) {
+    const sheafnn::SearchRow& row = result.rows[i];
+    std::printf("%-28s  %-42s  ", row.name.c_str(), network_text(*list.settings[i].setting).c_str());
+    if (!row.error.empty()) {
+      std::printf("%5td  %s\n", row.round, row.error.c_str());
+    } else if (row.splits == 0) {
+      std::printf("%5s  no time for it\n", "-");
+    } else {
+      std::printf("%5td  %6td  %6td  %5.1f%% ± %-4.1f  %6.3f  %7.1f%s\n", row.round, row.splits, row.epochs,
+                  100 * row.score, 100 * row.deviation, row.loss, row.seconds,
+                  i == result.winner() ? "  chosen" : "");
+    }
+  }
+  for (const LeftOut& one : list.left_out) {
+    std::printf("%-28s  left out: %s\n", std::string(one.name).c_str(), one.why.c_str());
+  }
+}
+
+[[nodiscard]] inline nlohmann::ordered_json search_json(const SearchList& list,
+                                                        const sheafnn::SearchResult& result) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), left_out = nlohmann::ordered_json::array();
+  for (const std::size_t i : result.ranking) {
+    const sheafnn::SearchRow& row = result.rows[i];
+    nlohmann::ordered_json one = {{"name", row.name},
+                                  {"options", list.settings[i].options},
+                                  {"round", row.round},
+                                  {"splits", row.splits},
+                                  {"epochs", row.epochs},
+                                  {"validation_score", row.score},
+                                  {"validation_std", row.deviation},
+                                  {"validation_loss", row.loss},
+                                  {"seconds", row.seconds}};
+    if (!row.error.empty()) one["error"] = as_utf8(row.error);
+    rows.push_back(std::move(one));
+  }
+  for (const LeftOut& one : list.left_out) left_out.push_back({{"name", one.name}, {"reason", one.why}});
+  return {{"chosen", result.rows[result.winner()].name},
+          {"complete", result.complete},
+          {"seconds", result.seconds},
+          {"settings", rows},
+          {"left_out", left_out}};
+}
+
+/// Searches, prints the table, and puts the settings of the winner into `s`.
+///
+/// \param splits  that are chosen by --splits
+/// \returns the table for the report
+/// \throws as sheafnn::search(), search_list() and parse_seconds()
+[[nodiscard]] inline nlohmann::ordered_json run_search(const CLI::App& app, TrainSettings& s,
+                                                       const sheafnn::Dataset& data,
+                                                       const std::vector<sheafnn::Split>& chosen) {
+  const double seconds = parse_seconds("--search", s.search);
+  const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, chosen, s.train.seed);
+  const SearchList list = search_list(app, s, data);
+  std::printf("search: %zu settings, at most %g s; %zu splits%s without their test nodes\n", list.settings.size(),
+              seconds, splits.size(), chosen.size() == 1 ? ", divided anew," : "");
+  ProgressBar bar(1, 1);
+  const sheafnn::SearchResult result =
+      search_models(list.models, data, splits,
+                    {.seconds = seconds,
+                     .interrupted = [] { return Interruption::signal() != 0; },
+                     .on_training =
+                         [&](const std::string& name, sheafnn::Index round, std::size_t left) {
+                           bar.show_text(
+                               sheafnn::detail::concat("search: round ", round, ", ", left, " settings, ", name));
+                         }});
+  bar.clear();
+  print_search(list, result);
+  const SearchedSettings& best = list.settings[result.winner()];
+  std::printf("%s after %.1f s: %s, the same as %s\n\n", result.complete ? "complete" : "out of time",
+              result.seconds, result.rows[result.winner()].name.c_str(), best.options.c_str());
+  s = best.settings;
+  s.preset = "none";
+  return search_json(list, result);
+}
+
+}  // namespace programs

@@ -1,0 +1,256 @@
+/// \file
+/// Successive halving: which of several settings has the best validation score, in a limited time.
+///
+///     round 1: all settings,    epochs / 2^(R−1), a part of the splits
+///     round 2: the better half, twice the epochs, twice the splits
+///     …
+///     round R: what is left,    all epochs,       all splits
+///
+/// A training is a function, so that any kind of model can be searched: train_candidate() in bsnn/search_training.hpp makes
+/// one. Within a round all settings are trained on one split before the next, and compared on splits that all of them have
+/// been trained on: where time ends a round, what it has completed counts.
+///
+/// Source: Jamieson, Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization".
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// What a training came to on the validation nodes.
+struct SearchScore {
+  double score = 0;       ///< the larger, the better
+  double loss = 0;        ///< decides among equal scores: the smaller, the better
+  Index epochs = 0;       ///< that it has behind it
+  bool finished = false;  ///< it ended before its last epoch: more of them would change nothing
+};
+
+/// One training of a search.
+struct SearchTraining {
+  std::size_t split;  ///< on which of the splits
+  Index epochs;       ///< at most, those of earlier rounds included
+  /// To be asked between two epochs. Once it is true, the training ends and returns nothing.
+  std::function<bool()> out_of_time;
+};
+
+/// A setting: how it is called, and how it is trained.
+struct SearchCandidate {
+  std::string name;
+  /// May throw std::runtime_error, e.g. for a training that diverged: then the setting leaves the search.
+  std::function<std::optional<SearchScore>(const SearchTraining&)> train;
+};
+
+/// How search() searches.
+struct SearchOptions {
+  double seconds = 60;  ///< > 0; infinity: no limit
+  Index epochs = 300;   ///< of a training in the last round, ≥ 1
+  Index rounds = 3;     ///< R, 1 … 20
+  /// Ends the search as its time does, e.g. after Ctrl-C; asked between two epochs.
+  std::function<bool()> interrupted = {};
+  /// Called before every training with the name of its setting, the round from 1, and the settings left in it.
+  std::function<void(const std::string& name, Index round, std::size_t left)> on_training = {};
+  /// Seconds since any moment; by default those of the steady clock.
+  std::function<double()> clock = {};
+};
+
+/// What became of a setting.
+struct SearchRow {
+  std::string name;
+  Index round = 0;   ///< its last round, from 1; 0: it was not reached in time
+  Index splits = 0;  ///< that its score is the mean over, in the last round that compared it
+  Index epochs = 0;  ///< at most, of a training there
+  double score = std::numeric_limits<double>::quiet_NaN();  ///< mean
+  double deviation = 0;  ///< standard deviation over the splits (divided by their number)
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean
+  double seconds = 0;                                      ///< of all its trainings
+  std::string error = {};                                  ///< why it left the search; empty: for its score
+};
+
+/// What a search came to.
+struct SearchResult {
+  std::vector<SearchRow> rows;       ///< as the candidates are numbered
+  std::vector<std::size_t> ranking;  ///< numbers of the candidates, the best first
+  bool complete = true;              ///< false: time or an interruption ended it
+  Index rounds = 0;                  ///< that were completed
+  double seconds = 0;
+
+  /// The number of the best one. Takes any result of search().
+  [[nodiscard]] std::size_t winner() const { return ranking.front(); }
+};
+
+namespace detail {
+
+/// See the file comment; search() calls it.
+class SuccessiveHalving {
+ public:
+  SuccessiveHalving(const std::vector<SearchCandidate>& candidates, std::size_t splits,
+                    const SearchOptions& options)
+      : candidates_(candidates), splits_(splits), options_(options), start_(now()), scores_(candidates.size()) {
+    for (const SearchCandidate& candidate : candidates) result_.rows.push_back({.name = candidate.name});
+    result_.ranking.resize(candidates.size());
+    std::iota(result_.ranking.begin(), result_.ranking.end(), std::size_t{0});
+  }
+
+  SearchResult run() {
+    std::vector<std::size_t> left = result_.ranking;
+    for (Index round = 1; round <= options_.rounds && result_.complete && !left.empty(); ++round) {
+      const Index halvings = options_.rounds - round;
+      const Index epochs = share(options_.epochs, halvings);
+      const Index splits = share(static_cast<Index>(splits_), halvings);
+      const Index compared = train_all(left, round, epochs, splits);
+      rank(left, compared, epochs, round == 1);
+      if (result_.complete) result_.rounds = round;
+      std::erase_if(left, [&](std::size_t i) { return !result_.rows[i].error.empty(); });
+      if (round < options_.rounds) left.resize((left.size() + 1) / 2);
+    }
+    require_one();
+    result_.seconds = now() - start_;
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] double now() const {
+    if (options_.clock) return options_.clock();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  [[nodiscard]] bool out_of_time() const {
+    return now() - start_ >= options_.seconds || (options_.interrupted && options_.interrupted());
+  }
+  /// all / 2^halvings, rounded up.
+  [[nodiscard]] static Index share(Index all, Index halvings) {
+    const Index parts = Index{1} << halvings;
+    return (all + parts - 1) / parts;
+  }
+
+  /// Trains what is left on one split after another. \returns  the number of splits that all of it was trained on
+  Index train_all(const std::vector<std::size_t>& left, Index round, Index epochs, Index splits) {
+    for (Index split = 0; split < splits; ++split) {
+      for (const std::size_t i : left) {
+        if (!train(i, static_cast<std::size_t>(split), round, epochs, left.size())) {
+          result_.complete = false;
+          return split;
+        }
+      }
+    }
+    return splits;
+  }
+
+  /// \returns  false: there was no time for it
+  bool train(std::size_t i, std::size_t split, Index round, Index epochs, std::size_t left) {
+    SearchRow& row = result_.rows[i];
+    if (!row.error.empty()) return true;
+    const auto known = scores_[i].find(split);
+    if (known != scores_[i].end() && known->second.finished) {
+      row.round = round;
+      return true;
+    }
+    if (out_of_time()) return false;
+    if (options_.on_training) options_.on_training(row.name, round, left);
+    const double start = now();
+    std::optional<SearchScore> score;
+    try {
+      score = candidates_[i].train({split, epochs, [this] { return out_of_time(); }});
+      if (score && std::isnan(score->score)) row.error = "its validation score is not a number";
+    } catch (const std::runtime_error& error) {
+      row.error = error.what();
+    }
+    row.seconds += now() - start;
+    if (!row.error.empty()) {
+      row.round = round;
+      return true;
+    }
+    if (!score) return false;
+    row.round = round;
+    scores_[i][split] = *score;
+    return true;
+  }
+
+  /// Sorts what is left by its scores on the first `splits` splits, the best first, and moves it to the front of the ranking
+  /// in that order. Without such splits the order stays, but that of the first round: what was trained comes first.
+  void rank(std::vector<std::size_t>& left, Index splits, Index epochs, bool first) {
+    if (splits == 0 && !first) return;
+    const auto failed = [&](std::size_t i) { return !result_.rows[i].error.empty(); };
+    for (const std::size_t i : left) {
+      if (!failed(i)) average(i, std::max<Index>(splits, 1), epochs);
+    }
+    const auto better = [&](std::size_t a, std::size_t b) {
+      const SearchRow &x = result_.rows[a], &y = result_.rows[b];
+      if (failed(a) != failed(b)) return failed(b);
+      if (std::isnan(x.score) || std::isnan(y.score)) return !std::isnan(x.score) && std::isnan(y.score);
+      return x.score != y.score ? x.score > y.score : x.loss < y.loss;
+    };
+    std::stable_sort(left.begin(), left.end(), better);
+    std::copy(left.begin(), left.end(), result_.ranking.begin());
+  }
+
+  /// Mean and deviation of a row over the first splits; without scores it stays as it is.
+  void average(std::size_t i, Index splits, Index epochs) {
+    double sum = 0, squares = 0, loss = 0;
+    Index count = 0;
+    for (const auto& [split, one] : scores_[i]) {
+      if (split >= static_cast<std::size_t>(splits)) break;
+      ++count;
+      sum += one.score;
+      squares += one.score * one.score;
+      loss += one.loss;
+    }
+    if (count == 0) return;
+    SearchRow& row = result_.rows[i];
+    const double n = static_cast<double>(count);
+    row.splits = count;
+    row.epochs = epochs;
+    row.score = sum / n;
+    row.deviation = std::sqrt(std::max(0.0, squares / n - row.score * row.score));
+    row.loss = loss / n;
+  }
+
+  /// Checks that there is a setting left to choose.
+  void require_one() const {
+    if (result_.rows[result_.ranking.front()].error.empty()) return;
+    throw std::runtime_error(concat("all settings of the search failed; ", result_.rows.front().name, ": ",
+                                    result_.rows.front().error));
+  }
+
+  const std::vector<SearchCandidate>& candidates_;
+  std::size_t splits_;
+  const SearchOptions& options_;
+  double start_;
+  std::vector<std::map<std::size_t, SearchScore>> scores_;  ///< of each setting: by split, the newest
+  SearchResult result_;
+};
+
+}  // namespace detail
+
+/// Searches; see the file comment. The same candidates give the same result as long as there is time for all of them. With
+/// none for any, the first one wins.
+///
+/// \param splits  their number, ≥ 1
+/// \throws std::invalid_argument  no candidates, no splits, or an option out of range
+/// \throws std::runtime_error     every candidate failed
+/// \throws what candidates throw beside std::runtime_error
+[[nodiscard]] inline SearchResult search(const std::vector<SearchCandidate>& candidates, std::size_t splits,
+                                         const SearchOptions& options = {}) {
+  require(!candidates.empty(), "candidates", 0, "a search needs at least one setting");
+  require(splits > 0, "splits", 0, "a search needs at least one");
+  require(options.seconds > 0, "seconds", options.seconds, "must be above 0");
+  require(options.epochs >= 1, "epochs", options.epochs, "must be at least 1");
+  require_between("rounds", options.rounds, 1, 20);
+  return detail::SuccessiveHalving(candidates, splits, options).run();
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,148 @@
+/// \file
+/// A search among types of models, with the settings of search_settings():
+///
+///     using Rotations = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;
+///     const auto found = sheafnn::search<sheafnn::Nsd<sheafnn::Diagonal<2>>, Rotations>(data, {.seconds = 60});
+///     found.visit([&]<class Model>(const typename Model::Options& options, const sheafnn::TrainOptions& training) {
+///       Model model(options, training.seed);
+///       const auto result = sheafnn::train(model, data, data.splits[0], training);
+///     });
+///
+/// Every type that is named is compiled: name few.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/presets.hpp"
+#include "sheafnn/bsnn/search.hpp"
+#include "sheafnn/bsnn/search_settings.hpp"
+#include "sheafnn/bsnn/search_training.hpp"
+#include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/dataset.hpp"
+
+namespace sheafnn {
+
+/// A setting of one of the types of a search: its number among them, and its options.
+struct ModelSetting {
+  std::string name;
+  std::size_t type = 0;
+  std::variant<ModelOptions, CooperativeOptions> options;
+  TrainOptions training;
+};
+
+/// What a search among types of models came to.
+template <class... Models>
+struct ModelSearch {
+  SearchResult result;                 ///< its rows are those of `settings`
+  std::vector<ModelSetting> settings;  ///< all that were tried
+
+  /// The best one. Takes any result of search().
+  [[nodiscard]] const ModelSetting& winner() const { return settings[result.winner()]; }
+  /// Calls f.operator()<Model>(options, training) of the winner.
+  template <class Use>
+  void visit(const Use& use) const {
+    const ModelSetting& best = winner();
+    const auto call = [&]<class Model>() {
+      use.template operator()<Model>(std::get<typename Model::Options>(best.options), best.training);
+      return true;
+    };
+    std::size_t type = 0;
+    static_cast<void>(((best.type == type++ && call.template operator()<Models>()) || ...));
+  }
+};
+
+namespace detail {
+
+/// Is a setting one of this type of model?
+template <class Model>
+[[nodiscard]] bool is_setting_of(const SearchSetting& setting) {
+  if (setting.model != Model::kind || setting.stalk_dimension != Model::stalk_dimension) return false;
+  if constexpr (std::is_same_v<typename Model::Options, ModelOptions>) return setting.maps == Model::Family::name;
+  return true;
+}
+
+/// The settings of a type of model, or those of the preset for the data where the list has none.
+template <class Model>
+void add_settings(const Dataset& data, std::size_t type, const TrainOptions& given,
+                  std::vector<ModelSetting>& all) {
+  using Options = typename Model::Options;
+  const auto add = [&](std::string_view name, const auto& set) {
+    Options options;
+    TrainOptions training = given;
+    set(options, training);
+    training.stop_on = choose_stop_on(data, StopOn::accuracy);
+    options.features = data.feature_count();
+    options.classes = data.class_count;
+    all.push_back({std::string(name), type, options, training});
+  };
+  const std::size_t before = all.size();
+  for (const SearchSetting& setting : search_settings()) {
+    if (!is_setting_of<Model>(setting)) continue;
+    add(setting.name, [&](Options& options, TrainOptions& training) { apply(setting, options, training); });
+  }
+  if (all.size() > before) return;
+  add(concat(Model::kind, ", preset"), [&](Options& options, TrainOptions& training) {
+    const Preset preset = choose_preset(data, data.splits.front());
+    if constexpr (std::is_same_v<Options, CooperativeOptions>) {
+      apply(preset, options, Model::bayesian, training);
+    } else {
+      apply(preset, options, training);
+    }
+  });
+}
+
+template <class Model>
+[[nodiscard]] SearchCandidate model_candidate(const Dataset& data, const std::vector<Split>& splits,
+                                              const ModelSetting& setting) {
+  const auto run = [&data, &setting](const Split& split, const TrainOptions& options) {
+    Model model(std::get<typename Model::Options>(setting.options), options.seed);
+    return train(model, data, split, options);
+  };
+  return train_candidate(setting.name, splits, setting.training, run);
+}
+
+}  // namespace detail
+
+/// Searches among the settings of types of models, on all splits of a dataset; of these, test nodes are not looked at
+/// (search_splits()). Types that the list does not know have the preset for the data.
+///
+/// \tparam Models    SheafModel, CooperativeModel, …: those with ModelOptions or CooperativeOptions
+/// \param options    `epochs` are those of the settings
+/// \param training   seed, threads and on_epoch; settings replace the rest
+/// \throws std::invalid_argument  as search(), search_splits() and train()
+/// \throws std::runtime_error     every setting failed
+template <class... Models>
+  requires(sizeof...(Models) > 0)
+[[nodiscard]] ModelSearch<Models...> search(const Dataset& data, SearchOptions options = {},
+                                            const TrainOptions& training = {}) {
+  validate(data);
+  const std::vector<Split> splits = search_splits(data, data.splits, training.seed);
+  ModelSearch<Models...> r;
+  std::size_t type = 0;
+  (detail::add_settings<Models>(data, type++, training, r.settings), ...);
+  std::vector<SearchCandidate> candidates;
+  options.epochs = 1;
+  for (const ModelSetting& setting : r.settings) {
+    options.epochs = std::max(options.epochs, setting.training.epochs);
+    type = 0;
+    ((setting.type == type++ ? candidates.push_back(detail::model_candidate<Models>(data, splits, setting))
+                             : void()),
+     ...);
+  }
+  r.result = search(candidates, splits.size(), options);
+  return r;
+}
+
+}  // namespace sheafnn

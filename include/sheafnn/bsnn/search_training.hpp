@@ -1,0 +1,115 @@
+/// \file
+/// The trainings of a search: splits without test nodes, and a candidate of search() that is trained by train().
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/search.hpp"
+#include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/splits.hpp"
+
+namespace sheafnn {
+
+/// How many divisions a search makes of the training and validation nodes of a single split, that of the split included.
+inline constexpr Index search_divisions = 4;
+
+/// The splits that a search trains on: the chosen ones without their test nodes, so that no training of it can score them.
+/// A single split is joined by others: its training and validation nodes divided anew, class by class, into sets of about
+/// the same sizes, because few validation nodes say little about a setting.
+///
+/// \param data  whose labels of training and validation nodes are looked at
+/// \throws std::invalid_argument  no splits, one without training or validation nodes, or one that does not fit the data
+[[nodiscard]] inline std::vector<Split> search_splits(const Dataset& data, std::span<const Split> chosen,
+                                                      std::uint64_t seed = 0) {
+  require(!chosen.empty(), detail::part_name(data, "splits"), 0, "a search needs at least one");
+  std::vector<Split> r;
+  for (const Split& split : chosen) {
+    validate(split, data.node_count(), detail::part_name(data, "split"));
+    require(!labelled_nodes(data.labels, split.validation).empty(), detail::part_name(data, "split.validation"),
+            "no node with a label", "a search chooses by the validation nodes");
+    r.push_back({split.train, split.validation, {}});
+  }
+  if (r.size() > 1) return r;
+  std::vector<std::vector<std::int32_t>> of_class(static_cast<std::size_t>(data.class_count));
+  for (const auto* set : {&r[0].train, &r[0].validation}) {
+    for (const std::int32_t u : labelled_nodes(data.labels, *set)) {
+      of_class.at(static_cast<std::size_t>(data.labels[static_cast<std::size_t>(u)])).push_back(u);
+    }
+  }
+  const double train = static_cast<double>(r[0].train.size());
+  const double share = train / (train + static_cast<double>(r[0].validation.size()));
+  const auto sizes_of = [&](Index total) -> detail::SplitSizes {
+    const Index most = std::max<Index>(total, 1) - 1;  // a class of two nodes or more has one in both sets
+    const Index rounded = std::lround(share * static_cast<double>(total));
+    const Index count = std::min(std::max<Index>(rounded, std::min<Index>(total, 1)), std::max<Index>(most, 1));
+    return {std::min(count, total), total - std::min(count, total), 0};
+  };
+  for (Split& division :
+       detail::cut_groups(of_class, search_divisions - 1, seed, {true, false, false}, sizes_of)) {
+    if (!division.validation.empty()) r.push_back(std::move(division));
+  }
+  return r;
+}
+
+namespace detail {
+
+/// What a search compares: the metric of stop_on where it is one, the accuracy otherwise.
+[[nodiscard]] inline SearchScore search_score(const TrainResult& result, StopOn stop_on) {
+  const double metric = stop_on == StopOn::brier ? -result.validation_metric : result.validation_metric;
+  return {.score = is_metric(stop_on) ? metric : result.validation_accuracy,
+          .loss = result.validation_loss,
+          .epochs = static_cast<Index>(result.history.size()),
+          .finished = result.stop_reason != StopReason::epochs};
+}
+
+}  // namespace detail
+
+/// A candidate of search(). A training with more epochs than the last one on the same split goes on where that ended.
+///
+/// \param splits   of search_splits(); they must outlive the candidate
+/// \param options  `epochs` are those of the search, `on_checkpoint` and `resume` its own
+/// \param run      run(split, options) trains a new model and returns its TrainResult; the same model every time
+/// Unchecked: that the options are in range, which train() checks.
+template <class Run>
+[[nodiscard]] SearchCandidate train_candidate(std::string name, const std::vector<Split>& splits,
+                                              const TrainOptions& options, Run run) {
+  const auto states = std::make_shared<std::map<std::size_t, TrainingState>>();
+  const auto train = [&splits, options, run,
+                      states](const SearchTraining& training) -> std::optional<SearchScore> {
+    TrainOptions own = options;
+    own.epochs = training.epochs;
+    bool stopped = false;
+    own.on_epoch = [&](const EpochReport& epoch) {
+      stopped = training.out_of_time();
+      if (options.on_epoch && options.on_epoch(epoch) == EpochAction::stop) stopped = true;
+      return stopped ? EpochAction::stop : EpochAction::go_on;
+    };
+    TrainingState state;
+    own.checkpoint_every = training.epochs;
+    own.on_checkpoint = [&](const TrainingState& last) { state = last; };
+    const auto before = states->find(training.split);
+    if (before != states->end()) own.resume = &before->second;
+    const TrainResult result = run(splits.at(training.split), own);
+    if (result.stop_reason == StopReason::callback) return {};
+    const SearchScore score = detail::search_score(result, options.stop_on);
+    if (score.finished) {
+      states->erase(training.split);
+    } else {
+      (*states)[training.split] = std::move(state);
+    }
+    return score;
+  };
+  return {std::move(name), train};
+}
+
+}  // namespace sheafnn
