@@ -109,6 +109,14 @@ for model in csnn bcsnn flow bflow; do
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"
 done
+# A folder of format version 1 keeps the sign of layers without residual, also once it has been written anew.
+"$bin/train" --model csnn --stalk-dim 2 --channels 4 --layers 2 --no-residual --splits 0 --epochs 3 --checkpoint signs > /dev/null ||
+  fail "train --no-residual"
+sed -i 's/"format_version": 2/"format_version": 1/' signs/training.json
+for epochs in 5 7; do
+  "$bin/train" --resume signs --epochs $epochs --save signs.safetensors > /dev/null || fail "train --resume of version 1"
+  grep -aq '"negate_diffused":"true"' signs.safetensors || fail "a folder of version 1 has lost its sign"
+done
 # Along arcs as an edge list has them: turned round they are another task.
 mkdir arcs seen
 printf 'name,label,a,b\n0,red,1,0\n1,blue,0,1\n2,red,1,0\n3,blue,0,1\n4,red,1,1\n5,blue,0,1\n' | tee arcs/nodes.csv > seen/nodes.csv
