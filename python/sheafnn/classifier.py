@@ -74,7 +74,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         ``validation``; not used with a Dataset. 0: keep the last epoch
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
-    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
+    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads.
+        NumPy's ``Generator`` or ``RandomState`` is asked for one each time
     :param threads: 0: as many as the graph is worth
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
