@@ -89,7 +89,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         for all settings. None: no search
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
-    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
+    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads.
+        NumPy's ``Generator`` or ``RandomState`` is asked for one each time
     :param threads: 0: as many as the graph is worth
     :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
         the best parameters so far, and warns
