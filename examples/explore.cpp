@@ -116,7 +116,8 @@ void run(Settings& settings) {
   const sheafnn::io::NpzArchive archive(settings.sheaf);
   const std::vector<Index> classes =
       archive.contains("probabilities") ? archive.array("probabilities").shape() : std::vector<Index>{};
-  programs::take_class_names(data, read_class_names(settings.sheaf, archive), classes.size() == 2 ? classes[1] : 0);
+  programs::take_class_names(data, read_class_names(settings.sheaf, archive),
+                             classes.size() == 2 ? classes[1] : 0);
   const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);

@@ -222,7 +222,8 @@ TEST_CASE("text folder: labels, and words of one's own for unknown ones") {
   CHECK(data.labels == std::vector<std::int32_t>{0, 0, -1, 1});
   data = io::load_text_folder(folder.path(), {.missing_labels = Strings{}});
   CHECK(data.class_names == Strings{"02", "1", "1.0", "n.d."});
-  CHECK(message_of(folder).starts_with("nodes.csv:4: column 'label': label 'n.d.' is not allowed; it usually means"));
+  CHECK(message_of(folder).starts_with(
+      "nodes.csv:4: column 'label': label 'n.d.' is not allowed; it usually means"));
   Folder list("name,x\nada,1\nbob,2\n");
   std::filesystem::remove(list / "nodes.csv");
   list.write("edges.csv", "0,1\n1,2\n");
@@ -306,7 +307,8 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
   // What other programs write for missing values is no class of its own.
   CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n")
-            .starts_with("nodes.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
+            .starts_with(
+                "nodes.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
   std::string scores = "name,x,label\n";
   for (int k = 0; k < 30; ++k) scores += "n" + std::to_string(k) + ",1,0." + std::to_string(k + 100) + "\n";
   CHECK(message_of_nodes(scores).starts_with("nodes.csv: column 'label': 30 different numbers, of which 30 are "));

@@ -125,7 +125,9 @@ class NodeTableReader {
     check_names();
     if (columns_.labelled) {
       const std::string column = sheafnn::detail::concat(": column '", printable(label_), '\'');
-      const auto place = [&](std::size_t u) { return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column); };
+      const auto place = [&](std::size_t u) {
+        return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column);
+      };
       EncodedLabels labels = read_label_texts(labels_, missing_, csv_.file() + column, place);
       table_.labels = std::move(labels.codes);
       table_.class_names = std::move(labels.class_names);

@@ -95,7 +95,8 @@ void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
 [[nodiscard]] inline bool holds_masks(const NpyArray& array, Index n) {
   if (array.dtype().find('b') != std::string::npos) return true;
   const std::vector<Index>& shape = array.shape();
-  const bool fits = (shape.size() == 1 && shape[0] == n) || (shape.size() == 2 && (shape[0] == n || shape[1] == n));
+  const bool fits =
+      (shape.size() == 1 && shape[0] == n) || (shape.size() == 2 && (shape[0] == n || shape[1] == n));
   if (!fits || n <= 2) return false;
   const std::vector<double> values = array.values<double>();
   return std::all_of(values.begin(), values.end(), [](double value) { return value == 0 || value == 1; });
