@@ -144,7 +144,7 @@ void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
     }
     const NpyArray array = archive.array(keys[k]);
     const bool mask = SetKey::of(keys[k])->mask || holds_masks(array, n);
-    sets[k] = mask ? read_masks(array, n, k > 0, plain_key(keys[k]).ends_with("masks"))
+    sets[k] = mask ? read_masks(array, n, k > 0, plain_word(keys[k]).ends_with("masks"))
                    : read_node_numbers(array, n, k > 0);
     shared[k] = array.shape().size() == 1;
   }

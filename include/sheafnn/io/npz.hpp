@@ -232,7 +232,7 @@ inline void check_edge_attributes(const NpzArchive& archive) {
   Dataset r = naming_file(archive.file(), [&] {
     Dataset data;
     const std::string features = key_or(archive, feature_keys, "node_features");
-    data.features = plain_key(features).ends_with("data") ? read_sparse_features(archive, features)
+    data.features = plain_word(features).ends_with("data") ? read_sparse_features(archive, features)
                                                           : read_features(archive.array(features));
     const Index n = data.features.rows();
     const std::string labels = key_or(archive, label_keys, "node_labels");
@@ -241,7 +241,7 @@ inline void check_edge_attributes(const NpzArchive& archive) {
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
       take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place), place);
     }
-    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_key(edges);
+    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
     const bool sparse = plain.ends_with("data");
     data.graph = sparse || plain.starts_with("adj") ? read_adjacency(archive, edges, sparse, n)
                                                     : read_edges(archive.array(edges), n, plain == "edgeindex");
