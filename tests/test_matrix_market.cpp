@@ -123,7 +123,8 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
   CHECK(message_of(banner + "coordinate unsigned-integer general\n2 2 1\n1 2 -3\n") ==
         "t.mtx:3: '-3' is negative; the entries are of type unsigned-integer");
   CHECK(message_of(banner + "coordinate real general\r2 2 1\r1 2 3\r") ==
-        "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save the "
+        "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
+        "the "
         "file with the line ends of Unix or Windows");
   CHECK(message_of(banner + "dense real general\n") ==
         "t.mtx:1: 'dense' is not supported; choose from coordinate, array");

@@ -154,7 +154,8 @@ class CsvReader {
   [[nodiscard]] bool next_field() noexcept {
     if (separator_ != ' ') return accept(separator_);
     const std::size_t before = at_;
-    while (accept(' ') || accept('\t')) {}
+    while (accept(' ') || accept('\t')) {
+    }
     const std::string_view text = rest();
     return at_ > before && !text.empty() && text[0] != '\n' && !text.starts_with("\r\n") && text != "\r";
   }

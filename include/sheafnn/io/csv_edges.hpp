@@ -31,29 +31,65 @@ struct EndWords {
   std::string_view source, target;
   bool alike = false;  ///< names of nodes may look like them: node1 and node2, u and v
 };
-inline constexpr EndWords end_words[] = {
-    {"source", "target"},      {"source", "destination"}, {"source", "dest"},       {"source", "sink"},
-    {"src", "dst"},            {"src", "dest"},           {"src", "tgt"},           {"src", "trg"},
-    {"src", "target"},         {"from", "to"},            {"start", "end"},         {"begin", "end"},
-    {"tail", "head"},          {"head", "tail"},          {"sender", "receiver"},   {"sender", "recipient"},
-    {"follower", "followee"},  {"follower", "followed"},  {"citing", "cited"},      {"who", "whom"},
-    {"origin", "destination"}, {"ego", "alter"},          {"subject", "object"},    {"parent", "child"},
-    {"child", "parent"},       {"buyer", "seller"},       {"seller", "buyer"},      {"payer", "payee"},
-    {"caller", "callee"},      {"left", "right"},         {"first", "second"},      {"one", "two"},
-    {"row", "col"},            {"row", "column"},         {"paper", "cites"},       {"node", "neighbor"},
-    {"node", "neighbour"},     {"user", "friend"},        {"person", "friend"},     {"author", "coauthor"},
-    {"author", "paper"},       {"user", "item"},          {"u", "v", true},         {"i", "j", true},
-    {"s", "t", true},          {"x", "y", true},          {"a", "b", true},         {"1", "2", true},
-    {"0", "1", true}};
+inline constexpr EndWords end_words[] = {{"source", "target"},
+                                         {"source", "destination"},
+                                         {"source", "dest"},
+                                         {"source", "sink"},
+                                         {"src", "dst"},
+                                         {"src", "dest"},
+                                         {"src", "tgt"},
+                                         {"src", "trg"},
+                                         {"src", "target"},
+                                         {"from", "to"},
+                                         {"start", "end"},
+                                         {"begin", "end"},
+                                         {"tail", "head"},
+                                         {"head", "tail"},
+                                         {"sender", "receiver"},
+                                         {"sender", "recipient"},
+                                         {"follower", "followee"},
+                                         {"follower", "followed"},
+                                         {"citing", "cited"},
+                                         {"who", "whom"},
+                                         {"origin", "destination"},
+                                         {"ego", "alter"},
+                                         {"subject", "object"},
+                                         {"parent", "child"},
+                                         {"child", "parent"},
+                                         {"buyer", "seller"},
+                                         {"seller", "buyer"},
+                                         {"payer", "payee"},
+                                         {"caller", "callee"},
+                                         {"left", "right"},
+                                         {"first", "second"},
+                                         {"one", "two"},
+                                         {"row", "col"},
+                                         {"row", "column"},
+                                         {"paper", "cites"},
+                                         {"node", "neighbor"},
+                                         {"node", "neighbour"},
+                                         {"user", "friend"},
+                                         {"person", "friend"},
+                                         {"author", "coauthor"},
+                                         {"author", "paper"},
+                                         {"user", "item"},
+                                         {"u", "v", true},
+                                         {"i", "j", true},
+                                         {"s", "t", true},
+                                         {"x", "y", true},
+                                         {"a", "b", true},
+                                         {"1", "2", true},
+                                         {"0", "1", true}};
 
 /// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
 inline constexpr std::string_view end_affixes[] = {
-    "id",   "ids",     "node",        "vertex",  "name",   "index",  "idx",    "key",     "code",     "number",
-    "no",   "nr",      "num",         "n",       "v",  "col", "column", "field", "user",   "person", "page",   "paper",   "article",  "author",
-    "tx",   "txn",     "transaction", "account", "item",   "entity", "address", "wallet", "station",  "airport",
-    "city", "country", "gene",        "protein", "member", "actor",  "agent",  "company", "customer", "doc",
-    "document", "word", "url",        "site",    "host",   "ip",     "device", "player",  "team",     "channel",
-    "repo", "post",    "of",          "the",     "edge",   "link"};
+    "id",      "ids",     "node",   "vertex",  "name",    "index",   "idx",      "key",    "code",
+    "number",  "no",      "nr",     "num",     "n",       "v",       "col",      "column", "field",
+    "user",    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction",
+    "account", "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",
+    "gene",    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",
+    "word",    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",
+    "repo",    "post",    "of",     "the",     "edge",    "link"};
 
 /// Whether a text, in lower case, consists of these words.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {
@@ -74,7 +110,8 @@ struct EndColumns {
   const std::string a = plain_word(first), b = plain_word(second);
   for (const bool turned : {false, true}) {
     for (const EndWords& words : end_words) {
-      const std::string_view one = turned ? words.target : words.source, two = turned ? words.source : words.target;
+      const std::string_view one = turned ? words.target : words.source,
+                             two = turned ? words.source : words.target;
       for (std::size_t at = a.find(one); at != std::string::npos; at = a.find(one, at + 1)) {
         EndColumns r{turned && !words.alike, &words, a.substr(0, at), a.substr(at + one.size())};
         const bool numbers = one[0] >= '0' && one[0] <= '9';

@@ -156,8 +156,9 @@ class NodeTableReader {
   void add_node() {
     const std::vector<std::string>& fields = csv_.fields();
     const std::size_t count = columns_.names.size();
-    const bool empty_behind = std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(std::min(count, fields.size())),
-                                          fields.end(), [](const std::string& field) { return field.empty(); });
+    const bool empty_behind =
+        std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(std::min(count, fields.size())), fields.end(),
+                    [](const std::string& field) { return field.empty(); });
     if (fields.size() < count || !empty_behind) {
       fail(csv_.where(), "has ", fields.size(), " fields; the header has ", count,
            columns_.unnamed > 0 ? sheafnn::detail::concat(" (column ", count + 1, " has no name)") : "");

@@ -178,7 +178,8 @@ class MatrixMarketReader {
       fail(lines_.where(), "'", printable(words_[word]), "' is not a finite number");
     }
     if (unsigned_ && value < 0) {
-      fail(lines_.where(), "'", printable(words_[word]), "' is negative; the entries are of type unsigned-integer");
+      fail(lines_.where(), "'", printable(words_[word]),
+           "' is negative; the entries are of type unsigned-integer");
     }
     return value;
   }
@@ -196,8 +197,8 @@ class MatrixMarketReader {
     }
     const double value = pattern_ ? 1.0 : parse_value(2);
     if (skew_ && row == column && value != 0) {
-      fail(lines_.where(), "entry (", row + 1, ", ", column + 1, ") is on the diagonal, where a skew-symmetric matrix ",
-           "is zero");
+      fail(lines_.where(), "entry (", row + 1, ", ", column + 1,
+           ") is on the diagonal, where a skew-symmetric matrix ", "is zero");
     }
     add(row, column, value);
   }

@@ -233,7 +233,7 @@ inline void check_edge_attributes(const NpzArchive& archive) {
     Dataset data;
     const std::string features = key_or(archive, feature_keys, "node_features");
     data.features = plain_word(features).ends_with("data") ? read_sparse_features(archive, features)
-                                                          : read_features(archive.array(features));
+                                                           : read_features(archive.array(features));
     const Index n = data.features.rows();
     const std::string labels = key_or(archive, label_keys, "node_labels");
     if (use != DatasetUse::prediction || archive.contains(labels)) {

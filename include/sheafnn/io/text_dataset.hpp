@@ -56,8 +56,8 @@ struct TextFiles {
   return found;
 }
 
-inline constexpr std::array<std::string_view, 5> edge_files = {"edges.csv", "edges.tsv", "edges.txt", "edges.edgelist",
-                                                               "edges.mtx"};
+inline constexpr std::array<std::string_view, 5> edge_files = {"edges.csv", "edges.tsv", "edges.txt",
+                                                               "edges.edgelist", "edges.mtx"};
 inline constexpr std::array<std::string_view, 5> node_files = {"nodes.csv", "nodes.tsv", "labels.csv",
                                                                "labels.tsv", "labels.txt"};
 inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"};
