@@ -193,9 +193,9 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {
-        sheafnn::EncodedLabels r = sheafnn::encode_labels(
-            texts, missing_words, "labels",
-            [](std::size_t u) { return sheafnn::detail::concat("labels[", u, "]"); });
+        sheafnn::EncodedLabels r = sheafnn::encode_labels(texts, missing_words, "labels", [](std::size_t u) {
+          return sheafnn::detail::concat("labels[", u, "]");
+        });
         const std::size_t count = r.codes.size();
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },
