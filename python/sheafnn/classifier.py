@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from .dataset import Dataset, _encode, _is_unknown, _label_array, _node_numbers
+from .dataset import Dataset, _encode, _is_unknown, _label_array, _node_numbers, _unmasked
 from .sheaf import LearnedSheaf, NodeMaps, read_learned
 
 
@@ -61,6 +61,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
+    :param feature_treatment: what happens to features first: ``"automatic"`` (by what the columns hold), ``"rows"`` (scaled
+        to sum 1), ``"columns"`` or ``"none"``; its statistics are those of the graph that is fitted
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's, above 0
@@ -81,7 +83,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
 
     After ``fit``:
 
-    - ``classes_``, ``n_features_in_``, ``n_iter_`` (epochs);
+    - ``classes_``, ``n_features_in_``, ``feature_names_in_`` where columns have names, ``n_iter_`` (epochs);
+    - ``feature_treatment_``, a line that says what happens to features;
     - ``result_``, figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
       test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
       nodes), epoch_seconds, parameters, preset;
@@ -104,6 +107,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         preset: str = "auto",
         channels: int | None = None,
         layers: int | None = None,
+        feature_treatment: str | None = None,
         epochs: int | None = None,
         patience: int | None = None,
         learning_rate: float | None = None,
@@ -127,6 +131,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.preset = preset
         self.channels = channels
         self.layers = layers
+        self.feature_treatment = feature_treatment
         self.epochs = epochs
         self.patience = patience
         self.learning_rate = learning_rate
@@ -170,7 +175,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split)
         number = split if isinstance(X, Dataset) else 0
-        network = self._options("network", self.network, channels=self.channels, layers=self.layers)
+        network = self._options(
+            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
+        )
         training = self._options(
             "training",
             self.training,
@@ -190,6 +197,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             )
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
+        self._set_names(data.feature_names)
+        self.feature_treatment_ = model.feature_treatment
         self.model_ = model
         self.result_ = result
         self.history_ = history
@@ -289,13 +298,23 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             self.classes_ = np.array([name == "True" for name in names])
         else:
             self.classes_ = np.array(names)
-        self.n_features_in_ = int(model.metadata["features"])
+        self.n_features_in_ = model.given_columns or int(model.metadata["features"])
+        self._set_names(model.feature_names)
+        self.feature_treatment_ = model.feature_treatment
         self.model_ = model
         return self
+
+    def _set_names(self, names: list[str]) -> None:
+        """``feature_names_in_``, or none where the columns have no names."""
+        if names:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
 
@@ -315,6 +334,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
         _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large"))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
+        if self.feature_treatment is not None:
+            _checks.choice("feature_treatment", self.feature_treatment, ("automatic", "rows", "columns", "none"))
         _checks.whole("threads", self.threads, 0, 1_000_000)
         if self.kl_weight is not None:
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
@@ -347,11 +368,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        labels = _label_array(y)
+        labels, X = _label_array(y), _unmasked(X)
         if labels.ndim == 1 and any(_is_unknown(label) for label in labels) and not all(map(_is_unknown, labels)):
-            features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         else:
-            features, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            features, labels = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+            )
             check_classification_targets(labels)
         codes, classes = _encode(labels, features.shape[0], minus_one=False)
         if len(classes) < 2:
@@ -363,7 +386,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
             seen, held = self._hold_out(seen, codes)
-        return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", ())
+        names = getattr(self, "feature_names_in_", ())
+        return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", (), names)
 
     def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cuts off a share of the nodes of each class, rounded."""
@@ -391,7 +415,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             if X.feature_count != self.n_features_in_:
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
-        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        features = validate_data(
+            self, _unmasked(X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
+        )
         return Dataset.from_numpy(edges, features)
 
 

@@ -38,8 +38,13 @@ def _node_numbers(nodes: Any, count: int, name: str) -> np.ndarray:
     return np.ascontiguousarray(array, np.int32)
 
 
+def _unmasked(features: Any) -> Any:
+    """A masked array with NaN where it is masked; others as they are."""
+    return features.astype(np.float64).filled(np.nan) if isinstance(features, np.ma.MaskedArray) else features
+
+
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """Offsets, columns and values of a matrix without its zeros, and its shape."""
+    """Offsets, columns and values of a matrix without its zeros, and its shape. Missing values are NaN."""
     if scipy.sparse.issparse(features):
         if np.iscomplexobj(features):
             raise ValueError("features: Complex data not supported")
@@ -47,13 +52,19 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     else:
+        features = _unmasked(features)
+        if hasattr(features, "iloc") and hasattr(features, "to_numpy"):  # pandas, whose missing values may be NA
+            try:
+                features = features.to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"features: {error}") from None
         dense = _checks.real("features", features)
         if dense.ndim != 2:
             raise ValueError(f"features: {dense.ndim} axes are not allowed; expected two, nodes and features")
-        if not np.isfinite(dense).all():
-            row, column = np.argwhere(~np.isfinite(dense))[0]
+        if np.isinf(dense).any():
+            row, column = np.argwhere(np.isinf(dense))[0]
             value = dense[row, column]
-            raise ValueError(f"features[{row}, {column}]: {value} is not allowed; must be finite, not NaN or infinity")
+            raise ValueError(f"features[{row}, {column}]: {value} is not allowed; must be finite, or NaN where it is missing")
         matrix = scipy.sparse.csr_matrix(dense)
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -63,6 +74,17 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
         np.ascontiguousarray(matrix.data, np.float64),
         matrix.shape,
     )
+
+
+def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> list[str]:
+    """Names of the columns: those given, or a data frame's if they are texts; none where they are not known."""
+    if names is None:
+        own = getattr(features, "columns", None)
+        names = [] if own is None or not all(isinstance(name, str) for name in own) else list(own)
+    texts = [str(name) for name in names]
+    if texts and len(texts) != width:
+        raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
+    return texts
 
 
 def _edge_array(edges: Any, count: int) -> np.ndarray:
@@ -168,14 +190,17 @@ class Dataset:
         splits: Iterable[Sequence[Any]] = (),
         name: str = "dataset",
         node_names: Sequence[str] = (),
+        feature_names: Sequence[str] | None = None,
     ) -> "Dataset":
         """A dataset of arrays.
 
         :param edges: m x 2 node numbers; a scipy sparse adjacency matrix is taken as well
-        :param features: n x p numbers, dense or scipy sparse; the number of rows is the number of nodes
+        :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of
+            nodes. A value that is missing is NaN, None or masked
         :param labels: n labels of any kind; unknown ones are -1 among whole numbers, None or NaN among others
         :param splits: each (train, validation, test), as masks or node numbers
         :param name: shown in messages
+        :param feature_names: one per column; None: those of a data frame. A model that was trained with names refuses others
         :raises ValueError: names the argument, its value and the limit
 
         >>> data = Dataset.from_numpy([[0, 1], [1, 2]], [[1, 0], [1, 1], [0, 1]], ["a", "a", "b"])
@@ -186,7 +211,7 @@ class Dataset:
             codes, classes = np.empty(0, np.int32), np.empty(0, int)
         else:
             codes, classes = _encode(labels, np.shape(features)[0] if np.ndim(features) > 0 else 0, minus_one=True)
-        return cls._of_codes(edges, features, codes, classes, splits, name, node_names)
+        return cls._of_codes(edges, features, codes, classes, splits, name, node_names, feature_names)
 
     @classmethod
     def _of_codes(
@@ -198,6 +223,7 @@ class Dataset:
         splits: Iterable[Sequence[Any]],
         name: str,
         node_names: Sequence[str],
+        feature_names: Sequence[str] | None = None,
     ) -> "Dataset":
         """As from_numpy, of class numbers: n, or none at all."""
         offsets, columns, values, (count, width) = _feature_arrays(features)
@@ -206,7 +232,7 @@ class Dataset:
             raise ValueError(f"node_names: {len(names)} names are not allowed; must be one for each of {count} nodes")
         core = _core.make_dataset(
             str(name), count, _edge_array(edges, count), offsets, columns, values, width, codes, len(classes), names,
-            _class_names(classes),
+            _class_names(classes), _feature_names(feature_names, features, width),
         )
         data, own_splits = cls(core, classes), list(splits)
         return data.with_splits(own_splits) if own_splits else data
@@ -299,6 +325,11 @@ class Dataset:
         return self._core.feature_count
 
     @property
+    def feature_names(self) -> list[str]:
+        """p names, or an empty list."""
+        return self._core.feature_names
+
+    @property
     def class_count(self) -> int:
         return self._core.class_count
 
@@ -338,7 +369,7 @@ class Dataset:
 
     @property
     def features(self) -> scipy.sparse.csr_matrix:
-        """n x p."""
+        """n x p; NaN where a value is missing."""
         offsets, columns, values = self._core.feature_arrays()
         return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.node_count, self.feature_count))
 
@@ -399,7 +430,7 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
-        parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names)
+        parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
         return Dataset._of_codes, parts
 
     def homophily(self) -> float:
