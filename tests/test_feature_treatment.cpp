@@ -173,8 +173,8 @@ TEST_CASE("values of any size are treated without overflow") {
 
 TEST_CASE("rows are scaled, and features left as they are, to the bit") {
   NodeFeatures features = table(mixed());
-  CHECK(std::vector(fit_features(features, FeatureTreatment::none).apply(features).values().begin(),
-                    fit_features(features, FeatureTreatment::none).apply(features).values().end()) ==
+  const NodeFeatures none = fit_features(features, FeatureTreatment::none).apply(features);
+  CHECK(std::vector(none.values().begin(), none.values().end()) ==
         std::vector(features.values().begin(), features.values().end()));
   const NodeFeatures rows = fit_features(features, FeatureTreatment::rows).apply(features);
   features.normalise_rows();
