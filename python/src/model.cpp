@@ -173,6 +173,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   }
   auto& [pairs, cooperative, flow] = s.network;
   programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+    options.features = data.feature_count();
     if (setting != nullptr) {
       if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
         sheafnn::apply(*setting, options, s.training);
