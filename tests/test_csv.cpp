@@ -215,26 +215,22 @@ TEST_CASE("text folder: a split without validation or test nodes") {
   CHECK(data.splits[1].test == std::vector<std::int32_t>{2});
 }
 
-TEST_CASE("text folder: classes are numbered in sorted order, numbers by value") {
-  const auto classes = [](const Strings& labels) {
-    Strings names;
-    const auto place = [](std::size_t u) { return "t:" + std::to_string(u + 1); };
-    const auto numbers = io::detail::number_classes(labels, "t", place, names);
-    return std::pair(names, numbers);
-  };
-  using Labels = std::vector<std::int32_t>;
-  CHECK(classes({"b", "", "a", "-1", "b"}) == std::pair(Strings{"a", "b"}, Labels{1, -1, 0, -1, 1}));
-  CHECK(classes({"10", "9", "-1", "9", "-2"}) == std::pair(Strings{"-2", "9", "10"}, Labels{2, 1, -1, 1, 0}));
-  CHECK(classes({"10.0", "9.0", "-1.0"}) == std::pair(Strings{"9.0", "10.0"}, Labels{1, 0, -1}));
-  CHECK(classes({"inf", "2", "10"}) == std::pair(Strings{"10", "2", "inf"}, Labels{2, 1, 0}));
-  CHECK_THROWS_WITH_AS(classes({"2", "nan"}),
-                       "t:2: 'nan' is no label; an unknown label is empty or -1, and a class needs another name",
-                       std::runtime_error);
-  CHECK(classes({"10", "9", "x"}) == std::pair(Strings{"10", "9", "x"}, Labels{0, 1, 2}));
-  CHECK(classes({"", "-1"}) == std::pair(Strings{}, Labels{-1, -1}));
-  Strings many;
-  for (int k = 0; k <= 65536; ++k) many.push_back(std::to_string(k));
-  CHECK_THROWS_WITH_AS(classes(many), "t: names 65537 classes; at most 65536 are supported", std::runtime_error);
+TEST_CASE("text folder: labels, and words of one's own for unknown ones") {
+  const Folder folder("name,label,x\nada,1.0,1\nbob,1,2\n\"c, d\",n.d.,3\neve,02,4\n");
+  Dataset data = io::load_text_folder(folder.path(), {.missing_labels = Strings{"n.d."}});
+  CHECK(data.class_names == Strings{"1", "02"});
+  CHECK(data.labels == std::vector<std::int32_t>{0, 0, -1, 1});
+  data = io::load_text_folder(folder.path(), {.missing_labels = Strings{}});
+  CHECK(data.class_names == Strings{"02", "1", "1.0", "n.d."});
+  CHECK(message_of(folder).starts_with("nodes.csv:4: column 'label': label 'n.d.' is not allowed; it usually means"));
+  Folder list("name,x\nada,1\nbob,2\n");
+  std::filesystem::remove(list / "nodes.csv");
+  list.write("edges.csv", "0,1\n1,2\n");
+  list.write("labels.txt", "a\nunknown\nb\n");
+  CHECK(message_of(list, {.identity_features = true})
+            .starts_with("labels.txt:2: label 'unknown' is not allowed; it usually means"));
+  data = io::load_text_folder(list.path(), {.identity_features = true, .missing_labels = Strings{"unknown"}});
+  CHECK(data.labels == std::vector<std::int32_t>{0, -1, 1});
 }
 
 TEST_CASE("text folder: for prediction, labels may be missing") {
@@ -309,13 +305,11 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes("name,x,label,x\nada,1,a,1\n") == "nodes.csv:1: columns 2 and 4 are both called 'x'");
   CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
   // What other programs write for missing values is no class of its own.
-  CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n") ==
-        "nodes.csv:3: column 'label': 'NA' is no label; an unknown label is empty or -1, and a class needs "
-        "another name");
-  for (const std::string text : {"?", "nan", "NaN", "null", "n/a"}) {
-    CHECK(message_of_nodes("name,x,label\nada,1," + text + "\nbob,1,b\n")
-              .starts_with("nodes.csv:2: column 'label': '" + text + "' is no label"));
-  }
+  CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n")
+            .starts_with("nodes.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
+  std::string scores = "name,x,label\n";
+  for (int k = 0; k < 30; ++k) scores += "n" + std::to_string(k) + ",1,0." + std::to_string(k + 100) + "\n";
+  CHECK(message_of_nodes(scores).starts_with("nodes.csv: column 'label': 30 different numbers, of which 30 are "));
   CHECK(message_of_nodes("label,x\n1,2\n") ==
         "nodes.csv:1: column 'label' is the first; that one holds the names of the nodes");
   CHECK(message_of_nodes("name,label\nada,a\nbob,b\n").starts_with("nodes.csv: has no feature column"));

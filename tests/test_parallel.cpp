@@ -182,6 +182,32 @@ TEST_CASE("parallel_for: in the child of a process that has used threads, which 
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
 }
+
+TEST_CASE("parallel_for: a process ends while another thread runs loops, which goes on alone") {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::alarm(120);
+      static std::atomic<bool> started = false;
+      std::thread([] {
+        for (;;) {
+          sheafnn::detail::ThreadTeam::instance().run_beside(
+              [] { sheafnn::parallel_for(2, 64, 1, [](Index, Index) {}); },
+              [] { sheafnn::parallel_for(3, 3, 1, [](Index, Index) {}); });
+          started = true;
+        }
+      }).detach();
+      wait_for(started);
+      std::exit(0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+}
 #endif
 
 #if defined(__SSE__)

@@ -10,6 +10,7 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/lines.hpp>
 #include <stdexcept>
@@ -30,6 +31,17 @@ struct DataOptions {
   bool exchange_masks = false;
 };
 
+/// Comma-separated words, as a record of a CSV file; none in an empty text.
+///
+/// \throws std::runtime_error  naming the option: a quote that is not closed, or several lines
+[[nodiscard]] inline std::vector<std::string> parse_words(const std::string& option, const std::string& text) {
+  sheafnn::io::CsvReader record(option, {text.begin(), text.end()}, ',');
+  std::vector<std::string> words;
+  if (record.next()) words = record.fields();
+  if (record.next()) sheafnn::io::detail::fail(option, "has several lines; expected words with commas between them");
+  return words;
+}
+
 inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph";
 
 /// --dataset and the options of the generated graph.
@@ -39,6 +51,11 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                  "karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; "
                  "see docs/data.md")
       ->capture_default_str();
+  app.add_option_function<std::string>(
+      "--missing-labels",
+      [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
+      "words of the file, with commas between them, that mean an unknown label, beside nothing and -1; all others are "
+      "classes then (default: words such as NA or None are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "column of the labels")->capture_default_str();
   text->add_flag("--identity-features", data.text.identity_features,
@@ -76,6 +93,11 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
     }
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
+  const bool made = dataset == "karate" || dataset == "synthetic";
+  const CLI::Option* missing = app.get_option("--missing-labels");
+  if (made && missing->count() > 0) {
+    sheafnn::throw_invalid_argument(missing->get_name(), missing->as<std::string>(), "belongs to a --dataset of files");
+  }
   if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
 }
 

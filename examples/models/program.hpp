@@ -48,13 +48,13 @@ inline void flush_output() {
   return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
 }
 
-/// Refuses empty arguments, which no option takes: CLI11 takes one for the name of a group of options where it expects
+/// Refuses empty arguments, which no option but --missing-labels takes: CLI11 takes one for the name of a group of options where it expects
 /// an option, at times without end.
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].empty()) continue;
+    if (!arguments[i].empty() || (i > 0 && arguments[i - 1] == "--missing-labels")) continue;
     const std::string behind = i > 0 ? " (behind " + arguments[i - 1] + ")" : "";
     throw std::runtime_error("argument " + std::to_string(i + 1) + behind + " is empty; --help lists the options");
   }

@@ -11,6 +11,7 @@
 #include "sheafnn/graph/from_eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/karate.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/graph/statistics.hpp"
 #include "sheafnn/graph/synthetic.hpp"

@@ -12,11 +12,13 @@ from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
+from .grid import GridSearch, grid_search
 from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian
 
 __all__ = [
     "Dataset",
     "EpochReport",
+    "GridSearch",
     "Interrupted",
     "LearnedSheaf",
     "NodeMaps",
@@ -24,6 +26,7 @@ __all__ = [
     "Split",
     "Uncertainty",
     "__version__",
+    "grid_search",
     "karate_club",
     "load_dataset",
     "rotations",

@@ -44,3 +44,10 @@ def real(name: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
     raise ValueError(f"{name}: Complex data not supported")
+
+
+def unmasked(name: str, value: Any) -> Any:
+    """Of a masked array the numbers, with NaN for its masked entries; other values as they are."""
+    if not np.ma.isMaskedArray(value):
+        return value
+    return np.where(np.ma.getmaskarray(value), np.nan, real(name, np.ma.getdata(value)))

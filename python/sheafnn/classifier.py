@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import warnings
 from numbers import Integral, Real
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,12 +16,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from .dataset import Dataset, _encode, _is_unknown, _label_array, _node_numbers
+from ._labels import encode, is_unknown, label_array, same_classes
+from ._masks import node_numbers
+from .dataset import Dataset
 from .sheaf import LearnedSheaf, NodeMaps, read_learned
 
 
 class Interrupted(UserWarning):
-    """A training that Ctrl-C ended; the model has the parameters of the best epoch so far."""
+    """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
+
+
+class _Unsaid:
+    def __repr__(self) -> str:
+        return "<the graph of a Dataset>"
+
+
+_UNSAID: Any = _Unsaid()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +91,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
     :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
     :param threads: 0: as many as the graph is worth
+    :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
+        the best parameters so far, and warns
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
@@ -126,6 +139,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         training: Mapping[str, Any] | None = None,
         random_state: Any = 0,
         threads: int = 0,
+        on_interrupt: str = "raise",
         progress: bool = False,
         callback: Callable[[Any], Any] | None = None,
     ):
@@ -150,6 +164,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.training = training
         self.random_state = random_state
         self.threads = threads
+        self.on_interrupt = on_interrupt
         self.progress = progress
         self.callback = callback
 
@@ -162,22 +177,26 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         train: Any = None,
         validation: Any = None,
         split: int = 0,
+        missing_labels: Sequence[str] | None = None,
     ) -> "SheafClassifier":
-        """Trains the network. Ctrl-C ends the training and keeps the best parameters so far, with a warning.
+        """Trains the network.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param y: with features: n labels; None or NaN where unknown (-1 is a label like any other, as in scikit-learn)
-        :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix; None: no edges
+        :param y: with features: n labels; None or NaN where unknown (the number -1 is a label like any other, as in scikit-learn)
+        :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix without weights; None: no edges
         :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all with a label
         :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on;
             None: a stratified share of ``train``, see validation_fraction
         :param split: with a Dataset: which of its splits
+        :param missing_labels: with features: texts that mean an unknown label; all others are classes then. None: words such as
+            NA, nan or None are refused
         :raises ValueError: names the argument, its value and the limit
+        :raises KeyboardInterrupt: Ctrl-C, unless on_interrupt is ``"keep"``
         :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
         """
         self._check_options()
         seed = self._seed()
-        data = self._checked_data(X, y, edges, train, validation, split)
+        data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
         number = split if isinstance(X, Dataset) else 0
         network = self._options("network", self.network, channels=self.channels, layers=self.layers)
         training = self._options(
@@ -203,10 +222,12 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             preset = f"search: {name}"
         with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
-                data._core, number, *chosen, preset, network, training, seed, report
+                data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"
             )
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
+        self.trained_with_edges_ = data.edge_count > 0
+        self.split_ = number if isinstance(X, Dataset) else None
         self.model_ = model
         self.result_ = result
         self.history_ = history
@@ -221,54 +242,81 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             )
         return self
 
-    def predict_proba(self, X: Any, edges: Any = None) -> np.ndarray:
-        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``. Features without ``edges``
-        are nodes without neighbours, whatever graph the network was trained on."""
+    def predict_proba(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
+        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``.
+
+        :param X: a Dataset; or n x p features, dense or sparse
+        :param edges: with features: as for ``fit``; None or []: nodes without neighbours. A network that was trained with edges
+            has to be told, also by a Pipeline: ``pipeline.predict(X, edges=edges)``
+        :raises ValueError: features without ``edges`` for a network that was trained with edges
+        """
         return self.uncertainty(X, edges).probabilities
 
-    def predict(self, X: Any, edges: Any = None) -> np.ndarray:
-        """The most probable class of every node of a graph."""
+    def predict(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
+        """The most probable class of every node of a graph; the arguments are those of ``predict_proba``."""
         probabilities = self.predict_proba(X, edges)  # fails first where nothing was fitted
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def uncertainty(self, X: Any, edges: Any = None) -> Uncertainty:
-        """Probabilities, entropy, mutual information and epistemic variance of every node of a graph.
-
-        :param X: a Dataset; or n x p features, dense or sparse
-        :param edges: as for ``fit``
-        """
+    def uncertainty(self, X: Any, edges: Any = _UNSAID) -> Uncertainty:
+        """Probabilities, entropy, mutual information and epistemic variance of every node of a graph; the arguments are those
+        of ``predict_proba``."""
         check_is_fitted(self)
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
-    def score(self, X: Any, y: Any = None, edges: Any = None, nodes: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None) -> float:
         """Share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to look at; None: all with a known label
+        :param X: a Dataset; or features, with labels ``y`` and ``edges`` as for ``predict_proba``
+        :param nodes: mask or numbers of the nodes to look at. None: of a Dataset with splits the test nodes of the split that
+            the network was trained on, or, without test nodes, the labelled nodes that are in no set of it; of other data all
+            nodes with a known label
+        :raises ValueError: no such node has a known label, or it is not known which split the network was trained on
         """
-        if isinstance(X, Dataset):
+        own = isinstance(X, Dataset)
+        if own:
             if y is not None:
                 raise ValueError("y: a Dataset has its own labels")
             if len(X.codes) == 0:
                 raise ValueError(f"X: {X!r} is not allowed; a score needs labels")
-            labels, known = X.labels, X.codes >= 0
+            codes, classes = X.codes, X.classes
         else:
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            labels = _label_array(y)
+            labels = label_array(y)
             if labels.ndim != 1 or labels.shape[0] != np.shape(X)[0]:
                 raise ValueError(f"y: shape {labels.shape} is not allowed; expected one label for each of {np.shape(X)[0]} rows")
-            known = np.array([not _is_unknown(label) for label in labels], bool)
-        predicted = self.predict(X, edges)
-        chosen = np.flatnonzero(known) if nodes is None else _node_numbers(nodes, len(predicted), "nodes")
-        chosen = chosen[known[chosen]]
+            codes, classes = encode(labels, len(labels), minus_one=False, missing_labels=())
+        predicted = self.predict_proba(X, edges).argmax(axis=1)
+        chosen: np.ndarray
+        if nodes is not None:
+            chosen = node_numbers(nodes, len(predicted), "nodes", distinct=False)
+        else:
+            chosen = self._scored_nodes(X) if own else np.arange(len(predicted))
+        chosen = chosen[codes[chosen] >= 0]
         if len(chosen) == 0:
-            raise ValueError("nodes: none of them has a known label")
-        return float(np.mean(predicted[chosen] == labels[chosen]))
+            more = "" if nodes is not None or not own or not X.splits else "; the split has no test nodes, name others with nodes="
+            raise ValueError(f"nodes: none of them has a known label{more}")
+        return float(np.mean(predicted[chosen] == same_classes(self.classes_, classes)[codes[chosen]]))
 
-    def learned_sheaf(self, X: Any, edges: Any = None, layer: int = 0) -> LearnedSheaf | NodeMaps:
+    def _scored_nodes(self, data: Dataset) -> np.ndarray:
+        """The nodes of a Dataset that say how good the network is."""
+        splits = data.splits
+        if not splits:
+            return np.arange(data.node_count)
+        number = 0 if len(splits) == 1 else getattr(self, "split_", None)
+        if number is None or number >= len(splits):
+            raise ValueError(
+                f"nodes: None is not allowed; it is not known which of the {len(splits)} splits the network was trained on: name "
+                "the nodes, e.g. nodes=data.splits[0].test"
+            )
+        split = splits[number]
+        return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
+
+    def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps:
         """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
 
+        :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
         :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
         :return: maps per incident pair, or of cooperative networks maps per node
         """
@@ -278,9 +326,28 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return read_learned(content, data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trained network to a safetensors file, which the programs read as well."""
+        """Writes the trained network to a safetensors file, which the programs read as well.
+
+        :raises ValueError: labels that a file cannot hold: objects that are neither numbers, texts, bytes nor times
+        """
         check_is_fitted(self)
-        self.model_.save(os.fspath(path), {"class_kind": self.classes_.dtype.kind})
+        classes = self.classes_
+        if classes.dtype.hasobject:
+            kinds = ", ".join(sorted({type(label).__name__ for label in classes}))
+            raise ValueError(
+                f"classes_: labels of type {kinds} cannot be written to a file; label the nodes with numbers, texts or NumPy's "
+                "times, or use pickle"
+            )
+        more = {
+            "class_kind": classes.dtype.kind,
+            "class_dtype": classes.dtype.str,
+            "class_data": np.ascontiguousarray(classes).tobytes().hex(),
+        }
+        for key in ("trained_with_edges", "split"):
+            value = getattr(self, f"{key}_", None)
+            if value is not None:
+                more[key if key != "split" else "trained_split"] = str(int(value))
+        self.model_.save(os.fspath(path), more)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafClassifier":
@@ -294,18 +361,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             if name not in ("predict_samples", "random_state", "threads"):
                 raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
-        names = model.class_names
-        kind = model.metadata.get("class_kind", "U")
-        if not names:
-            self.classes_ = np.arange(int(model.metadata["classes"]))
-        elif kind in "iu":
-            self.classes_ = np.array([int(name) for name in names])
-        elif kind == "f":
-            self.classes_ = np.array([float(name) for name in names])
-        elif kind == "b":
-            self.classes_ = np.array([name == "True" for name in names])
-        else:
-            self.classes_ = np.array(names)
+        self.classes_ = _classes_of(os.fspath(path), model)
+        if "trained_with_edges" in model.metadata:
+            self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"
+        elif "class_kind" not in model.metadata:
+            self.trained_with_edges_ = True  # programs train on graphs
+        if "trained_split" in model.metadata:
+            self.split_ = int(model.metadata["trained_split"])
         self.n_features_in_ = int(model.metadata["features"])
         self.model_ = model
         return self
@@ -335,6 +397,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         _checks.whole("threads", self.threads, 0, 1_000_000)
         if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
             raise ValueError(f"search: {self.search!r} is not allowed; must be above 0 seconds")
+        _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         if self.kl_weight is not None:
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
 
@@ -360,10 +423,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         options = {**own, **(more or {})}
         return {key: _text(key, value) for key, value in options.items() if value is not None}
 
-    def _checked_data(self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int) -> Dataset:
+    def _checked_data(
+        self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
+    ) -> Dataset:
         """A Dataset with one split, from what fit() was given."""
         if isinstance(X, Dataset):
-            for name, value in (("y", y), ("edges", edges), ("train", train), ("validation", validation)):
+            others = ("y", y), ("edges", edges), ("train", train), ("validation", validation), ("missing_labels", missing_labels)
+            for name, value in others:
                 if value is not None:
                     raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
             if X.class_count == 0:
@@ -373,23 +439,30 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
             _checks.whole("split", split, 0, count - 1)
             return X
+        X = _checks.unmasked("X", X)
         if split != 0:
             raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        labels = _label_array(y)
-        if labels.ndim == 1 and any(_is_unknown(label) for label in labels) and not all(map(_is_unknown, labels)):
+        if edges is not None and _in_cross_validation():
+            raise ValueError(
+                "edges: scikit-learn's cross-validation cuts the rows of X, but not the graph; use sheafnn.grid_search(data, grid), "
+                "which trains on the splits of a Dataset"
+            )
+        labels = label_array(y)
+        if labels.ndim == 1 and any(map(is_unknown, labels)) and not all(map(is_unknown, labels)):
             features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            check_classification_targets(np.array([label for label in labels.tolist() if not is_unknown(label)]))
         else:
             features, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
             check_classification_targets(labels)
-        codes, classes = _encode(labels, features.shape[0], minus_one=False)
+        codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
         if len(classes) < 2:
             raise ValueError(f"y: {len(classes)} class is not allowed; a classifier needs at least two classes")
         count = features.shape[0]
-        seen = np.flatnonzero(codes >= 0) if train is None else _node_numbers(train, count, "train")
+        seen = np.flatnonzero(codes >= 0) if train is None else node_numbers(train, count, "train")
         if validation is not None:
-            held = _node_numbers(validation, count, "validation")
+            held = node_numbers(validation, count, "validation")
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
             seen, held = self._hold_out(seen, codes)
@@ -416,13 +489,59 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     def _graph_data(self, X: Any, edges: Any) -> Dataset:
         """A Dataset without labels, from what predict() and the like were given."""
         if isinstance(X, Dataset):
-            if edges is not None:
+            if edges is not None and edges is not _UNSAID:
                 raise ValueError("edges: a Dataset has its own")
             if X.feature_count != self.n_features_in_:
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
-        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        features = validate_data(self, _checks.unmasked("X", X), accept_sparse="csr", dtype=np.float64, reset=False)
+        if edges is _UNSAID:
+            edges, trained_with = None, getattr(self, "trained_with_edges_", None)
+            if trained_with:
+                raise ValueError(
+                    "edges: missing; the network was trained with edges: pass the graph of these nodes, in a Pipeline as "
+                    "pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
+                )
+            if trained_with is None:
+                warnings.warn(
+                    "edges: missing, and the file does not say whether the network was trained with some; the nodes have no "
+                    "neighbours (edges=None says so)", UserWarning, stacklevel=4
+                )
         return Dataset.from_numpy(edges, features)
+
+
+def _in_cross_validation() -> bool:
+    """Whether scikit-learn fits on a part of the rows."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _classes_of(path: str, model: _core.Model) -> np.ndarray:
+    """The classes of a file, with the type that they were given."""
+    metadata, names = model.metadata, model.class_names
+    count = int(metadata["classes"])
+    if "class_data" in metadata:
+        try:
+            classes = np.frombuffer(bytes.fromhex(metadata["class_data"]), np.dtype(metadata["class_dtype"])).copy()
+        except (KeyError, TypeError, ValueError) as error:
+            raise RuntimeError(f"{path}: class_data: {error}") from None
+        if len(classes) != count:
+            raise RuntimeError(f"{path}: class_data: {len(classes)} classes are not allowed; the network has {count}")
+        return classes
+    kind = metadata.get("class_kind", "U")  # older files and those of programs
+    if not names:
+        return np.arange(count)
+    if kind in "iu":
+        return np.array([int(name) for name in names])
+    if kind == "f":
+        return np.array([float(name) for name in names])
+    if kind == "b":
+        return np.array([name == "True" for name in names])
+    return np.array(names)
 
 
 class _Progress:

@@ -8,7 +8,8 @@ from typing import Any, Iterable, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse
 
-from . import _checks, _core
+from . import _checks, _core, _edges, _masks, _tables
+from ._labels import encode as _encode
 
 
 class Split(NamedTuple):
@@ -19,27 +20,9 @@ class Split(NamedTuple):
     test: np.ndarray
 
 
-def _node_numbers(nodes: Any, count: int, name: str) -> np.ndarray:
-    """Node numbers of a mask (n booleans) or of node numbers, as int32."""
-    array = np.asarray(nodes)
-    if array.ndim != 1:
-        raise ValueError(f"{name}: {array.ndim} axes: expected a mask or node numbers, one axis")
-    if array.dtype == bool:
-        if array.shape[0] != count:
-            raise ValueError(f"{name}: a mask of {array.shape[0]}: the graph has {count} nodes")
-        array = np.flatnonzero(array)
-    if array.size == 0:
-        return np.empty(0, np.int32)
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole node numbers")
-    bad = array[(array < 0) | (array >= count)]
-    if bad.size:
-        raise ValueError(f"{name}: node {bad[0]}: must be between 0 and {count - 1}")
-    return np.ascontiguousarray(array, np.int32)
-
-
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """Offsets, columns and values of a matrix without its zeros, and its shape."""
+    """Offsets, columns and values of a matrix without its zeros, and its shape. Masked entries are NaN."""
+    features = _checks.unmasked("features", _masks.plain(features))
     if scipy.sparse.issparse(features):
         if np.iscomplexobj(features):
             raise ValueError("features: Complex data not supported")
@@ -65,98 +48,31 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     )
 
 
-def _edge_array(edges: Any, count: int) -> np.ndarray:
-    """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, or from a sparse n x n matrix."""
-    if edges is None:
-        return np.empty((0, 2), np.int64)
-    if scipy.sparse.issparse(edges):
-        if edges.shape != (count, count):
-            raise ValueError(
-                f"edges: an adjacency matrix of shape {edges.shape} is not allowed; must be {count} x {count}, as many as "
-                "the features have rows"
-            )
-        entries = edges.tocoo()
-        used = entries.data != 0
-        return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
-    array = np.asarray(edges)
-    if array.size == 0:
-        return np.empty((0, 2), np.int64)
-    if array.ndim != 2 or 2 not in array.shape:
-        raise ValueError(
-            f"edges: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
-        )
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"edges: {array.dtype} is not allowed; expected whole node numbers")
-    if array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"edges: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")
-    if array.shape[1] != 2:
-        array = array.T
-    return np.ascontiguousarray(array, np.int64)
-
-
-def _is_unknown(label: Any) -> bool:
-    """None, NaN, NaT, pandas.NA: what is not equal to itself."""
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True
-
-
-def _label_array(labels: Any) -> np.ndarray:
-    """Labels before NumPy makes texts of what is none."""
-    array = np.asarray(labels)
-    if array.dtype.kind in "US" and not isinstance(labels, np.ndarray):
-        own = np.asarray(labels, dtype=object)
-        if not all(isinstance(label, str) for label in own.ravel()):
-            return own
-    return array
-
-
-def _known(array: np.ndarray) -> np.ndarray:
-    """Which labels are known; -1 is a label like any other here."""
-    if array.dtype == object or array.dtype.kind in "fcmM":
-        return np.array([not _is_unknown(label) for label in array], bool)
-    return np.ones(array.shape, bool)
-
-
-def _encode(labels: Any, count: int, minus_one: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Class numbers (-1: unknown) and classes. None, NaN and the like are unknown.
-
-    :param minus_one: among whole numbers, -1 is unknown as well, and smaller ones are errors
-    """
-    array = _label_array(labels)
-    if array.ndim != 1 or array.shape[0] != count:
-        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} nodes")
-    known = _known(array)
-    values = array[known]
-    if array.dtype == object:
-        if any(isinstance(label, str) for label in values) and not all(isinstance(label, str) for label in values):
-            raise ValueError("labels: texts and other values are not allowed together")
-        values = np.array(values.tolist())
-    if minus_one and np.issubdtype(values.dtype, np.integer):
-        if (values < -1).any():
-            raise ValueError(f"labels: {values.min()} is not allowed; must be at least 0, or -1 where unknown")
-        known[np.flatnonzero(known)[values < 0]] = False
-        values = values[values >= 0]
-    classes, numbers = np.unique(values, return_inverse=True)
-    codes = np.full(count, -1, np.int32)
-    codes[known] = numbers
-    return codes, classes
+def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> list[str]:
+    """Names of the columns: those given, or a data frame's if they are texts; none where they are not known."""
+    if names is None:
+        own = getattr(features, "columns", None)
+        names = [] if own is None or not all(isinstance(name, str) for name in own) else list(own)
+    texts = [str(name) for name in names]
+    if texts and len(texts) != width:
+        raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
+    return texts
 
 
 class Dataset:
     """A node classification task: a graph of n nodes, n x p features, labels and splits.
 
-    Made by :meth:`from_numpy`, :meth:`from_scipy`, :meth:`from_networkx`, :meth:`from_pyg`, :func:`load_dataset`,
-    :func:`karate_club` and :func:`synthetic`. The graph is simple and undirected: duplicates and both directions of an edge
+    Made by :meth:`from_numpy`, :meth:`from_scipy`, :meth:`from_pandas`, :meth:`from_networkx`, :meth:`from_pyg`,
+    :func:`load_dataset`, :func:`karate_club` and :func:`synthetic`. The graph is simple and undirected: duplicates and both directions of an edge
     count once, self-loops are dropped. Networks on directed arcs remember which way an edge was listed.
     """
 
-    def __init__(self, core: _core.Dataset, classes: np.ndarray | None = None):
+    def __init__(self, core: _core.Dataset, classes: np.ndarray | None = None, feature_names: Sequence[str] = ()):
         self._core = core
         if classes is None:
             classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
         self._classes = classes
+        self._feature_names = list(feature_names)
 
     @classmethod
     def from_numpy(
@@ -165,28 +81,44 @@ class Dataset:
         features: Any,
         labels: Any = None,
         *,
-        splits: Iterable[Sequence[Any]] = (),
+        splits: Iterable[Any] = (),
         name: str = "dataset",
         node_names: Sequence[str] = (),
+        feature_names: Sequence[str] | None = None,
+        arc_features: Any = None,
+        missing_labels: Sequence[str] | None = None,
+        weights: str = "refuse",
     ) -> "Dataset":
         """A dataset of arrays.
 
-        :param edges: m x 2 node numbers; a scipy sparse adjacency matrix is taken as well
+        :param edges: m x 2 node numbers, or, with node_names, names; a scipy sparse adjacency matrix is taken as well
         :param features: n x p numbers, dense or scipy sparse; the number of rows is the number of nodes
-        :param labels: n labels of any kind; unknown ones are -1 among whole numbers, None or NaN among others
-        :param splits: each (train, validation, test), as masks or node numbers
+        :param labels: n labels of any kind; unknown ones are -1 among numbers, empty among texts, None or NaN among all
+        :param splits: see with_splits
         :param name: shown in messages
+        :param node_names: n different names, or none
+        :param feature_names: p names; None: those of a data frame
+        :param arc_features: numbers of the edges as they are listed, m x k: both directions of an edge have them, but where
+            both are listed; or m x 2 x k, of the listed direction and of the other one. Learned maps read them
+        :param missing_labels: texts that mean an unknown label; all others are classes then. None: words such as NA, nan or
+            None are refused
+        :param weights: of an adjacency matrix: ``"refuse"`` raises where they differ, ``"ignore"`` takes the edges alone
         :raises ValueError: names the argument, its value and the limit
 
         >>> data = Dataset.from_numpy([[0, 1], [1, 2]], [[1, 0], [1, 1], [0, 1]], ["a", "a", "b"])
         >>> data.node_count, data.edge_count, list(map(str, data.classes))
         (3, 2, ['a', 'b'])
+        >>> Dataset.from_numpy([["ada", "bob"]], [[1.0], [2.0]], node_names=["bob", "ada"]).edges.tolist()
+        [[0, 1]]
         """
         if labels is None:
             codes, classes = np.empty(0, np.int32), np.empty(0, int)
         else:
-            codes, classes = _encode(labels, np.shape(features)[0] if np.ndim(features) > 0 else 0, minus_one=True)
-        return cls._of_codes(edges, features, codes, classes, splits, name, node_names)
+            count = np.shape(features)[0] if np.ndim(features) > 0 else 0
+            codes, classes = _encode(labels, count, minus_one=True, missing_labels=missing_labels)
+        return cls._of_codes(
+            edges, features, codes, classes, splits, name, node_names, feature_names, arc_features, weights
+        )
 
     @classmethod
     def _of_codes(
@@ -195,25 +127,39 @@ class Dataset:
         features: Any,
         codes: np.ndarray,
         classes: np.ndarray,
-        splits: Iterable[Sequence[Any]],
+        splits: Iterable[Any],
         name: str,
         node_names: Sequence[str],
+        feature_names: Sequence[str] | None = None,
+        arc_features: Any = None,
+        weights: str = "refuse",
     ) -> "Dataset":
         """As from_numpy, of class numbers: n, or none at all."""
         offsets, columns, values, (count, width) = _feature_arrays(features)
         names = [str(node) for node in node_names]
         if names and len(names) != count:
             raise ValueError(f"node_names: {len(names)} names are not allowed; must be one for each of {count} nodes")
+        _check_names(node_names)
+        _checks.choice("weights", weights, ("refuse", "ignore"))
+        pairs = _edges.edge_array(edges, count, names, weights)
         core = _core.make_dataset(
-            str(name), count, _edge_array(edges, count), offsets, columns, values, width, codes, len(classes), names,
-            _class_names(classes),
+            str(name), count, pairs, offsets, columns, values, width, codes, len(classes), names, _class_names(classes)
         )
-        data, own_splits = cls(core, classes), list(splits)
+        data, own_splits = cls(core, classes, _feature_names(feature_names, features, width)), list(splits)
+        if arc_features is not None:
+            if scipy.sparse.issparse(edges):
+                raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
+            core.set_arc_features(_edges.arc_table(pairs, arc_features, data.arcs, count))
         return data.with_splits(own_splits) if own_splits else data
 
     @classmethod
-    def from_scipy(cls, adjacency: Any, features: Any, labels: Any = None, **more: Any) -> "Dataset":
-        """A dataset with the graph of a square sparse matrix: an edge wherever it has an entry that is not 0.
+    def from_scipy(cls, adjacency: Any, features: Any, labels: Any = None, *, weights: str = "refuse", **more: Any) -> "Dataset":
+        """A dataset with the graph of a square sparse matrix: an edge wherever its entries add up to another number than 0.
+
+        :param weights: ``"refuse"`` raises where the entries differ, for networks learn the weights of edges; ``"ignore"``
+            takes the edges alone
+        :param more: as from_numpy
+        :raises ValueError: an entry that is not finite, or weights; names the row and the column
 
         >>> import scipy.sparse
         >>> path = scipy.sparse.diags([[1, 1]], [1], shape=(3, 3))
@@ -222,31 +168,104 @@ class Dataset:
         """
         if not scipy.sparse.issparse(adjacency):
             raise ValueError(f"adjacency: {type(adjacency).__name__}: expected a scipy sparse matrix")
-        return cls.from_numpy(adjacency, features, labels, **more)
+        count = np.shape(features)[0] if np.ndim(features) > 0 else 0
+        if more.get("arc_features") is not None:
+            raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges with from_numpy")
+        return cls.from_numpy(_edges.adjacency_edges(adjacency, count, weights, "adjacency"), features, labels, **more)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        nodes: Any,
+        edges: Any,
+        *,
+        names: str | None = None,
+        label: str | None = "label",
+        features: Sequence[str] | None = None,
+        splits: str | Sequence[str] | None = None,
+        source: int | str = 0,
+        target: int | str = 1,
+        arc_features: str | Sequence[str] = (),
+        weights: str = "refuse",
+        missing_labels: Sequence[str] | None = None,
+        name: str = "dataset",
+    ) -> "Dataset":
+        """A dataset of two pandas tables, as nodes.csv and edges.csv are read (docs/data.md).
+
+        :param nodes: a row for each node
+        :param edges: a row for each edge
+        :param names: column of ``nodes`` with the names that ``edges`` uses; None: the index
+        :param label: column of ``nodes`` with the labels, missing where unknown; None: there are none
+        :param features: columns of ``nodes`` with the features; None: all that are nothing else
+        :param splits: columns of ``nodes`` with train, validation (or val), test or nothing, a split each; None: ``split``,
+            or ``split_0``, ``split_1``, …
+        :param source: column of ``edges``, by position or name
+        :param target: the same
+        :param arc_features: columns of ``edges`` that are features of arcs
+        :param weights: ``"refuse"`` raises where another column of ``edges`` says more than a constant; ``"ignore"`` takes
+            the edges alone
+        :param missing_labels: as from_numpy
+        :raises ValueError: names the table, the column and the row
+
+        >>> import pandas
+        >>> nodes = pandas.DataFrame({"label": ["a", "b", None], "age": [31, 40, 29]}, index=["ada", "bob", "cyd"])
+        >>> edges = pandas.DataFrame({"from": ["ada", "bob"], "to": ["bob", "cyd"]})
+        >>> data = Dataset.from_pandas(nodes, edges)
+        >>> data.edge_count, data.node_names, data.feature_names
+        (2, ['ada', 'bob', 'cyd'], ['age'])
+        """
+        table = _tables.node_table(nodes, names, label, features, splits)
+        pairs, of_arcs = _tables.edge_table(edges, table.names, source, target, arc_features, weights)
+        return cls.from_numpy(
+            pairs, table.features, table.labels, splits=table.splits, name=name, node_names=table.names,
+            feature_names=table.feature_names, arc_features=of_arcs, missing_labels=missing_labels,
+        )
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, features: str = "features", labels: str | None = "label", **more: Any
+        cls,
+        graph: Any,
+        features: str = "features",
+        labels: str | None = "label",
+        *,
+        arc_features: str | None = None,
+        weights: str = "refuse",
+        **more: Any,
     ) -> "Dataset":
         """A dataset of a networkx graph. Nodes are numbered in its order and keep their names.
 
         :param features: node attribute with the features: numbers, all of one length
         :param labels: node attribute with the label, missing where unknown; None: there are none
-        :raises ValueError: names the node or the attribute
+        :param arc_features: edge attribute with features of arcs: numbers, all of one length
+        :param weights: ``"refuse"`` raises where the edge attribute ``weight`` differs (1 where it is missing), for networks
+            learn the weights of edges; ``"ignore"`` takes the edges alone
+        :param more: as from_numpy
+        :raises ValueError: names the node, the edge or the attribute
         """
+        _checks.choice("weights", weights, ("refuse", "ignore"))
         nodes = list(graph.nodes)
+        if not nodes:
+            raise ValueError("graph: it has no nodes; a dataset needs at least one")
         number = {node: i for i, node in enumerate(nodes)}
-        missing = [node for node in nodes if features not in graph.nodes[node]]
-        if missing:
-            raise ValueError(f"features: node {missing[0]!r} has no attribute {features!r}")
-        rows = [np.atleast_1d(np.asarray(graph.nodes[node][features])) for node in nodes]
-        for node, row in zip(nodes, rows):
-            if row.shape != rows[0].shape or row.dtype.kind not in "biuf":
-                raise ValueError(
-                    f"features: node {node!r} has {row.tolist()!r}; must be numbers, as many as those of node {nodes[0]!r}"
-                )
-        table = np.array(rows, float).reshape(len(nodes), -1)
-        edges = np.array([[number[u], number[v]] for u, v in graph.edges()], np.int64).reshape(-1, 2)
+        table = _rows(
+            [graph.nodes[node].get(features) for node in nodes], features, "features", [f"node {node!r}" for node in nodes]
+        )
+        ends = list(graph.edges())
+        between = [f"edge {u!r} – {v!r}" for u, v in ends]
+        if weights == "refuse":
+            values = [attributes.get("weight", 1) for _, _, attributes in graph.edges(data=True)]
+            for weight, place in zip(values, between):
+                if not isinstance(weight, (int, float, np.number)):
+                    raise ValueError(
+                        f"graph: {place} has the weight {weight!r}; must be a number, and weights='ignore' takes the edges alone"
+                    )
+            own = np.array(values, float)
+            _edges.check_finite(own, lambda i: f"graph: weight of {between[i]}")
+            _edges.check_weights(own, lambda i: between[i], "graph")
+        edges = np.array([[number[u], number[v]] for u, v in ends], np.int64).reshape(-1, 2)
+        if arc_features is not None:
+            of_edges = [attributes.get(arc_features) for _, _, attributes in graph.edges(data=True)]
+            more["arc_features"] = _rows(of_edges, arc_features, "arc_features", between)
         known = None
         if labels is not None:
             values = [graph.nodes[node].get(labels) for node in nodes]
@@ -254,33 +273,49 @@ class Dataset:
                 raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None: there are none")
             known = np.empty(len(values), object)
             known[:] = values
-        return cls.from_numpy(edges, table, known, node_names=[str(node) for node in nodes], **more)
+        return cls.from_numpy(edges, table, known, **{"node_names": nodes, **more})
 
     @classmethod
-    def from_pyg(cls, data: Any, **more: Any) -> "Dataset":
-        """A dataset of a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present."""
+    def from_pyg(
+        cls, data: Any, *, arc_features: Any = None, weights: str = "refuse", splits: Iterable[Any] | None = None, **more: Any
+    ) -> "Dataset":
+        """A dataset of a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present.
+
+        ``train_mask``, ``val_mask`` and ``test_mask`` are masks of n, n x splits or splits x n, or node numbers; so are
+        ``train_idx``, ``val_idx``, ``test_idx``. A mask of n belongs to every split.
+
+        :param arc_features: ``"edge_attr"``, or m x k numbers: features of arcs
+        :param weights: ``"refuse"`` raises where ``edge_weight`` or ``edge_attr`` say more than a constant, for networks learn
+            the weights of edges; ``"ignore"`` takes the edges alone
+        :param splits: others than the data's own, as with_splits takes them
+        :param more: as from_numpy
+        :raises ValueError: names the attribute, its value and the limit
+        """
+        _checks.choice("weights", weights, ("refuse", "ignore"))
 
         def array(value: Any) -> np.ndarray:
-            return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+            return np.asarray(_masks.plain(value))
 
         if getattr(data, "x", None) is None:
             raise ValueError("x: None is not allowed; the data need features of the nodes")
-        x = array(data.x.to_dense() if getattr(data.x, "is_sparse", False) else data.x)
-        count = x.shape[0]
-        labels = None if getattr(data, "y", None) is None else array(data.y)
-        if labels is not None and labels.size == count:
+        x = _masks.plain(data.x.to_dense() if getattr(data.x, "is_sparse", False) else data.x)
+        count = np.shape(x)[0]
+        labels = None if getattr(data, "y", None) is None else _masks.plain(data.y)
+        if labels is not None and np.size(labels) == count and np.ndim(labels) > 1:
             labels = labels.reshape(count)  # n x 1 as well
+        if getattr(data, "edge_index", None) is None:
+            raise ValueError("edge_index: None is not allowed; must be 2 x m node numbers")
         edges = array(data.edge_index)
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise ValueError(f"edge_index: shape {edges.shape} is not allowed; must be 2 x m")
-        masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
-        splits: list[tuple[np.ndarray, ...]] = []
-        if masks[0] is not None:
-            tables = [np.zeros(count, bool) if m is None else array(m).astype(bool) for m in masks]
-            tables = [m.reshape(count, -1) for m in tables]
-            for s in range(max(m.shape[1] for m in tables)):
-                splits.append(tuple(m[:, min(s, m.shape[1] - 1)] for m in tables))
-        return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=splits, **more)
+        if isinstance(arc_features, str):
+            if getattr(data, arc_features, None) is None:
+                raise ValueError(f"arc_features: the data have no attribute {arc_features!r}")
+            arc_features = array(getattr(data, arc_features))
+        elif weights == "refuse":
+            _check_edge_attributes(data, edges.shape[1], arc_features is not None)
+        own = _pyg_splits(data, count) if splits is None else splits
+        return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=own, arc_features=arc_features, **more)
 
     @property
     def name(self) -> str:
@@ -354,26 +389,42 @@ class Dataset:
         return self._core.node_names
 
     @property
+    def feature_names(self) -> list[str]:
+        """p names, or an empty list."""
+        return self._feature_names or list(getattr(self._core, "feature_names", []))
+
+    @property
+    def arc_features(self) -> Any:
+        """2m x k numbers, in the order of ``arcs``; None where there are none."""
+        return self._core.arc_features
+
+    @property
     def splits(self) -> list[Split]:
         return [Split(*parts) for parts in self._core.splits()]
 
-    def with_splits(self, splits: Iterable[Sequence[Any]]) -> "Dataset":
-        """The same data with other splits, each (train, validation, test), as masks or node numbers.
+    def with_splits(self, splits: Iterable[Any]) -> "Dataset":
+        """The same data with other splits.
 
-        :raises ValueError: a node out of range or in two sets, or a split without training nodes
+        :param splits: each (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0 and
+            1, or node numbers; n integers that are all 0 or 1 and repeat are a mask. Sets may also be masks of several
+            splits, n x S or S x n, which are S splits
+        :raises ValueError: a node out of range or in two sets, or a split without training nodes; a mask with another value
+            or of another size; names the split, the set and the node
+
+        >>> import numpy
+        >>> masks = numpy.array([[1, 0, 0, 0], [0, 0, 0, 1]])
+        >>> data = Dataset.from_numpy([[0, 1]], numpy.eye(4), [0, 1, 0, 1]).with_splits([(masks, [1], [2])])
+        >>> [split.train.tolist() for split in data.splits]
+        [[0], [3]]
         """
         count = self.node_count
-        numbers = []
+        numbers: list[_masks.Sets] = []
         for s, split in enumerate(splits):
-            if len(split) != 3:
-                raise ValueError(f"splits[{s}]: {len(split)} sets: expected train, validation and test")
-            train, validation, test = (
-                _node_numbers(part, count, f"splits[{s}].{name}") for part, name in zip(split, Split._fields)
-            )
-            numbers.append((train, validation, test))
+            parts = _masks.parts_of(split, f"splits[{s}]")
+            numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
         core = _core.copy_dataset(self._core)
         core.set_splits(numbers)
-        return Dataset(core, self._classes)
+        return Dataset(core, self._classes, self._feature_names)
 
     def make_splits(
         self,
@@ -395,12 +446,12 @@ class Dataset:
             bool(stratified),
             _checks.seed(seed),
         )
-        return Dataset(core, self._classes)
+        return Dataset(core, self._classes, self._feature_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
-        parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names)
-        return Dataset._of_codes, parts
+        parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
+        return _unpickled, (parts, self.arc_features)
 
     def homophily(self) -> float:
         """Share of the edges between labelled nodes that join nodes of one class."""
@@ -411,6 +462,73 @@ class Dataset:
             f"<Dataset {self.name}: {self.node_count} nodes, {self.edge_count} edges, {self.feature_count} features, "
             f"{self.class_count} classes, {len(self._core.splits())} splits>"
         )
+
+
+def _unpickled(parts: tuple[Any, ...], arc_features: np.ndarray | None) -> Dataset:
+    data = Dataset._of_codes(*parts)
+    if arc_features is not None:
+        data._core.set_arc_features(np.ascontiguousarray(arc_features))
+    return data
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    """Names are known by what they print: 1 and '1' would be one."""
+    first: dict[str, int] = {}
+    for node, name in enumerate(names):
+        before = first.setdefault(str(name), node)
+        if before != node:
+            raise ValueError(
+                f"node_names: nodes {before} and {node} are both called {str(name)!r}, as {names[before]!r} and {name!r}; "
+                "every name must print otherwise"
+            )
+
+
+def _rows(values: list[Any], attribute: str, argument: str, places: list[str]) -> np.ndarray:
+    """One row of numbers for each value, all of one length."""
+    missing = [place for value, place in zip(values, places) if value is None]
+    if missing:
+        raise ValueError(f"{argument}: {missing[0]} has no attribute {attribute!r}")
+    rows = [np.atleast_1d(np.asarray(_checks.unmasked(argument, _masks.plain(value)))) for value in values]
+    for row, place in zip(rows, places):
+        if row.shape != rows[0].shape or row.dtype.kind not in "biuf":
+            raise ValueError(f"{argument}: {place} has {row.tolist()!r}; must be numbers, as many as those of {places[0]}")
+    return np.array(rows, float).reshape(len(rows), -1)
+
+
+def _check_edge_attributes(data: Any, count: int, featured: bool) -> None:
+    """Refuses weights and features of PyTorch Geometric's edges that would be lost."""
+    for attribute in ("edge_weight", "edge_attr"):
+        value = getattr(data, attribute, None)
+        if value is None or (featured and attribute == "edge_attr"):
+            continue
+        table = _checks.real(attribute, _masks.plain(value))
+        if len(table) != count:
+            raise ValueError(f"{attribute}: {len(table)} rows are not allowed; must be one for each of {count} edges")
+        for column in table.reshape(count, -1).T:
+            _edges.check_finite(column, lambda i: f"{attribute}[{i}]")
+            more = ", and arc_features='edge_attr' gives them to the network" if attribute == "edge_attr" else ""
+            _edges.check_weights(column, lambda i: f"edge {i}", attribute, more)
+
+
+def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
+    """The splits of the masks or node numbers that PyTorch Geometric's data have."""
+    parts: list[Any] = []
+    names: list[str] = []
+    for spellings in (("train",), ("val", "valid", "validation"), ("test",)):
+        found = [
+            f"{part}_{form}" for part in spellings for form in ("mask", "masks", "idx", "index")
+            if getattr(data, f"{part}_{form}", None) is not None
+        ]
+        if len(found) > 1:
+            raise ValueError(f"{found[1]}: {found[0]} is there as well; only one can be meant")
+        names.append(found[0] if found else f"{spellings[0]}_mask")
+        parts.append(getattr(data, found[0]) if found else None)
+    if all(part is None for part in parts):
+        return []
+    if parts[0] is None:
+        other = next(name for name, part in zip(names, parts) if part is not None)
+        raise ValueError(f"train_mask: None is not allowed; the data have {other}")
+    return _masks.split_sets([[] if part is None else part for part in parts], count, names)
 
 
 def _class_names(classes: np.ndarray) -> list[str]:
@@ -470,11 +588,20 @@ def synthetic(
     return Dataset(core)
 
 
-def load_dataset(path: str | os.PathLike[str], *, splits: bool = True, labels: bool = True) -> Dataset:
+def load_dataset(
+    path: str | os.PathLike[str],
+    *,
+    splits: bool = True,
+    labels: bool = True,
+    missing_labels: Sequence[str] | None = None,
+) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
     :param splits: take the file's splits, if present
     :param labels: the file must have labels
+    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are classes
+        then. None: words such as NA or None are refused
     :raises RuntimeError: names the file and what is wrong with it
     """
-    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels))
+    words = None if missing_labels is None else [missing_labels] if isinstance(missing_labels, str) else list(missing_labels)
+    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels, words))

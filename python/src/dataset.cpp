@@ -1,6 +1,7 @@
 /// \file
 /// Datasets: from arrays, from files, and those that the library makes.
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -12,6 +13,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/karate.hpp>
+#include <sheafnn/graph/labels.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interpreter.hpp"
 #include "module.hpp"
 
 namespace python {
@@ -112,6 +115,17 @@ Output<std::int32_t> listed_arcs(const Dataset& data) {
   return to_numpy(std::move(r), {count, 2});
 }
 
+/// 2m × k, of the arcs in the order of the graph; null where there are none
+nb::object arc_features(const Dataset& data) {
+  const auto count = static_cast<std::size_t>(data.graph.arc_feature_count());
+  if (count == 0) return nb::none();
+  return nb::cast(to_numpy(data.graph.arc_features(), {static_cast<std::size_t>(data.graph.arc_count()), count}));
+}
+void set_arc_features(Dataset& data, const Input<double>& values) {
+  sheafnn::require(values.ndim() == 2, "arc features", values.ndim(), "must have two axes");
+  data.graph.set_arc_features(span_of(values), static_cast<Index>(values.shape(1)));
+}
+
 /// offsets, columns and values of a CSR matrix
 auto feature_arrays(const Dataset& data) {
   const sheafnn::NodeFeatures& x = data.features;
@@ -138,6 +152,8 @@ void bind_dataset(nb::module_& module) {
           nb::rv_policy::move)
       .def_prop_ro("edges", &edge_array, nb::rv_policy::move)
       .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::move)
+      .def_prop_ro("arc_features", &arc_features)
+      .def("set_arc_features", &set_arc_features)
       .def("feature_arrays", &feature_arrays)
       .def("set_splits", &set_splits)
       .def("splits", &get_splits);
@@ -147,7 +163,7 @@ void bind_dataset(nb::module_& module) {
   module.def("synthetic",
              [](Index nodes, Index classes, Index features, Index words, double degree, double homophily,
                 double class_cycle, double feature_noise, double degree_noise, Index splits, std::uint64_t seed) {
-               const nb::gil_scoped_release release;
+               const GilRelease release;
                return sheafnn::synthetic({nodes, classes, features, words, degree, homophily, class_cycle,
                                           feature_noise, degree_noise, splits, seed});
              });
@@ -163,13 +179,27 @@ void bind_dataset(nb::module_& module) {
                                           .seed = seed});
     return copy;
   });
-  module.def("load_dataset", [](const std::string& path, bool own_splits, bool prediction) {
-    const nb::gil_scoped_release release;
-    return sheafnn::io::load_dataset(path, {},
-                                     prediction   ? sheafnn::DatasetUse::prediction
-                                     : own_splits ? sheafnn::DatasetUse::own_splits
-                                                  : sheafnn::DatasetUse::training);
-  });
+  module.def(
+      "load_dataset",
+      [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels) {
+        const GilRelease release;
+        return sheafnn::io::load_dataset(path, {},
+                                         prediction   ? sheafnn::DatasetUse::prediction
+                                         : own_splits ? sheafnn::DatasetUse::own_splits
+                                                      : sheafnn::DatasetUse::training,
+                                         {.missing_labels = std::move(missing_labels)});
+      },
+      nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none());
+  module.def(
+      "encode_text_labels",
+      [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {
+        sheafnn::EncodedLabels r = sheafnn::encode_labels(
+            texts, missing_words, "labels",
+            [](std::size_t u) { return sheafnn::detail::concat("labels[", u, "]"); });
+        const std::size_t count = r.codes.size();
+        return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
+      },
+      nb::arg("texts"), nb::arg("missing_words") = nb::none());
   module.def("edge_homophily",
              [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
 }

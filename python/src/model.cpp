@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interpreter.hpp"
 #include "models/class_names.hpp"
 #include "models/model_search.hpp"
 #include "models/registry.hpp"
@@ -79,37 +80,40 @@ class Model {
 };
 
 /// Calls Python between epochs: `report` with every epoch and the largest number of them, and the signal handlers
-/// twenty times a second. After Ctrl-C the training ends with the best parameters so far.
+/// twenty times a second. Ctrl-C ends the training with KeyboardInterrupt, or with the best parameters so far.
 class Supervisor {
  public:
-  Supervisor(nb::object report, Index epochs) : report_(std::move(report)), epochs_(epochs) {}
+  /// \param keep  Ctrl-C keeps the best parameters, see interrupted()
+  Supervisor(nb::object report, Index epochs, bool keep = true)
+      : report_(std::move(report)), epochs_(epochs), keep_(keep) {}
 
   sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
+    if (before_end_ && interpreter_ends()) park_released();
     const auto now = std::chrono::steady_clock::now();
     const bool look = now - looked_ > std::chrono::milliseconds(50);
     if (!look && report_.is_none()) return sheafnn::EpochAction::go_on;
-    const nb::gil_scoped_acquire acquire;
+    const GilAcquire acquire;
     if (look) {
       looked_ = now;
       if (check_signals()) return sheafnn::EpochAction::stop;
     }
     if (report_.is_none()) return sheafnn::EpochAction::go_on;
     try {
-      const nb::object answer = report_(epoch, epochs_);
+      const nb::object answer = or_park([&]() -> nb::object { return report_(epoch, epochs_); });
       if (answer.is_none()) return sheafnn::EpochAction::go_on;
-      const int truth = PyObject_IsTrue(answer.ptr());  // NumPy's False as well
+      const int truth = or_park([&] { return PyObject_IsTrue(answer.ptr()); });  // NumPy's False as well
       if (truth < 0) throw nb::python_error();
       return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
     } catch (const nb::python_error& error) {  // Python runs the signal handlers as well where a function begins
-      if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+      if (!keep_ || !error.matches(PyExc_KeyboardInterrupt)) throw;
       interrupted_ = true;
       return sheafnn::EpochAction::stop;
     }
   }
-  /// Runs the signal handlers. \returns whether there was a Ctrl-C
+  /// Runs the signal handlers. \returns whether there was a Ctrl-C that keeps the parameters
   bool check_signals() {
-    if (PyErr_CheckSignals() == 0) return false;
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
+    if (or_park([] { return PyErr_CheckSignals(); }) == 0) return false;
+    if (!keep_ || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
     PyErr_Clear();
     return interrupted_ = true;
   }
@@ -118,6 +122,8 @@ class Supervisor {
  private:
   nb::object report_;
   Index epochs_;
+  bool keep_;
+  bool before_end_ = !interpreter_ends();
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
   bool interrupted_ = false;
 };
@@ -132,12 +138,16 @@ struct Settings {
   std::string preset;
 };
 
-/// Sets what `said` has of the options of one kind of network.
+/// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
 template <class Options>
-void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model) {
+void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
+                 std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
   for (const char* fixed : {"features", "classes"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
+  }
+  if constexpr (requires { options.edge_features; }) {
+    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
   }
   take_options(said, options, walk);
   require_empty(said, options, walk, "network", model);
@@ -158,7 +168,7 @@ const sheafnn::SearchSetting& find_setting(std::string_view name) {
 /// \param preset  a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
 /// \throws std::invalid_argument  no such preset or option, or no value of it
 Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::string_view model,
-                       const std::string& preset, Texts network, Texts training) {
+                       std::string_view maps, const std::string& preset, Texts network, Texts training) {
   Settings s;
   s.preset = preset;
   std::optional<sheafnn::Preset> chosen;
@@ -186,7 +196,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
         sheafnn::apply(*chosen, options, s.training);
       }
     }
-    set_network(options, data, network, model);
+    set_network(options, data, network, model, maps);
   });
   const auto walk = [](auto& fields, const auto& visit) { for_each_training_option(fields, visit); };
   take_options(training, s.training, walk);
@@ -249,20 +259,20 @@ nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes)
 /// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
 nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
                 int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
-                std::uint64_t seed, const nb::object& report) {
+                std::uint64_t seed, const nb::object& report, bool keep_interrupted) {
   validate(data);
   sheafnn::require(split_number < data.splits.size(), "split", split_number,
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   const sheafnn::Split& split = data.splits[split_number];
   const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
-  Settings settings = make_settings(data, split, model, preset, network, training);
+  Settings settings = make_settings(data, split, model, maps, preset, network, training);
   settings.training.seed = seed;
-  Supervisor supervisor(report, settings.training.epochs);
+  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
   settings.training.on_epoch = std::ref(supervisor);
   sheafnn::TrainResult result;
   programs::TrainOutcome outcome;
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     outcome = entry.train({.data = data,
                            .split = split,
                            .model = settings.network,
@@ -272,7 +282,7 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                            .keep = {.model = true, .prediction = true}},
                           result);
   }
-  supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, keeps the model as well
+  supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, counts as well
   const auto classes = static_cast<std::size_t>(data.class_count);
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
                         result_of(result, outcome, settings.preset, supervisor.interrupted()),
@@ -309,7 +319,7 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   sheafnn::require(split_number < data.splits.size(), "split", split_number,
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&data.splits[split_number], 1}, seed);
-  Supervisor supervisor(nb::none(), 0);
+  Supervisor supervisor(nb::none(), 0, /*keep=*/false);  // Ctrl-C leaves the search
   std::vector<programs::SearchedModel> models;
   std::vector<sheafnn::SearchRow> left_out;
   for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
@@ -323,7 +333,8 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
     }
     try {
       const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
-      Settings s = make_settings(data, splits.front(), own, std::string(searched) + name, network, training);
+      Settings s =
+          make_settings(data, splits.front(), own, setting.maps, std::string(searched) + name, network, training);
       s.training.seed = seed;
       s.training.on_epoch = std::ref(supervisor);
       entry.check(s.network, programs::is_bayesian(own));
@@ -339,15 +350,10 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   }
   sheafnn::SearchResult result;
   {
-    const nb::gil_scoped_release release;
-    result =
-        programs::search_models(models, data, splits,
-                                {.seconds = seconds, .interrupted = [&] { return supervisor.interrupted(); }});
+    const GilRelease release;
+    result = programs::search_models(models, data, splits, {.seconds = seconds});
   }
-  if (supervisor.interrupted()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
-  }
+  supervisor.check_signals();
   nb::list rows;
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
   for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
@@ -435,7 +441,7 @@ void bind_model(nb::module_& module) {
               int threads) {
              sheafnn::Prediction p;
              {
-               const nb::gil_scoped_release release;
+               const GilRelease release;
                p = model.predict(data, {samples, seed, epoch, threads});
              }
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
@@ -444,14 +450,14 @@ void bind_model(nb::module_& module) {
                          std::uint32_t epoch, int threads, Index layer) {
         sheafnn::io::Bytes bytes;
         {
-          const nb::gil_scoped_release release;
+          const GilRelease release;
           bytes = model.learned(data, {samples, seed, epoch, threads}, layer).bytes();
         }
         return nb::bytes(bytes.data(), bytes.size());
       });
   module.def("search", &search);
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg().none());
+             nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
 }
 
 }  // namespace python

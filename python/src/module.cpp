@@ -4,9 +4,12 @@
 
 #include <sheafnn/version.hpp>
 
+#include "interpreter.hpp"
+
 NB_MODULE(_core, module) {
   module.doc() = "The C++ library behind sheafnn; use the package's own names.";
   module.attr("version") = SHEAFNN_VERSION_STRING;
+  python::watch_interpreter();
   python::bind_dataset(module);
   python::bind_model(module);
   python::bind_rotations(module);

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interpreter.hpp"
 #include "module.hpp"
 
 namespace python {
@@ -174,7 +175,7 @@ template <template <int, class> class D>
     using Own = D<N, double>;
     const auto rotations = load_all<N>(samples);
     const auto fit = [&] {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       return moments ? sheafnn::fit_moments<Own>(rotations, span_of(weights))
                      : sheafnn::fit<Own>(rotations, span_of(weights));
     }();
@@ -194,7 +195,7 @@ template <int N>
 [[nodiscard]] nb::dict fit_matrix_fisher_of(const Input<double>& samples, const Input<double>& weights) {
   const auto rotations = load_all<N>(samples);
   const auto fit = [&] {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return sheafnn::fit<sheafnn::MatrixFisherDistribution<N, double>>(rotations, span_of(weights));
   }();
   nb::dict d;
@@ -218,7 +219,7 @@ template <class F>
   return with_dimension(dimension_of(matrices), [&]<int N>() {
     std::vector<double> r(matrices.size());
     {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       for_each_matrix(name, r.size() / (N * N), [&](std::size_t i) {
         store<N>(f.template operator()<N>(load<N>(matrices.data() + i * N * N)), r.data() + i * N * N);
       });
@@ -246,7 +247,7 @@ void bind_rotations(nb::module_& module) {
                               sheafnn::detail::concat("must be matrices of ", n, " rows and columns"));
              std::vector<double> r(matrices.size() / static_cast<std::size_t>(n * n));
              {
-               const nb::gil_scoped_release release;
+               const GilRelease release;
                d.log_density(matrices.data(), r.size(), r.data());
              }
              const std::size_t count = r.size();
@@ -258,7 +259,7 @@ void bind_rotations(nb::module_& module) {
              sheafnn::require(count <= 0xffffffffU, "size", count, "must be at most 4294967295");
              std::vector<double> r(count * n * n);
              {
-               const nb::gil_scoped_release release;
+               const GilRelease release;
                d.draw(seed, count, r.data());
              }
              return to_numpy(std::move(r), {count, n, n});

@@ -14,6 +14,8 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import sheafnn
 from sheafnn import SheafClassifier
@@ -130,18 +132,26 @@ def test_an_exception_in_the_callback_comes_out(karate):
 
 
 @pytest.mark.parametrize("more", [{}, {"progress": True}, {"callback": lambda epoch: None}], ids=["alone", "progress", "callback"])
-def test_ctrl_c_keeps_the_best(graph, more):
-    model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8, **more)
+@pytest.mark.parametrize("action", ["raise", "keep"])
+def test_ctrl_c_ends_a_training(graph, more, action):
+    model = SheafClassifier(stalk_dim=2, epochs=10**8, patience=10**8, on_interrupt=action, **more)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     start = time.monotonic()
     try:
-        with pytest.warns(sheafnn.Interrupted, match="interrupted after"):
-            model.fit(graph)
+        if action == "raise":
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(graph)
+        else:
+            with pytest.warns(sheafnn.Interrupted, match="interrupted after"):
+                model.fit(graph)
     finally:
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 30
+    if action == "raise":
+        assert not hasattr(model, "model_")
+        return
     assert model.result_["stop_reason"] == "interrupted"
     assert model.n_iter_ > 0
     assert model.score(graph, nodes=graph.splits[0].train) > 0.6
@@ -212,6 +222,7 @@ def test_parameters_are_those_of_the_constructor():
         ({"model": "csnn", "stalk_dim": 1}, "between 2 and 5"),
         ({"preset": None}, "preset: None"),
         ({"threads": None}, "threads: None"),
+        ({"on_interrupt": "stop"}, "on_interrupt: 'stop'"),
         ({"kl_weight": -1}, "kl_weight: -1"),
         ({"network": {"channels": 5}}, "it is the parameter channels"),
         ({"training": {"kl_maximum": 5}}, "it is the parameter kl_weight"),
@@ -254,7 +265,7 @@ def test_bad_arguments_of_fit_are_named(graph):
 
 def test_score_looks_at_its_arguments(trained, karate):
     features, labels = karate.features, karate.labels
-    assert trained.score(features, labels, karate.edges) == trained.score(karate)
+    assert trained.score(features, labels, karate.edges) == trained.score(karate, nodes=np.arange(34))
     for y in (labels[:5], 0, np.zeros((34, 2))):
         with pytest.raises(ValueError, match="y: shape"):
             trained.score(features, y)
@@ -269,6 +280,67 @@ def test_score_looks_at_its_arguments(trained, karate):
         clone_of.predict(karate)
     with pytest.raises(ValueError, match="stalk_dim: 4 is not allowed"):
         _load_with(trained, stalk_dim=4)
+
+
+def test_score_looks_at_test_nodes(graph):
+    model = SheafClassifier("nsd", stalk_dim=2, epochs=30).fit(graph, split=1)
+    split = graph.splits[1]
+    assert model.score(graph) == model.result_["test_accuracy"] == model.score(graph, nodes=split.test)
+    assert model.score(graph, nodes=split.train) > model.score(graph)
+    untested = graph.with_splits([(split.train, split.validation, [])])
+    rest = np.setdiff1d(np.arange(300), np.concatenate([split.train, split.validation]))
+    assert model.score(untested) == model.score(graph, nodes=rest)
+    assert model.score(graph.with_splits([])) == model.score(graph, nodes=np.arange(300))
+    with pytest.raises(ValueError, match="nodes: none .* the split has no test nodes, name others with nodes="):
+        model.score(graph.with_splits([(split.train, rest.tolist() + split.validation.tolist(), [])]))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/m.safetensors")
+        assert SheafClassifier.load(f"{folder}/m.safetensors").score(graph) == model.score(graph)
+        model.model_.save(f"{folder}/m.safetensors", {})
+        older = SheafClassifier.load(f"{folder}/m.safetensors")
+    with pytest.raises(ValueError, match="which of the 10 splits"):
+        older.score(graph)
+    assert older.score(graph.with_splits([split])) == model.score(graph)
+    assert older.score(graph, nodes=split.test) == model.score(graph)
+
+
+def test_score_of_other_classes(graph):
+    """Numbers that are written otherwise are the same class, other classes are never right."""
+    names = np.array(["0", "1", "2"])
+    model = SheafClassifier(stalk_dim=2, epochs=10).fit(sheafnn.Dataset.from_numpy(graph.edges, graph.features, names[graph.codes], splits=graph.splits))
+    longer = np.array(["0.0", "1.0", "2"])[graph.codes]
+    assert model.score(graph.features, longer, graph.edges) == model.score(graph.features, names[graph.codes], graph.edges) > 0
+    others = sheafnn.Dataset.from_numpy(graph.edges, graph.features, longer, splits=graph.splits)
+    assert model.score(others) == model.score(graph.features, longer, graph.edges, nodes=graph.splits[0].test)
+    assert model.score(graph.features, np.array(["x", "y", "1"])[graph.codes], graph.edges) <= np.mean(graph.codes == 2)
+
+
+def test_a_network_of_a_graph_asks_for_the_graph(graph, tmp_path):
+    features, labels, edges, split = split_arrays(graph)
+    model = SheafClassifier(stalk_dim=2, epochs=5).fit(features, labels, edges=edges)
+    model.save(tmp_path / "m.safetensors")
+    loaded = SheafClassifier.load(tmp_path / "m.safetensors")
+    pipeline = make_pipeline(MaxAbsScaler(), SheafClassifier(stalk_dim=2, epochs=5))
+    pipeline.fit(features, labels, sheafclassifier__edges=edges)
+    of_program = copy.deepcopy(model)
+    of_program.model_.save(str(tmp_path / "p.safetensors"), {})
+    for asked in (model, loaded, pipeline, pickle.loads(pickle.dumps(model)), SheafClassifier.load(tmp_path / "p.safetensors")):
+        for call in ("predict", "predict_proba"):
+            with pytest.raises(ValueError, match="edges: missing; the network was trained with edges"):
+                getattr(asked, call)(features)
+            assert len(getattr(asked, call)(features, edges=edges)) == 300
+            alone = getattr(asked, call)(features, edges=None)
+            assert (getattr(asked, call)(features, edges=[]) == alone).all()
+    for call in (model.uncertainty, model.learned_sheaf, lambda X: model.score(X, labels)):
+        with pytest.raises(ValueError, match="edges: missing"):
+            call(features)
+    rows = SheafClassifier("nsd", "diagonal", 2, epochs=5).fit(features, labels)
+    assert (rows.predict(features) == rows.predict(features, edges=None)).all()
+
+
+def test_edges_without_edges_are_none(graph):
+    rows = SheafClassifier("nsd", "diagonal", 2, epochs=5).fit(graph.features, graph.labels, edges=[])
+    assert len(rows.predict(graph.features)) == 300
 
 
 def _load_with(model, **parameters):

@@ -55,8 +55,9 @@ bool wait_briefly(const Ready& ready, int yields) {
 /// any thread.
 class ThreadTeam {
  public:
-  /// The team of this process; its threads are joined when the process ends. A forked child has a team of its own,
-  /// because of all threads only the one that forked goes on there.
+  /// The team of this process. Its threads are joined when the process ends; a thread that outlives main() may go on
+  /// with its loops, and runs them alone. A forked child has a team of its own, because of all threads only the one that
+  /// forked goes on there.
   static ThreadTeam& instance() {
     ThreadTeam* const team = current_.load(std::memory_order_acquire);
     return team != nullptr ? *team : start();
@@ -77,7 +78,7 @@ class ThreadTeam {
   template <class Work>
   void run(int count, const Work& work) {
     std::unique_lock<std::mutex> lock(busy_, std::defer_lock);
-    if (in_team_ || !lock.try_lock()) {
+    if (in_team_ || closing_.load(std::memory_order_relaxed) || !lock.try_lock()) {
       for (int rank = 0; rank < count; ++rank) work(rank);
       return;
     }
@@ -294,7 +295,7 @@ class ThreadTeam {
   /// \returns the worker that the task was offered to, or null
   [[nodiscard]] Worker* offer_side_task(SideTask& side_task) {
     const std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
-    if (!lock.owns_lock()) return nullptr;
+    if (closing_.load(std::memory_order_relaxed) || !lock.owns_lock()) return nullptr;
     grow(1);
     return !workers_.empty() && workers_.front().offer(side_task, Clock::now()) ? &workers_.front() : nullptr;
   }
@@ -324,15 +325,25 @@ class ThreadTeam {
     }
     Lifetime(const Lifetime&) = delete;
     Lifetime& operator=(const Lifetime&) = delete;
-    ~Lifetime() { delete current_.exchange(nullptr); }
+    ~Lifetime() {
+      // The object stays: other threads may still call it.
+      if (ThreadTeam* const team = current_.load()) team->close();
+    }
   };
 
   ThreadTeam() = default;
   friend std::default_delete<ThreadTeam>;
-  ~ThreadTeam() {
+  ~ThreadTeam() = default;
+
+  /// Ends the threads after the loop that another thread may be running, and keeps the team busy for ever.
+  void close() {
+    closing_ = true;
+    if (in_team_) return;  // exit() within a loop: its end would never come
+    busy_.lock();
     stop_ = true;
     for (Worker& worker : workers_) worker.notify();
     for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
   /// Starts threads until there are `count` beside the caller, or as many as the system and its memory grant.
@@ -365,6 +376,7 @@ class ThreadTeam {
   std::deque<Worker> workers_;  ///< at fixed addresses, which the threads refer to
   std::vector<std::thread> threads_;
   bool stop_ = false;  ///< written before the last offers
+  std::atomic<bool> closing_{false};  ///< no more loops of the team, so that close() gets the lock
   static inline thread_local bool in_team_ = false;
   static inline std::atomic<ThreadTeam*> current_{nullptr};
   static inline ThreadTeam* abandoned_ = nullptr;  ///< the parent's; its threads cannot be joined in a child

@@ -18,28 +18,14 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/io/file.hpp"
 
 namespace sheafnn::io {
 
 namespace detail {
 
-/// Length of the UTF-8 character at the front of a text that is not empty, or 0 if there is none.
-[[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Longer than necessary, surrogates, beyond U+10FFFF.
-  const unsigned char second = byte(1);
-  const bool bad = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                   (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-  return bad ? 0 : length;
-}
+using sheafnn::detail::utf8_length;
 
 /// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is not blank; the
 /// comma where there is none.

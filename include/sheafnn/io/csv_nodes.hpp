@@ -6,8 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/lines.hpp"
 #include "sheafnn/io/masks.hpp"
@@ -36,52 +36,15 @@ struct NodeTable {
 
 namespace detail {
 
-/// What other programs write where a value is missing: as a label more likely an unknown one than a class of that name.
-[[nodiscard]] inline bool means_missing(std::string_view text) {
-  constexpr std::string_view known[] = {"NA", "N/A", "n/a", "<NA>", "nan", "NaN", "NAN", "NULL", "null", "?"};
-  return std::find(std::begin(known), std::end(known), text) != std::end(known);
-}
-
-/// Numbers the classes that label texts name: numbers by their values, other names in the order of their bytes. An empty
-/// text and -1 are unknown.
-///
-/// \throws std::runtime_error  a text that means a missing value, or too many classes
-/// \param file        where they are from
-/// \param place       place(u): file, line and, of a table, column of text u, for messages
-/// \param[out] names  of the classes
-/// \returns           one label per text
+/// encode_labels() for readers. \throws std::runtime_error  as there
 template <class Place>
-[[nodiscard]] std::vector<std::int32_t> number_classes(const std::vector<std::string>& texts,
-                                                       std::string_view file, const Place& place,
-                                                       std::vector<std::string>& names) {
-  const auto value = [](const std::string& text) {
-    double number = 0;
-    return parse_number(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
-  };
-  const auto unknown = [&](const std::string& text) { return text.empty() || value(text) == -1; };
-  for (std::size_t u = 0; u < texts.size(); ++u) {
-    if (!means_missing(texts[u])) continue;
-    fail(place(u), "'", texts[u],
-         "' is no label; an unknown label is empty or -1, and a class needs another name");
+[[nodiscard]] EncodedLabels read_label_texts(const std::vector<std::string>& texts, const MissingLabels& missing,
+                                             std::string_view column, const Place& place) {
+  try {
+    return encode_labels(texts, missing, column, place);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(error.what());
   }
-  names.clear();
-  std::copy_if(texts.begin(), texts.end(), std::back_inserter(names), [&](const auto& t) { return !unknown(t); });
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  if (std::all_of(names.begin(), names.end(), [&](const auto& name) { return std::isfinite(value(name)); })) {
-    std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-      return std::pair(value(a), std::string_view(a)) < std::pair(value(b), std::string_view(b));
-    });
-  }
-  if (static_cast<std::int64_t>(names.size()) > largest_label + 1) {
-    fail(file, "names ", names.size(), " classes; at most ", largest_label + 1, " are supported");
-  }
-  std::unordered_map<std::string_view, std::int32_t> number;
-  for (const std::string& name : names) number.emplace(name, static_cast<std::int32_t>(number.size()));
-  std::vector<std::int32_t> labels;
-  labels.reserve(texts.size());
-  for (const std::string& text : texts) labels.push_back(unknown(text) ? -1 : number.at(text));
-  return labels;
 }
 
 /// What the columns of a node table mean.
@@ -157,8 +120,8 @@ class NodeNumbers {
 /// Fills a NodeTable line by line.
 class NodeTableReader {
  public:
-  NodeTableReader(CsvReader& csv, const std::string& label)
-      : csv_(csv), label_(label), columns_(header(csv), label) {
+  NodeTableReader(CsvReader& csv, const std::string& label, const MissingLabels& missing)
+      : csv_(csv), label_(label), missing_(missing), columns_(header(csv), label) {
     table_.file = csv.file();
     for (std::size_t k = 0; k < columns_.names.size(); ++k) {
       if (columns_.roles[k] == Role::feature) table_.feature_names.push_back(columns_.names[k]);
@@ -172,10 +135,11 @@ class NodeTableReader {
     if (table_.names.empty()) fail(csv_.file(), "lists no node; the graph is empty");
     check_names();
     if (columns_.labelled) {
-      const auto place = [&](std::size_t u) {
-        return sheafnn::detail::concat(csv_.file(), ':', lines_[u], ": column '", printable(label_), '\'');
-      };
-      table_.labels = number_classes(labels_, csv_.file(), place, table_.class_names);
+      const std::string column = sheafnn::detail::concat(": column '", printable(label_), '\'');
+      const auto place = [&](std::size_t u) { return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column); };
+      EncodedLabels labels = read_label_texts(labels_, missing_, csv_.file() + column, place);
+      table_.labels = std::move(labels.codes);
+      table_.class_names = std::move(labels.class_names);
     }
     table_.features = NodeFeatures::from_csr(std::move(offsets_), std::move(column_of_), std::move(values_),
                                              static_cast<Index>(table_.feature_names.size()));
@@ -260,6 +224,7 @@ class NodeTableReader {
 
   CsvReader& csv_;
   std::string label_;
+  MissingLabels missing_;
   NodeColumns columns_;
   NodeTable table_;
   std::vector<Index> lines_;
@@ -275,12 +240,13 @@ class NodeTableReader {
 /// `label` its class, columns called split or split_0, split_1, … its set (train, validation or val, test, or nothing),
 /// all others its features, finite numbers.
 ///
-/// Classes are numbered in sorted order: by value if all are numbers, otherwise by their bytes. An empty label and
-/// -1 are unknown; what else might mean a missing value, such as NA, nan, null or ?, is refused.
+/// What labels mean: encode_labels().
 ///
+/// \param missing  the texts that are unknown labels
 /// \throws std::runtime_error  one line that names the file, the line and the column
-[[nodiscard]] inline NodeTable read_node_table(CsvReader csv, const std::string& label = "label") {
-  return detail::NodeTableReader(csv, label).read();
+[[nodiscard]] inline NodeTable read_node_table(CsvReader csv, const std::string& label = "label",
+                                               const MissingLabels& missing = {}) {
+  return detail::NodeTableReader(csv, label, missing).read();
 }
 
 }  // namespace sheafnn::io

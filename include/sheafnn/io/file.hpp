@@ -24,6 +24,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/memory.hpp"
+#include "sheafnn/core/text.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <dirent.h>
@@ -45,14 +46,7 @@ template <class... Parts>
   throw std::runtime_error(sheafnn::detail::concat(where, ": ", parts...));
 }
 
-/// Text from a file, made fit for a one-line message: unprintable characters replaced, at most 60 shown.
-[[nodiscard]] inline std::string printable(std::string_view text) {
-  std::string r(text.substr(0, 60));
-  std::replace_if(
-      r.begin(), r.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  if (text.size() > r.size()) r += "...";
-  return r;
-}
+using sheafnn::detail::printable;
 
 /// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error
 /// that does.

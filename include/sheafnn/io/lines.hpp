@@ -2,20 +2,15 @@
 /// Text files read line by line and field by field, with messages that name file and line.
 #pragma once
 
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <locale>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/io/file.hpp"
 
 namespace sheafnn::io::detail {
@@ -31,29 +26,7 @@ namespace sheafnn::io::detail {
   }
 }
 
-/// Parses the whole of `text` as a number of type T; false where it is none or does not fit. What is too small for a
-/// floating-point number is rounded.
-template <class T>
-[[nodiscard]] bool parse_number(std::string_view text, T& value) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);  // not known to from_chars
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end != text.data() + text.size()) return false;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (error == std::errc::result_out_of_range) {  // from_chars() does not say on which side
-      std::istringstream in{std::string(text)};
-      in.imbue(std::locale::classic());
-      in.exceptions(std::ios::badbit);  // without memory: an exception
-      T nearest = 1;
-      in >> nearest;
-      if (!(std::abs(nearest) < 1)) return false;
-      value = nearest;
-      return true;
-    }
-  }
-  return error == std::errc();
-}
+using sheafnn::detail::parse_number;
 
 /// The lines of a text file that are not empty; line ends may be those of Unix or Windows.
 class LineReader {

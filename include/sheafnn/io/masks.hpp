@@ -13,13 +13,14 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 
 namespace sheafnn::io::detail {
 
 /// Largest label a file may use.
-inline constexpr std::int64_t largest_label = 65535;
+inline constexpr std::int64_t largest_label = largest_class_count - 1;
 
 /// Checks one label of a graph with n nodes; `where` names it in the message.
 inline void check_label(std::int64_t label, Index n, std::string_view where) {

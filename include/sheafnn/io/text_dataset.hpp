@@ -17,6 +17,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/csv_edges.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
@@ -28,6 +29,7 @@ namespace sheafnn::io {
 struct TextOptions {
   std::string label = "label";     ///< name of the label column
   bool identity_features = false;  ///< one-hot node numbers (n × n) in place of what the files hold
+  MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
 };
 
 namespace detail {
@@ -61,7 +63,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
 
 /// Nodes, labels and splits from a node table, or labels alone from a list.
 [[nodiscard]] inline NodeTable read_nodes(const std::filesystem::path& path, const TextOptions& options) {
-  if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label);
+  if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label, options.missing_labels);
   NodeTable table;
   table.file = path.string();
   std::vector<std::string> texts, places;
@@ -75,8 +77,10 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
     places.push_back(csv.where());
   }
   if (texts.empty()) fail(table.file, "lists no label; the graph is empty");
-  table.labels = number_classes(
-      texts, table.file, [&](std::size_t u) { return places[u]; }, table.class_names);
+  EncodedLabels labels =
+      read_label_texts(texts, options.missing_labels, table.file, [&](std::size_t u) { return places[u]; });
+  table.labels = std::move(labels.codes);
+  table.class_names = std::move(labels.class_names);
   return table;
 }
 

@@ -1,0 +1,157 @@
+"""Edges in the forms that people have them, weights that are no part of a graph here, and features of arcs."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+import scipy.sparse
+
+from . import _checks
+from ._masks import plain
+
+
+def check_weights(values: np.ndarray, place: Callable[[int], str], argument: str, more: str = "") -> None:
+    """Refuses weights that are not all equal: networks have none.
+
+    :param place: what messages call weight i
+    :param more: another way out
+    """
+    if values.size == 0 or (values == values[0]).all():
+        return
+    other = int(np.flatnonzero(values != values[0])[0])
+    raise ValueError(
+        f"{argument}: weights that differ are not allowed, {values[0]:g} at {place(0)} and {values[other]:g} at {place(other)}; "
+        f"networks learn the weights of edges: Dataset's functions with weights='ignore' take the edges alone{more}"
+    )
+
+
+def check_finite(values: np.ndarray, place: Callable[[int], str]) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(f"{place(int(bad[0]))}: {values[bad[0]]} is not allowed; a weight must be finite, not NaN or infinity")
+
+
+def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.ndarray:
+    """The entries of a sparse n x n matrix that are not 0, after those of one place are added up."""
+    _checks.choice("weights", weights, ("refuse", "ignore"))
+    if matrix.shape != (count, count):
+        raise ValueError(
+            f"{argument}: an adjacency matrix of shape {matrix.shape} is not allowed; must be {count} x {count}, as many as "
+            "the features have rows"
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{argument}: {matrix.dtype} is not allowed; expected an adjacency matrix of numbers")
+
+    def place(entries: Any, i: int) -> str:
+        return f"row {entries.row[i]}, column {entries.col[i]}"
+
+    raw = scipy.sparse.coo_matrix(matrix, dtype=np.float64)
+    check_finite(raw.data, lambda i: f"{argument}[{raw.row[i]}, {raw.col[i]}]")
+    entries = scipy.sparse.csr_matrix(raw).tocoo()  # a sum of the entries of one place
+    used = entries.data != 0
+    if weights == "refuse":
+        between = np.flatnonzero((raw.row != raw.col) & (raw.data != 0))  # self-loops are dropped
+        repeated = between.size == 0 or (raw.data[between] == raw.data[between[0]]).all()
+        if not repeated:
+            edges = np.flatnonzero(used & (entries.row != entries.col))
+            check_weights(
+                entries.data[edges], lambda i: place(entries, edges[i]), argument, ", and so is A != 0 a matrix without weights"
+            )
+    return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
+
+
+def _numbers_of_names(array: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Node numbers of an m x 2 array of names."""
+    if not names:
+        raise ValueError("edges: names of nodes are not allowed without node_names; expected m x 2 node numbers")
+    number = {name: i for i, name in enumerate(names)}
+    for (row, side), end in np.ndenumerate(array):
+        if end not in number:
+            raise ValueError(f"edges[{row}, {side}]: {end!r} is not allowed; no node has this name")
+    return np.array([[number[u], number[v]] for u, v in array], np.int64).reshape(-1, 2)
+
+
+def edge_array(
+    edges: Any, count: int, names: Sequence[str] = (), weights: str = "refuse", argument: str = "edges"
+) -> np.ndarray:
+    """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, from names, or from a sparse n x n matrix."""
+    if edges is None:
+        return np.empty((0, 2), np.int64)
+    edges = plain(edges)
+    if scipy.sparse.issparse(edges):
+        return adjacency_edges(edges, count, weights, argument)
+    if np.ma.is_masked(edges):
+        raise ValueError("edges: a masked entry is not allowed; expected m x 2 node numbers")
+    try:
+        array = np.asarray(edges)
+    except ValueError as error:
+        raise ValueError(f"edges: {error}") from None
+    if array.dtype.kind in "US" and not isinstance(edges, np.ndarray):
+        array = np.asarray(edges, dtype=object)  # before NumPy makes texts of numbers
+    if array.size == 0 and array.shape != ():
+        return np.empty((0, 2), np.int64)
+    if array.ndim != 2 or 2 not in array.shape:
+        raise ValueError(
+            f"edges: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
+        )
+    if array.shape[1] != 2:
+        array = array.T
+    if array.dtype == object:
+        texts = [isinstance(end, str) for end in array.ravel()]
+        if all(texts):
+            return _numbers_of_names(array, names)
+        if any(texts):
+            raise ValueError("edges: names and other values are not allowed together")
+        if all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in array.ravel()):
+            array = np.array(array.tolist())
+    elif array.dtype.kind in "UT":
+        return _numbers_of_names(array, names)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"edges: {array.dtype} is not allowed; expected whole node numbers")
+    if array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"edges: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, name: str = "arc_features") -> np.ndarray:
+    """Features of all arcs, 2m x k, from those of the pairs that a graph was built from.
+
+    :param pairs: r x 2 node numbers, in any order, with repetitions
+    :param features: r x k, of the arcs that are listed, and of their reverses where these are not listed; or r x 2 x k, of the
+        arc that is listed and of its reverse
+    :param arcs: 2m x 2, sorted
+    """
+    if np.ma.is_masked(features):
+        raise ValueError(f"{name}: a masked entry is not allowed; features of arcs must be finite")
+    table = _checks.real(name, plain(features))
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim not in (2, 3) or len(table) != len(pairs) or (table.ndim == 3 and table.shape[1] != 2):
+        raise ValueError(
+            f"{name}: shape {np.shape(features)} is not allowed; must be {len(pairs)} x k, or {len(pairs)} x 2 x k for both "
+            "directions, as many as there are edges"
+        )
+    if not np.isfinite(table).all():
+        place = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(f"{name}[{', '.join(map(str, place))}]: {table[tuple(place)]} is not allowed; must be finite")
+    rows = np.arange(len(pairs))
+    if table.ndim == 3:
+        table = np.concatenate([table[:, 0], table[:, 1]])
+        pairs, rows = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([rows, rows])
+    keys = pairs[:, 0] * count + pairs[:, 1]
+    listed, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    different = np.flatnonzero((table != table[first[inverse]]).any(axis=1) & (pairs[:, 0] != pairs[:, 1]))
+    if different.size:
+        again = different[0]
+        u, v = pairs[again]
+        raise ValueError(
+            f"{name}[{rows[again]}]: the arc from node {u} to node {v} has other features in row {rows[first[inverse[again]]]}"
+        )
+    if len(listed) == 0 or len(arcs) == 0:
+        return np.empty((len(arcs), table.shape[1]))
+    wanted = arcs[:, 0].astype(np.int64) * count + arcs[:, 1]
+    reverse = arcs[:, 1].astype(np.int64) * count + arcs[:, 0]
+    at = np.minimum(np.searchsorted(listed, wanted), len(listed) - 1)
+    other = np.minimum(np.searchsorted(listed, reverse), len(listed) - 1)
+    return np.ascontiguousarray(table[first[np.where(listed[at] == wanted, at, other)]])

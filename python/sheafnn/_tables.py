@@ -1,0 +1,147 @@
+"""pandas' tables of nodes and edges as arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import _checks, _edges
+from ._labels import is_unknown
+
+_SETS = {"train": 0, "validation": 1, "val": 1, "test": 2}
+
+
+@dataclasses.dataclass
+class NodeTable:
+    names: list[Any]
+    features: np.ndarray  #: n x p
+    feature_names: list[str]
+    labels: Any
+    splits: list[tuple[list[int], ...]]
+
+
+def _check_columns(table: Any, argument: str) -> None:
+    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
+        raise ValueError(f"{argument}: {type(table).__name__} is not allowed; expected a pandas.DataFrame")
+    repeated = table.columns[table.columns.duplicated()]
+    if len(repeated):
+        raise ValueError(f"{argument}: column {repeated[0]!r} is there twice")
+
+
+def _column(table: Any, argument: str, parameter: str, column: Any) -> Any:
+    if column not in table.columns:
+        names = ", ".join(repr(own) for own in table.columns)
+        raise ValueError(f"{parameter}: {argument} has no column {column!r}; it has {names}")
+    return table[column]
+
+
+def _numbers(table: Any, argument: str, parameter: str, columns: Sequence[Any]) -> np.ndarray:
+    """Columns of numbers; missing ones are NaN."""
+    arrays = []
+    for column in columns:
+        values = _column(table, argument, parameter, column)
+        kind = getattr(values.dtype, "kind", "O")
+        if kind not in "biuf":
+            raise ValueError(
+                f"{argument}: column {column!r} holds {values.dtype}, not numbers; name the columns that are features, "
+                f"{parameter}=[…]"
+            )
+        arrays.append(values.to_numpy(np.float64, na_value=np.nan))
+    return np.stack(arrays, axis=1) if arrays else np.empty((len(table), 0))
+
+
+def _split(table: Any, column: Any) -> tuple[list[int], ...]:
+    sets: tuple[list[int], ...] = ([], [], [])
+    for node, word in enumerate(_column(table, "nodes", "splits", column).to_numpy(object)):
+        if is_unknown(word) or (isinstance(word, str) and not word.strip()):
+            continue
+        number = _SETS.get(word.strip()) if isinstance(word, str) else None
+        if number is None:
+            raise ValueError(f"nodes: column {column!r}, row {node}: {word!r} is not allowed; choose train, validation (val), test, or nothing")
+        sets[number].append(node)
+    return sets
+
+
+def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -> NodeTable:
+    """The columns of a table of nodes by their purpose."""
+    _check_columns(nodes, "nodes")
+    if names is None:
+        own_names = list(nodes.index)
+    else:
+        own_names = list(_column(nodes, "nodes", "names", names))
+    for row, name in enumerate(own_names):
+        if is_unknown(name):
+            raise ValueError(f"nodes: row {row} has no name; {'the index' if names is None else f'column {names!r}'} must name every node")
+    if label is not None and label not in nodes.columns:
+        raise ValueError(f"label: nodes has no column {label!r}; label=None: there are none")
+    if splits is None:
+        splits = [c for c in nodes.columns if isinstance(c, str) and re.fullmatch(r"split(_\d+)?", c)]
+        splits = sorted(splits, key=lambda c: (len(c), c))
+        splits = [c for c in splits if features is None or c not in features]
+    elif isinstance(splits, str):
+        splits = [splits]
+    if isinstance(features, str):
+        features = [features]
+    used = {names, label, *splits}
+    columns = list(features) if features is not None else [c for c in nodes.columns if c not in used]
+    for column in columns:
+        if column in used - {None}:
+            raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels or a split")
+    if not columns:
+        raise ValueError("features: nodes has no column left for features; a dataset needs at least one")
+    return NodeTable(
+        own_names,
+        _numbers(nodes, "nodes", "features", columns),
+        [str(column) for column in columns],
+        None if label is None else nodes[label].to_numpy(),
+        [_split(nodes, column) for column in splits],
+    )
+
+
+def _end(edges: Any, parameter: str, column: Any) -> Any:
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and column not in edges.columns:
+        if not 0 <= column < edges.shape[1]:
+            raise ValueError(f"{parameter}: {column} is not allowed; edges has {edges.shape[1]} columns")
+        return edges.columns[column]
+    _column(edges, "edges", parameter, column)
+    return column
+
+
+def edge_table(
+    edges: Any, names: Sequence[Any], source: Any, target: Any, arc_features: Any, weights: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Pairs of node numbers, and features of arcs, of a table of edges."""
+    _checks.choice("weights", weights, ("refuse", "ignore"))
+    if edges is None:
+        return None, None
+    _check_columns(edges, "edges")
+    ends = [_end(edges, "source", source), _end(edges, "target", target)]
+    if ends[0] == ends[1]:
+        raise ValueError(f"target: column {ends[1]!r} is the source as well")
+    of_arcs = [arc_features] if isinstance(arc_features, str) else list(arc_features)
+    number = {name: node for node, name in enumerate(names)}
+    pairs = np.empty((len(edges), 2), np.int64)
+    for side, column in enumerate(ends):
+        for row, end in enumerate(edges[column].tolist()):
+            node = None if is_unknown(end) else number.get(end)
+            if node is None:
+                kind = f" ({type(end).__name__})" if names and type(end) is not type(names[0]) else ""
+                like = f", whose names are like {names[0]!r}" if names else ""
+                raise ValueError(f"edges: row {row}, column {column!r}: {end!r}{kind} is not allowed; it is no node{like}")
+            pairs[row, side] = node
+    others = [column for column in edges.columns if column not in ends and column not in of_arcs]
+    if weights == "refuse":
+        for column in others:
+            values = edges[column]
+            if getattr(values.dtype, "kind", "O") in "biuf":
+                own = values.to_numpy(np.float64, na_value=np.nan)
+                _edges.check_finite(own, lambda i: f"edges: row {i}, column {column!r}")
+                _edges.check_weights(own, lambda i: f"row {i}", f"edges: column {column!r}", ", arc_features=[…] gives them to the network")
+            elif values.nunique(dropna=False) > 1:
+                raise ValueError(
+                    f"edges: column {column!r} is neither source nor target; weights='ignore' takes the edges without it"
+                )
+    return pairs, _numbers(edges, "edges", "arc_features", of_arcs) if of_arcs else None
