@@ -203,6 +203,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   }
   auto& [pairs, cooperative, flow] = s.network;
   programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+    options.features = data.feature_count();
     if (setting != nullptr) {
       if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
         sheafnn::apply(*setting, options, s.training);
@@ -338,7 +339,7 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   sheafnn::require(split_number < data.splits.size(), "split", split_number,
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&data.splits[split_number], 1}, seed);
-  Supervisor supervisor(nb::none(), 0);
+  Supervisor supervisor(nb::none(), 0, /*keep=*/false);  // Ctrl-C leaves the search
   std::vector<programs::SearchedModel> models;
   std::vector<sheafnn::SearchRow> left_out;
   for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
@@ -352,7 +353,8 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
     }
     try {
       const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
-      Settings s = make_settings(data, splits.front(), own, std::string(searched) + name, network, training);
+      Settings s =
+          make_settings(data, splits.front(), own, setting.maps, std::string(searched) + name, network, training);
       s.training.seed = seed;
       s.training.on_epoch = std::ref(supervisor);
       entry.check(s.network, programs::is_bayesian(own));
@@ -368,15 +370,10 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   }
   sheafnn::SearchResult result;
   {
-    const nb::gil_scoped_release release;
-    result =
-        programs::search_models(models, data, splits,
-                                {.seconds = seconds, .interrupted = [&] { return supervisor.interrupted(); }});
+    const GilRelease release;
+    result = programs::search_models(models, data, splits, {.seconds = seconds});
   }
-  if (supervisor.interrupted()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
-  }
+  supervisor.check_signals();
   nb::list rows;
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
   for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
