@@ -383,14 +383,17 @@ TEST_CASE("text folder: bad edges are named with line and node") {
 }
 
 TEST_CASE("text folder: masks are no features") {
-  for (const char* column : {"train_mask", "valMask", "test_masks", "Split", "split0", "splits", "fold", "fold_3"}) {
+  for (const char* column :
+       {"train_mask", "valMask", "test_masks", "Split", "split0", "splits", "fold", "fold_3"}) {
     CAPTURE(column);
-    CHECK(message_of_nodes(std::string("name,label,x,") + column + "\nada,a,1,1\n") ==
-          std::string("nodes.csv:1: column '") + column +
-              "' looks like a part of a split, not like a feature; a column called split (or split_0, split_1, ...) "
-              "holds train, validation or test");
+    CHECK(
+        message_of_nodes(std::string("name,label,x,") + column + "\nada,a,1,1\n") ==
+        std::string("nodes.csv:1: column '") + column +
+            "' looks like a part of a split, not like a feature; a column called split (or split_0, split_1, ...) "
+            "holds train, validation or test");
   }
-  CHECK(message_of_nodes("name,label,x,test_score\nada,a,1,1\nbob,b,2,1\neve,a,2,1\n\"c, d\",a,2,1\n") == "no error");
+  CHECK(message_of_nodes("name,label,x,test_score\nada,a,1,1\nbob,b,2,1\neve,a,2,1\n\"c, d\",a,2,1\n") ==
+        "no error");
 }
 
 TEST_CASE("edge lists: names of columns that could be nodes") {

@@ -83,13 +83,13 @@ inline constexpr EndWords end_words[] = {{"source", "target"},
 
 /// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
 inline constexpr std::string_view end_affixes[] = {
-    "id",      "ids",     "node",   "vertex",  "name",    "index",   "idx",      "key",    "code",
-    "number",  "no",      "nr",     "num",     "v",       "col",      "column", "field",
-    "user",    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction",
-    "account", "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",
-    "gene",    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",
-    "word",    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",
-    "repo",    "post",    "of",     "the",     "edge",    "link"};
+    "id",      "ids",    "node",    "vertex",  "name",    "index",    "idx",    "key",         "code",
+    "number",  "no",     "nr",      "num",     "v",       "col",      "column", "field",       "user",
+    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction", "account",
+    "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",     "gene",
+    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",    "word",
+    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",     "repo",
+    "post",    "of",     "the",     "edge",    "link"};
 
 /// Whether a text, in lower case, consists of these words.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {

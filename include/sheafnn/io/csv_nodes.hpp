@@ -60,7 +60,8 @@ struct NodeColumns {
     std::string plain = plain_word(name);
     plain.resize(plain.find_last_not_of("0123456789") + 1);
     if (!(set && set->mask) && plain != "split" && plain != "splits" && plain != "fold") return;
-    fail(header.where(), "column '", printable(name), "' looks like a part of a split, not like a feature; a column ",
+    fail(header.where(), "column '", printable(name),
+         "' looks like a part of a split, not like a feature; a column ",
          "called split (or split_0, split_1, ...) holds train, validation or test");
   }
   NodeColumns(const CsvReader& header, const std::string& label) : names(header.fields()) {
