@@ -610,4 +610,17 @@ def load_dataset(
     :raises RuntimeError: names the file and what is wrong with it
     """
     words = None if missing_labels is None else [missing_labels] if isinstance(missing_labels, str) else list(missing_labels)
-    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels, words))
+    core = _core.load_dataset(os.fspath(path), not splits, not labels, words)
+    # Labels of arrays are numbers again; a text folder's are texts.
+    arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
+    return Dataset(core, _numbers(core.class_names) if arrays else None)
+
+
+def _numbers(names: list[str]) -> np.ndarray | None:
+    """Names of classes as numbers; None where they are none."""
+    for kind in (int, float):
+        try:
+            return np.array([kind(name) for name in names]) if names else None
+        except ValueError:
+            continue
+    return None

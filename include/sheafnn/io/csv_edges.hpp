@@ -83,13 +83,13 @@ inline constexpr EndWords end_words[] = {{"source", "target"},
 
 /// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
 inline constexpr std::string_view end_affixes[] = {
-    "id",      "ids",     "node",   "vertex",  "name",    "index",   "idx",      "key",    "code",
-    "number",  "no",      "nr",     "num",     "n",       "v",       "col",      "column", "field",
-    "user",    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction",
-    "account", "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",
-    "gene",    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",
-    "word",    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",
-    "repo",    "post",    "of",     "the",     "edge",    "link"};
+    "id",      "ids",    "node",    "vertex",  "name",    "index",    "idx",    "key",         "code",
+    "number",  "no",     "nr",      "num",     "v",       "col",      "column", "field",       "user",
+    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction", "account",
+    "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",     "gene",
+    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",    "word",
+    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",     "repo",
+    "post",    "of",     "the",     "edge",    "link"};
 
 /// Whether a text, in lower case, consists of these words.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {
@@ -126,16 +126,15 @@ struct EndColumns {
 }
 
 /// Whether a node has a name such as those of two columns that names of nodes may look like: another number or letter
-/// in the same place.
+/// in the same place; of a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
+  const std::size_t around = ends.before.size() + ends.behind.size();
   return ends.words->alike && nodes.any_name([&](std::string_view name) {
     const std::string plain = plain_word(name);
-    if (plain.size() <= ends.before.size() + ends.behind.size()) return false;
-    if (!plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
-    const std::string_view middle =
-        std::string_view(plain).substr(ends.before.size(), plain.size() - ends.before.size() - ends.behind.size());
-    return middle.find_first_not_of("0123456789") == std::string_view::npos ||
-           (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
+    if (plain.size() <= around || !plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
+    const std::string_view middle = std::string_view(plain).substr(ends.before.size(), plain.size() - around);
+    const bool number = middle.find_first_not_of("0123456789") == std::string_view::npos;
+    return (number && around > 0) || (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
   });
 }
 
