@@ -459,6 +459,11 @@ class Dataset:
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
         return _unpickled, (parts, self.arc_features)
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(
+            "a Dataset is no array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
+        )
+
     def homophily(self) -> float:
         """Share of the edges between labelled nodes that join nodes of one class."""
         return _core.edge_homophily(self._core)

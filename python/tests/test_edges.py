@@ -22,7 +22,7 @@ def test_entries_that_are_not_finite_are_named(form):
         with pytest.raises(ValueError, match=rf"edges\[1, 0\]: {value}"):
             Dataset.from_numpy(matrix, np.eye(3))
         with pytest.raises(ValueError, match=rf"edges\[1, 0\]: {value}"):
-            SheafClassifier().fit(np.eye(3), [0, 1, 0], edges=matrix)
+            SheafClassifier(validation_fraction=0).fit(np.eye(3), [0, 1, 0], edges=matrix)
 
 
 def test_entries_of_one_place_are_added():
@@ -43,7 +43,7 @@ def test_weights_of_a_matrix():
     with pytest.raises(ValueError, match=r"adjacency: weights .* 2 at row 0, column 1 and 3 at row 1, column 2; .*weights='ignore'"):
         Dataset.from_scipy(matrix, np.eye(3))
     with pytest.raises(ValueError, match="edges: weights .*A != 0"):
-        SheafClassifier().fit(np.eye(3), [0, 1, 0], edges=matrix)
+        SheafClassifier(validation_fraction=0).fit(np.eye(3), [0, 1, 0], edges=matrix)
     for data in (
         Dataset.from_scipy(matrix, np.eye(3), weights="ignore"),
         Dataset.from_numpy(matrix, np.eye(3), weights="ignore"),
@@ -151,6 +151,7 @@ def test_edges_by_name():
     for edges in ([("cyd", "ada"), ("ada", "bob")], np.array([["cyd", "ada"], ["ada", "bob"]]), pandas.DataFrame({"u": ["cyd", "ada"], "v": ["ada", "bob"]})):
         data = Dataset.from_numpy(edges, np.eye(3), node_names=names)
         assert data.edges.tolist() == [[0, 1], [0, 2]] and data.node_names == names
+    assert Dataset.from_numpy(zip(["cyd", "ada"], ["ada", "bob"]), np.eye(3), node_names=names).edge_count == 2
     with pytest.raises(ValueError, match=r"edges\[1, 0\]: 'eve' is not allowed; no node has this name"):
         Dataset.from_numpy([("cyd", "ada"), ("eve", "bob")], np.eye(3), node_names=names)
     with pytest.raises(ValueError, match="not allowed without node_names"):
