@@ -135,7 +135,7 @@ struct TrainingValues {
 
   /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped.
   void set(TrainOptions& training, Index features) const {
-    constexpr Index few = 50;
+    constexpr Index few = 30;
     training.learning_rate = learning_rate;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
@@ -150,7 +150,7 @@ struct TrainingValues {
 }  // namespace detail
 
 /// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
-/// everything else as it is. Where model.features says that there are fewer than 50 columns, none of them is dropped out.
+/// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out.
 /// Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
