@@ -114,11 +114,10 @@ void run(Settings& settings) {
           ? programs::load_training_data(settings.dataset, settings.synthetic, settings.data)
           : programs::load(settings.dataset, settings.synthetic, sheafnn::DatasetUse::prediction, settings.data);
   const sheafnn::io::NpzArchive archive(settings.sheaf);
-  const std::vector<std::string> class_names = read_class_names(settings.sheaf, archive);
-  programs::take_class_names(data, class_names);
-  if (data.class_names.empty()) data.class_names = class_names;  // of what is predicted
-  for (std::string& name : data.class_names) name = programs::as_utf8(name);
+  programs::take_class_names(data, read_class_names(settings.sheaf, archive));
   const Learned learned = read_learned(archive, data);
+  if (data.class_names.empty()) data.class_names = read_class_names(settings.sheaf, archive);  // of what is predicted
+  for (std::string& name : data.class_names) name = programs::as_utf8(name);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
   std::string nodes_name = "labelled nodes";

@@ -80,11 +80,11 @@ void run(const Settings& s) {
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names);
-  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   programs::Attempts attempts;
   if (!s.output.empty()) {
     attempts.make([&] { sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names)); });

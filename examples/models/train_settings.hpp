@@ -138,9 +138,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                s.options.left_weights);
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  show_default(model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
-                               "scale feature rows to sum 1"),
-               s.options.normalise_features);
+  model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
+                  "scale feature rows to sum 1");
   model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
       ->capture_default_str();
   model
