@@ -207,10 +207,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
       ->capture_default_str();
   train
-      ->add_option(
-          "--stop-on", s.stop_on,
-          "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
-              " (default: loss; with a preset roc-auc where one of two classes has two thirds of the nodes)")
+      ->add_option("--stop-on", s.stop_on,
+                   "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
+                       "; with a preset roc-auc where one of two classes has two thirds of the nodes")
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
   train->add_option("--sheaf-lr", s.train.sheaf_learning_rate, "that of the sheaf learner's weights, 0: as --lr")
@@ -348,13 +347,17 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return is_cooperative(s.model) && s.cooperative.options.directed;
 }
 
-/// Sets what a preset sets and the command line does not.
+/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
-/// \param app       after parsing
-/// \param features  columns; 0 where their number is unknown
-inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features) {
+/// \param app  after parsing
+inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
+                                                   const sheafnn::Dataset& data) {
+  if (s.preset == "none") return {};
+  const sheafnn::Preset preset =
+      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
+                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
   sheafnn::TrainOptions train;
-  set_network(app, s, preset, features, train);
+  set_network(app, s, preset, data.feature_count(), train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (app.get_option(option)->count() == 0) field = value;
   };
@@ -366,18 +369,6 @@ inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset pr
   set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
-}
-
-/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
-///
-/// \param app  after parsing
-inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
-                                                   const sheafnn::Dataset& data) {
-  if (s.preset == "none") return {};
-  const sheafnn::Preset preset =
-      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
-                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
-  set_preset(app, s, preset, data.feature_count());
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);
@@ -388,12 +379,13 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
 
 /// For --help: of the options of a network that presets set, the value of each preset and that without one.
 inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
-  const auto values = [&](std::optional<sheafnn::Preset> preset) {
+  const auto values = [&](std::string_view preset) {
     TrainSettings s;
     s.model = model;
+    s.preset = preset;
     CLI::App app;
     add_training_options(app, s);
-    if (preset) set_preset(app, s, *preset, 0);
+    apply_preset(app, s, {});
     if (is_cooperative(model)) {  // whose learner has its own defaults
       s.options.learner_layers = s.cooperative.options.learner_layers;
       s.options.learner_width = s.cooperative.options.learner_width;
@@ -407,10 +399,9 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     return r;
   };
   std::vector<HelpFormatter::Defaults> with;
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i)
-    with.push_back(values(static_cast<sheafnn::Preset>(i)));
+  for (const std::string_view preset : sheafnn::preset_names) with.push_back(values(preset));
   HelpFormatter::Defaults r;
-  for (const auto& [option, plain] : values({})) {
+  for (const auto& [option, plain] : values("none")) {
     std::string list;
     bool replaced = false;
     for (std::size_t i = 0; i < with.size(); ++i) {
