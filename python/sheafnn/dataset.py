@@ -40,7 +40,7 @@ def _node_numbers(nodes: Any, count: int, name: str) -> np.ndarray:
 
 def _unmasked(features: Any) -> Any:
     """A masked array with NaN where it is masked; others as they are."""
-    return features.astype(np.float64).filled(np.nan) if isinstance(features, np.ma.MaskedArray) else features
+    return np.ma.filled(features.astype(np.float64), np.nan) if isinstance(features, np.ma.MaskedArray) else features
 
 
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
