@@ -45,7 +45,8 @@ struct Dataset {
   std::vector<Split> splits;
   std::vector<std::string> node_names = {};  ///< n, or empty: nodes are known by their numbers
   std::vector<std::string> class_names = {}; ///< C, or empty: so are classes
-  std::vector<std::string> feature_names = {};  ///< of the features' columns but indicators of missing values, or empty
+  std::vector<std::string> feature_names =
+      {};  ///< of the features' columns but indicators of missing values, or empty
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -91,7 +92,8 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
     throw_invalid_argument(detail::concat("feature column ", j), name,
                            detail::concat("the model was trained with ",
                                           j < trained.size() ? "'" + trained[j] + "' there" : "fewer columns",
-                                          sorted(names) == sorted(trained) ? "; the same columns in another order" : ""));
+                                          sorted(names) == sorted(trained) ? "; the same columns in another order"
+                                                                           : ""));
   }
 }
 
