@@ -69,8 +69,8 @@ inline constexpr std::string_view missing_words[] = {
     "1.#qnan", "1.#snan", "1.#ind", "1.#inf", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer",
     "na real", "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined",
     "undef", "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available",
-    "not applicable", "not known", "not specified", "unspecified", "not assigned", "no data", "nodata", "no value",
-    "no answer", "inf", "infinity", "infty",
+    "not applicable", "not known", "not specified", "unspecified", "not assigned", "unassigned", "no data",
+    "nodata", "no value", "no answer", "inf", "infinity", "infty",
     // Signs
     "?", "??", "???", "-", "--", "---", ".", "..", "...", "*", "**", "***", "#", "/", "_", "\xE2\x80\x93",
     "\xE2\x80\x94", "\xE2\x88\x92", "\xE2\x88\x9E", "\xE2\x80\xA6",

@@ -91,8 +91,9 @@ inline constexpr std::string_view end_affixes[] = {
     "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",     "repo",
     "post",    "of",     "the",     "edge",    "link"};
 
-/// Whether a text, in lower case, consists of these words.
+/// Whether a text, in lower case, consists of these words. None is long.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {
+  if (text.size() > 60) return false;
   return text.empty() || std::any_of(std::begin(end_affixes), std::end(end_affixes), [&](std::string_view word) {
            return text.starts_with(word) && of_affixes(text.substr(word.size()));
          });
@@ -171,6 +172,7 @@ class EdgeListReader {
   /// ends of an edge. So a mistyped pair of nodes is no header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
+    if (fields.size() > 100) return false;  // of no edge list
     std::optional<EndColumns> found;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       for (std::size_t j = i + 1; j < fields.size(); ++j) {
