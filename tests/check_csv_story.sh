@@ -79,15 +79,17 @@ printf 'ann\tben\nben\tcyd\n' > others/edges.tsv
 [ "$(cut -d, -f2 others.csv | tr '\n' ' ')" = 'name ann ben cyd ' ] || fail "other names: $(cat others.csv)"
 grep -qE '^(0|100)\.0% of all labelled nodes' others.txt || fail "labels of others: $(cat others.txt)"
 
-# Words that mean a missing value are refused, unless an option says what they are. The command line may be empty there.
+# Words that mean a missing value are refused, unless an option says what they are; it may be empty.
 sed -i 's/;;/;None;/' others/nodes.csv
 others=("$bin/predict" --model people-0.safetensors --dataset others --label trade --output out.csv)
 refuse "others/nodes.csv:3: column 'trade': label 'None' is not allowed; .*--missing-labels" "${others[@]}"
 "${others[@]}" --missing-labels 'n.d.,None' > words.txt || fail "--missing-labels"
 cmp out.csv others.csv || fail "a word for an unknown label changes predictions"
-grep -q '^others: 1 of 2 labels are of classes that the model does not know' words.txt || fail "None: $(cat words.txt)"
+grep -q '^others: 1 of 2 labels are of classes that the model does not know' words.txt \
+  || fail "None: $(cat words.txt)"
 "${others[@]}" --missing-labels '' > words.txt || fail "--missing-labels without words"
-grep -q '^others: 2 of 3 labels are of classes that the model does not know' words.txt || fail "a class None: $(cat words.txt)"
+grep -q '^others: 2 of 3 labels are of classes that the model does not know' words.txt \
+  || fail "a class None: $(cat words.txt)"
 refuse 'missing-labels: a .* belongs to a --dataset of files' "$bin/train" --dataset karate --missing-labels a
 
 # The same splits with the same seed, others with another.

@@ -610,11 +610,13 @@ def load_dataset(
 
     :param splits: take the file's splits, if present
     :param labels: the file must have labels
-    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are classes
-        then. None: words such as NA or None are refused
+    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are
+        classes then. None: words such as NA or None are refused
     :raises RuntimeError: names the file and what is wrong with it
     """
-    words = None if missing_labels is None else [missing_labels] if isinstance(missing_labels, str) else list(missing_labels)
+    if isinstance(missing_labels, str):
+        missing_labels = [missing_labels]
+    words = None if missing_labels is None else list(missing_labels)
     core = _core.load_dataset(os.fspath(path), not splits, not labels, words)
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))

@@ -97,8 +97,9 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
   }
 }
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number, such as 1
-/// and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as it is.
+/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number,
+/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as
+/// it is.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
 inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {

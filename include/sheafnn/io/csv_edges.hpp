@@ -91,8 +91,9 @@ inline constexpr std::string_view end_affixes[] = {
     "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",     "repo",
     "post",    "of",     "the",     "edge",    "link"};
 
-/// Whether a text, in lower case, consists of these words.
+/// Whether a text, in lower case, consists of these words. None is long.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {
+  if (text.size() > 60) return false;
   return text.empty() || std::any_of(std::begin(end_affixes), std::end(end_affixes), [&](std::string_view word) {
            return text.starts_with(word) && of_affixes(text.substr(word.size()));
          });
@@ -125,8 +126,8 @@ struct EndColumns {
   return std::nullopt;
 }
 
-/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or letter
-/// in the same place; of a single letter, another letter.
+/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or
+/// letter in the same place; of a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
   const std::size_t around = ends.before.size() + ends.behind.size();
   return ends.words->alike && nodes.any_name([&](std::string_view name) {
@@ -167,10 +168,11 @@ class EdgeListReader {
     Index line = 0;  ///< of that value, 0: none yet
   };
 
-  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of them the
-  /// ends of an edge. So a mistyped pair of nodes is no header.
+  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of
+  /// them the ends of an edge. So a mistyped pair of nodes is no header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
+    if (fields.size() > 100) return false;  // of no edge list
     std::optional<EndColumns> found;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       for (std::size_t j = i + 1; j < fields.size(); ++j) {
@@ -277,11 +279,11 @@ class EdgeListReader {
   std::vector<Edge> edges_;
 };
 
-/// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a header:
-/// two of its columns are called source and target, from and to, u and v, or the like. Lines that begin with # or % are
-/// comments, unless nodes have such names. Fields may be separated by blanks. Further columns are refused, unless all
-/// edges have the same value there, or they are called Id, Label or Type (Directed, Undirected): sheaves learn the
-/// weights of edges.
+/// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a
+/// header: two of its columns are called source and target, from and to, u and v, or the like. Lines that begin
+/// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are
+/// refused, unless all edges have the same value there, or they are called Id, Label or Type (Directed,
+/// Undirected): sheaves learn the weights of edges.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
