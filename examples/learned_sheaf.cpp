@@ -38,7 +38,7 @@ int main(int argc, char** argv) try {
   graph.degree_noise = 0;  // no node without edges
   const sheafnn::Dataset data = sheafnn::synthetic(graph);
   sheafnn::ModelOptions options{.features = data.feature_count(), .channels = 8, .layers = 2, .classes = 3};
-  options.normalise_features = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   sheafnn::Bsnn<Rotations> model(options, /*seed*/ 1);
 
   std::printf("%27s %16s     smallest eigenvalues\n", "angle within", "between classes");

@@ -12,6 +12,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/directed_arcs.hpp>
+#include <sheafnn/graph/fit_features.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -236,7 +237,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %s, %td features, %td classes\n",
               data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean, share.c_str(),
-              data.feature_count(), data.class_count);
+              data.feature_count() - static_cast<Index>(data.features.indicators().size()), data.class_count);
   if (preset) {
     const auto& t = s.train;
     std::printf(
@@ -249,6 +250,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
+  const sheafnn::FeatureTreatment treatment = s.options.feature_treatment;
+  std::printf("features: %s\n", sheafnn::fit_features(data.features, treatment).describe().c_str());
   const auto& node = s.cooperative;
   const std::string learner =
       programs::is_cooperative(s.model)
@@ -270,6 +273,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
                    s.train.checkpoint_every, "belongs to --checkpoint");
+  sheafnn::require(s.options.use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "with --no-edges the network has no sheaf");
   const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
   sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));

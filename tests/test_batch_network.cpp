@@ -129,7 +129,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of Bayesian models") {
   }
   SUBCASE("block normalisation, raw features") {
     o.normalisation = Normalisation::block;
-    o.normalise_features = false;
+    o.feature_treatment = sheafnn::FeatureTreatment::none;
   }
   SUBCASE("only hidden dropout, no KL") {
     compare<Model>(o, {.input_dropout = 0, .dropout = 0.6, .kl_weight = 0}, bound);

@@ -236,7 +236,7 @@ TEST_CASE("boundaries: features that the numbers of a model cannot hold") {
   task.dense[0] = 1e300;
   const NodeFeatures large = NodeFeatures::from_dense(std::span<const double>(task.dense), 7, 4);
   sheafnn::ModelOptions options = tiny::options();
-  options.normalise_features = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   const Model single(options);
   refused("features[0, 0]: 1e+300", [&] { Network<Model> network(single, task.graph, large); });
   // Row-normalised they are numbers like others, even where their sum is not finite.

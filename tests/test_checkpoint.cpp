@@ -148,7 +148,7 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   check_round_trip<Bsnn<Diagonal<2>>>(options);
   check_round_trip<Bsnn<SpecialOrthogonal<1>>>(options);
   check_round_trip<Nsd<Identity<3>, double>>(options);
-  options.normalise_features = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   options.add_lp = options.add_hp = options.second_linear = options.linear = true;
   options.left_weights = options.right_weights = options.activation = false;
   options.normalisation = sheafnn::Normalisation::block;
@@ -210,7 +210,8 @@ TEST_CASE("checkpoints: flows come back bit by bit, with time and tolerances") {
   options.max_steps = 77;
   options.fixed_steps = 5;
   options.negate_inside = options.add_lp = options.second_linear = options.degree_input = true;
-  options.activation = options.left_weights = options.normalise_features = false;
+  options.activation = options.left_weights = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   options.normalisation = sheafnn::Normalisation::block;
   options.learner = sheafnn::LearnerInput::summed;
   options.learner_layers = 1;

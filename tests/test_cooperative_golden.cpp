@@ -56,7 +56,7 @@ Case read(const std::string& name, int dimension, bool bayesian) {
   o.classes = r.file.at("param.lin2.weight").shape.at(0);
   o.channels = static_cast<Index>(config[1]);
   o.layers = static_cast<Index>(config[2]);
-  o.normalise_features = false;
+  o.feature_treatment = sheafnn::FeatureTreatment::none;
   o.learner = static_cast<sheafnn::NodeLearnerKind>(config[4]);
   o.learner_layers = static_cast<Index>(config[5]);
   const std::string learner = bayesian ? "param.out" : "param.out.0";

@@ -38,7 +38,7 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
     r.back().name = name;
     change(r.back());
   };
-  add("no normalise_features", [](Setting& s) { s.model.normalise_features = false; });
+  add("features as they are", [](Setting& s) { s.model.feature_treatment = sheafnn::FeatureTreatment::none; });
   add("no left_weights", [](Setting& s) { s.model.left_weights = false; });
   add("no right_weights", [](Setting& s) { s.model.right_weights = false; });
   add("neither", [](Setting& s) { s.model.left_weights = s.model.right_weights = false; });

@@ -31,7 +31,9 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
   const auto choice = [&](std::string name, auto on, auto off) { r.push_back({std::move(name), on, off}); };
   flag("add_lp", &sheafnn::ModelOptions::add_lp, true);
   flag("add_hp", &sheafnn::ModelOptions::add_hp, true);
-  flag("normalise_features", &sheafnn::ModelOptions::normalise_features, true);
+  choice(
+      "feature_treatment", [](Setting& s) { s.model.feature_treatment = sheafnn::FeatureTreatment::rows; },
+      [](Setting& s) { s.model.feature_treatment = sheafnn::FeatureTreatment::none; });
   flag("second_linear", &sheafnn::ModelOptions::second_linear, true);
   flag("linear", &sheafnn::ModelOptions::linear, true);
   flag("no left_weights", &sheafnn::ModelOptions::left_weights, false);
@@ -136,7 +138,7 @@ std::vector<Setting> settings(MapKind kind, int dimension, bool bayesian) {
   const std::vector<Option> options = options_of(kind, dimension, bayesian);
   Setting plain;
   plain.name = "plain";
-  plain.model.normalise_features = false;
+  plain.model.feature_treatment = sheafnn::FeatureTreatment::none;
   plain.model.edge_weights = false;
   plain.model.separate_encoder = false;
   Setting full = plain;

@@ -58,7 +58,7 @@ void for_each_kept(const Visit& visit) {
   options.learner = sheafnn::LearnerInput::summed;
   visit(Kept<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>>>{"rotations", options});
   options.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 3};
-  options.normalise_features = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   visit(Kept<sheafnn::Nsd<sheafnn::Diagonal<2>>>{"nsd", options});
   const sheafnn::CooperativeOptions cooperative{
       .features = 4, .channels = 2, .layers = 2, .classes = 3, .learner_width = 3, .readout_layers = 2};
@@ -83,6 +83,9 @@ std::vector<std::string> texts(const Model& model) {
   io::detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
     r.push_back(std::string(key) + "=" + io::detail::option_text(field));
   });
+  // As versions before feature_treatment had it.
+  const bool rows = model.options().feature_treatment == sheafnn::FeatureTreatment::rows;
+  r.push_back(std::string("normalise_features=") + (rows ? "true" : "false"));
   return r;
 }
 /// The same with a ; after each.

@@ -129,7 +129,7 @@ class Forward {
 
   void encode() {
     Matrix x = p_.features;
-    if (o_.normalise_features) {
+    if (o_.feature_treatment == sheafnn::FeatureTreatment::rows) {
       for (Index u = 0; u < n_; ++u) {
         const Real sum = x.row(u).cwiseAbs().sum();
         if (sum > 0) x.row(u) /= sum;

@@ -41,7 +41,7 @@ FlowOptions tiny_options() {
           .channels = 2,
           .classes = tiny::Task::classes,
           .time = 1.5,
-          .normalise_features = false,
+          .feature_treatment = sheafnn::FeatureTreatment::none,
           .edge_weights = false,
           .separate_encoder = false};
 }
@@ -192,7 +192,8 @@ FlowOptions short_steps() {
 FlowOptions everything() {
   FlowOptions options = short_steps();
   options.add_lp = options.add_hp = true;
-  options.second_linear = options.normalise_features = true;
+  options.second_linear = true;
+  options.feature_treatment = sheafnn::FeatureTreatment::rows;
   options.learner_layers = 1;
   options.readout_layers = 2;
   options.learner_width = 3;

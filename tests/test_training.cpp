@@ -537,7 +537,7 @@ TEST_CASE("numbers that are too large before the first step are not the learning
   ModelOptions options = model_options();
   options.features = n;
   options.classes = large.class_count;
-  options.normalise_features = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   Bsnn<Diagonal<2>> model(options, 1);
   std::string text = "nothing is thrown";
   try {

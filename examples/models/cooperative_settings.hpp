@@ -55,10 +55,19 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
 /// \throws std::invalid_argument  an option of the other kind, or a value out of range
 inline void resolve_cooperative(const CLI::App& app, const std::string& model, const sheafnn::ModelOptions& pairs,
                                 CooperativeSettings& s) {
-  constexpr std::array shared = {
-      "--model",           "--stalk-dim",        "--channels",         "--layers",
-      "--layer-norm",      "--readout-layers",   "--learner-layers",   "--learner-width",
-      "--left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features"};
+  constexpr std::array shared = {"--model",
+                                 "--stalk-dim",
+                                 "--channels",
+                                 "--layers",
+                                 "--layer-norm",
+                                 "--readout-layers",
+                                 "--learner-layers",
+                                 "--learner-width",
+                                 "--left-weights",
+                                 "--no-right-weights",
+                                 "--separate-encoder",
+                                 "--normalise-features",
+                                 "--feature-treatment"};
   if (!is_cooperative(model)) {
     refuse_options(app, cooperative_group, model);
     return;
@@ -67,7 +76,7 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
   const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
   s.options.channels = pairs.channels;
   s.options.layers = pairs.layers;
-  s.options.normalise_features = pairs.normalise_features;
+  s.options.feature_treatment = pairs.feature_treatment;
   s.options.left_weights = pairs.left_weights;
   s.options.right_weights = pairs.right_weights;
   s.options.separate_encoder = pairs.separate_encoder.value_or(false);
@@ -89,7 +98,7 @@ inline void resolve_cooperative(const CLI::App& app, const std::string& model, c
 [[nodiscard]] inline nlohmann::ordered_json cooperative_json(const sheafnn::CooperativeOptions& o) {
   return {{"channels", o.channels},
           {"layers", o.layers},
-          {"normalise_features", o.normalise_features},
+          {"feature_treatment", to_string(o.feature_treatment)},
           {"node_learner", to_string(o.learner)},
           {"learner_layers", o.learner_layers},
           {"learner_width", o.learner_width},

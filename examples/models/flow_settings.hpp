@@ -70,6 +70,7 @@ inline void resolve_flow(const CLI::App& app, const std::string& model, const sh
                                  "--no-right-weights",
                                  "--no-activation",
                                  "--normalise-features",
+                                 "--feature-treatment",
                                  "--normalisation",
                                  "--parametrisation"};
   if (!is_flow(model)) {

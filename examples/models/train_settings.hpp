@@ -41,6 +41,8 @@ struct TrainSettings {
   FlowSettings flow;
   sheafnn::TrainOptions train;
   std::string edge_weights = "auto", separate_encoder = "auto";
+  std::string feature_treatment = "automatic";
+  bool rows_to_one = false;  ///< --normalise-features
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
   std::string learner = "concatenation", sheaf_activation = "tanh";
@@ -123,8 +125,18 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights, "mix stalk coordinates (default: on)");
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  model->add_flag("--normalise-features,!--no-normalise-features", s.options.normalise_features,
-                  "scale feature rows to sum 1");
+  auto* treatment =
+      model
+          ->add_option("--feature-treatment", s.feature_treatment,
+                       "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
+                           "; see docs/data.md")
+          ->capture_default_str();
+  model
+      ->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
+                 "older spellings of --feature-treatment rows and none")
+      ->excludes(treatment);
+  model->add_flag("--edges,!--no-edges", s.options.use_edges,
+                  "see the edges of the graph; without them a network of the nodes alone (default: on)");
   model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
       ->capture_default_str();
   model
@@ -246,6 +258,11 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
+/// Does the command line say what happens to features? \param app  after parsing
+[[nodiscard]] inline bool says_feature_treatment(const CLI::App& app) {
+  return app.get_option("--feature-treatment")->count() + app.get_option("--normalise-features")->count() > 0;
+}
+
 /// Sets the options of the networks that the command line does not. The learner of a cooperative network is one choice
 /// with its number of layers, its norm another with batch norm.
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::TrainOptions& train) {
@@ -258,7 +275,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     set("--layers", s.options.layers, model.layers);
     set("--channels", s.options.channels, model.channels);
-    set("--normalise-features", s.options.normalise_features, model.normalise_features);
+    if (!says_feature_treatment(app)) s.options.feature_treatment = model.feature_treatment;
     set("--left-weights", s.options.left_weights, model.left_weights);
     if (!s.cooperative.batch_norm) {
       set("--layer-norm", s.options.layer_norm, model.norm == sheafnn::FeatureNorm::layer);
@@ -276,7 +293,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     set("--channels", s.options.channels, model.channels);
     set("--add-lp", s.options.add_lp, model.add_lp);
     set("--add-hp", s.options.add_hp, model.add_hp);
-    set("--normalise-features", s.options.normalise_features, model.normalise_features);
+    if (!says_feature_treatment(app)) s.options.feature_treatment = model.feature_treatment;
   };
   if (is_flow(s.model)) {
     sheafnn::FlowOptions model;
@@ -378,6 +395,10 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
 inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.edge_weights = on_off(s.edge_weights);
   s.options.separate_encoder = on_off(s.separate_encoder);
+  if (app.get_option("--normalise-features")->count() > 0) s.feature_treatment = s.rows_to_one ? "rows" : "none";
+  s.options.feature_treatment =
+      sheafnn::parse_name<sheafnn::FeatureTreatment>("--feature-treatment", s.feature_treatment,
+                                                     sheafnn::feature_treatment_names);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
   s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
   s.options.filter.basis =
@@ -455,7 +476,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"activation", m.activation},
           {"layer_norm", m.layer_norm},
           {"readout_layers", m.readout_layers},
-          {"normalise_features", m.normalise_features},
+          {"feature_treatment", to_string(m.feature_treatment)},
+          {"use_edges", m.use_edges},
           {"normalisation", s.normalisation},
           {"parametrisation", s.parametrisation},
           {"filter", s.filter},
@@ -497,8 +519,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   nlohmann::ordered_json r = flow_json(flow);
   const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
   for (const auto& [key, value] : shared.items()) {
-    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key.starts_with("filter") ||
-                           key.starts_with("residual");
+    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" ||
+                           key.starts_with("filter") || key.starts_with("residual");
     if (!of_layers) r[key] = value;
   }
   return r;
@@ -530,11 +552,22 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   json["maps"] = s.maps;
   json["data"] = data;
   for (const char* free : {"epochs", "patience", "seed", "threads", "device"}) json.erase(free);
+  // Older trainings say whether rows are scaled to sum 1.
+  if (const std::string treatment = json["feature_treatment"]; treatment == "rows" || treatment == "none") {
+    json["normalise_features"] = treatment == "rows";
+    json.erase("feature_treatment");
+  }
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
-                                        {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
-                                        {"in_degree_diagonal", false}, {"batch_norm", false},
-                                        {"layer_learners", false}};
+  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0},
+                                        {"learner", "concatenation"},
+                                        {"sheaf_activation", "tanh"},
+                                        {"layer_norm", false},
+                                        {"readout_layers", 1},
+                                        {"directed", false},
+                                        {"in_degree_diagonal", false},
+                                        {"batch_norm", false},
+                                        {"layer_learners", false},
+                                        {"use_edges", true}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }

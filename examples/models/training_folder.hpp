@@ -3,6 +3,7 @@
 /// with a seed, that has come to its first checkpoint.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -98,6 +99,14 @@ class TrainingFolder {
     for (const nlohmann::json& argument : json["arguments"]) {
       if (!argument.is_string()) bad();
       all.push_back(argument.get<std::string>());
+    }
+    // Older trainings had another default, which only their settings tell.
+    const auto settings = texts_of(path, json, "settings");
+    if (const auto rows = settings.find("normalise_features"); rows != settings.end()) {
+      const bool said = std::any_of(all.begin(), all.end(), [](const std::string& argument) {
+        return argument.starts_with("--feature-treatment");
+      });
+      if (!said) all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
     }
     all.insert(all.end(), given.begin(), given.end());
     return all;

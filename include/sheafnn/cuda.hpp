@@ -68,7 +68,7 @@ std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& feature
 
 /// sheafnn::predict on a GPU.
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, or features that do not fit the model
 /// \throws CudaError              as train()
 template <class Model>

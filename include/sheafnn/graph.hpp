@@ -4,7 +4,10 @@
 
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/graph/feature_plan_text.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/fit_features.hpp"
 #include "sheafnn/graph/from_eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/karate.hpp"

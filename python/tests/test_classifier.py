@@ -184,7 +184,7 @@ def test_grid_search_over_datasets_of_isolated_nodes(random):
     labels = random.integers(0, 2, size=120)
     features = random.normal(size=(120, 4)) + 3 * labels[:, None]
     search = GridSearchCV(
-        SheafClassifier("nsd", "identity", 1, epochs=100, network={"normalise_features": False}),
+        SheafClassifier("nsd", "identity", 1, epochs=100),
         {"channels": [4, 8]}, cv=3, error_score="raise",
     ).fit(features, labels)
     assert search.best_score_ > 0.9

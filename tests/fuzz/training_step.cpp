@@ -39,7 +39,7 @@ sheafnn::ModelOptions some_options(Choices& c, Index features) {
   o.channels = pick(1 + c.below(4), c.below(2) * 1025);
   o.layers = pick(1 + c.below(3), c.below(2) * 65);
   const int flags = c.byte(), more = c.byte();
-  o.normalise_features = (flags & 1) != 0;
+  o.feature_treatment = (flags & 1) != 0 ? sheafnn::FeatureTreatment::rows : sheafnn::FeatureTreatment::none;
   o.add_lp = (flags & 2) != 0;
   o.add_hp = (flags & 4) != 0;
   if ((flags & 8) != 0) o.edge_weights = (flags & 16) != 0;
@@ -216,7 +216,7 @@ void both_scalars(const Task& t) {
   const Step narrow = train_step<Kind<Family, float>>(t), wide = train_step<Kind<Family, double>>(t);
   // Features that are infinite in float are refused there; their rows are scaled in double before.
   sheafnn::NodeFeatures input = t.features;
-  if (t.options.normalise_features) input.normalise_rows();
+  if (t.options.feature_treatment == sheafnn::FeatureTreatment::rows) input.normalise_rows();
   const bool fits = std::all_of(input.values().begin(), input.values().end(),
                                 [](double x) { return std::isfinite(static_cast<float>(x)); });
   if (narrow.done != (wide.done && fits)) {

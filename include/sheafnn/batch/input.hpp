@@ -14,26 +14,21 @@
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// Features as the model reads them: row-normalised if its options say so.
+/// Features as the model reads them.
 ///
 /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph that is a part of a larger one
 template <class Model>
 [[nodiscard]] NodeFeatures fitting_features(const Model& model, const Graph& graph, const NodeFeatures& features) {
   require(graph.part() == nullptr, "graph", "a part of a larger one",
           "the batch engine exchanges no rows with other parts: it needs a whole one");
-  require(features.rows() == graph.node_count(), "features.rows", features.rows(),
-          sheafnn::detail::concat("must equal the number of nodes, ", graph.node_count()));
-  require(features.columns() == model.options().features, "features.columns", features.columns(),
-          sheafnn::detail::concat("the model was built for ", model.options().features));
-  NodeFeatures r = features;
-  if (model.options().normalise_features) r.normalise_rows();
-  return r;
+  return sheafnn::detail::seen_features(model.options(), graph, features).features;
 }
 
 /// How many features of the graph's arcs a model reads.

@@ -21,6 +21,7 @@
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/second_linear.hpp"
+#include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"
 
@@ -39,7 +40,7 @@ struct CommonArrays {
   template <class Model>
   CommonArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
                Index run_count)
-      : graph(executor, host_graph, arc_features_of(model, host_graph)),
+      : graph(graph_of(executor, model, host_graph)),
         input(executor, fitting_features(model, host_graph, features)),
         parameters(executor, "parameters", run_count * model.parameters().size()),
         gradient(executor, "gradients", run_count * model.parameters().size()),
@@ -49,6 +50,15 @@ struct CommonArrays {
   InputFeatures<Executor, S> input;
   Array<Executor, S> parameters, gradient;
   Array<Executor, Run> runs;
+
+ private:
+  template <class Model>
+  [[nodiscard]] static BatchGraph<Executor, S> graph_of(Executor& executor, const Model& model,
+                                                        const Graph& host_graph) {
+    const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
+    const Graph& seen = edgeless ? *edgeless : host_graph;
+    return BatchGraph<Executor, S>(executor, seen, arc_features_of(model, seen));
+  }
 };
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.

@@ -15,7 +15,7 @@ namespace sheafnn::batch {
 
 /// Predicts every node of a graph, which need not be the one the model was trained on.
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
 template <class Executor, BatchModel Model>
 [[nodiscard]] Prediction predict(Executor& executor, const Model& model, const Graph& graph,

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "sheafnn/bsnn/cooperative_layout.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
@@ -58,6 +59,13 @@ class CooperativeModel {
   }
 
   [[nodiscard]] const CooperativeOptions& options() const noexcept { return options_; }
+  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  ///
+  /// \throws std::invalid_argument  a plan of another number of columns
+  void set_feature_plan(FeaturePlan plan) {
+    detail::check_plan(plan, options_.features);
+    options_.feature_plan = std::move(plan);
+  }
   [[nodiscard]] const CooperativeLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
   [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }

@@ -9,6 +9,7 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/node_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
 
@@ -35,8 +36,8 @@ struct CooperativeOptions {
   Index layers = 4;     ///< L, cooperative layers (1 … 64)
   Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
 
-  /// Scale every row of the features to absolute sum 1.
-  bool normalise_features = true;
+  /// What happens to features before the network reads them (math: "Features").
+  FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
   Index learner_layers = 1;                        ///< convolutions of the sage learners (1 … 8); mlp: 1
@@ -58,6 +59,8 @@ struct CooperativeOptions {
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
   Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
+  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  FeaturePlan feature_plan = {};
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
 };
@@ -69,6 +72,7 @@ struct CooperativeOptions {
 [[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
                                                 bool bayesian) {
   detail::check_sizes(options);
+  detail::check_plan(options.feature_plan, options.features);
   require_between("learner_layers", options.learner_layers, 1, 8);
   require_between("learner_width", options.learner_width, 1, 1024);
   require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",

@@ -10,6 +10,7 @@
 
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/features.hpp"
@@ -98,14 +99,18 @@ struct CooperativeParts {
   /// \param given  the arcs; null: those of the graph, directed as listed where the options say so
   CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
                    Execution with)
+      : CooperativeParts(of, on, given, seen_features(of.options(), on, features), with) {}
+  /// \param seen  features as the model reads them
+  CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const SeenFeatures& seen,
+                   Execution with)
       : model(of),
-        graph(checked(of, on, given, features)),
+        graph(checked(on, given)),
         listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
         arcs(given != nullptr ? given->lists()
              : listed         ? arc_lists(on, *listed)
                               : arc_lists(on)),
         channels(of.options().channels),
-        input(of.options().normalise_features ? normalised(features) : features),
+        input(seen.features),
         degrees(arcs, of.options().in_degree_diagonal),
         encoder(input, on, of.hidden_width(), of.options().activation),
         output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
@@ -150,7 +155,7 @@ struct CooperativeParts {
     enter_size = stages.front().layer.enter_partial_size();
     partial_size = 2 * leave_size + enter_size + learners.front().partial_size();
     partial.resize(chunks.count * partial_size);
-    if (on.part() != nullptr) address_masks(on.part()->numbers());
+    if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
   CooperativeParts(const CooperativeParts&) = delete;
   CooperativeParts& operator=(const CooperativeParts&) = delete;
@@ -326,14 +331,14 @@ struct CooperativeParts {
 
  private:
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
-  void address_masks(const PartNumbers& part) {
+  void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const Index h = model.hidden_width(), g = model.options().learner_width;
     const auto rows = std::make_shared<ElementRuns>(), learned = std::make_shared<ElementRuns>(),
                entries = std::make_shared<ElementRuns>();
     for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
       rows->add(part.node[u] * h, h);
       learned->add(part.node[u] * g, g);
-      entries->add(part.first_entry[u], input.row_size(static_cast<Index>(u)));
+      entries->add(first_entry[u], input.row_size(static_cast<Index>(u)));
     }
     encoder.linear.entry_mask().set_runs(entries);
     for (Stage& stage : stages) {
@@ -344,19 +349,13 @@ struct CooperativeParts {
       pair.for_masks([&](int, Index, DropoutMask& mask) { mask.set_runs(learned); });
     }
   }
-  static const Graph& checked(const Model& model, const Graph& graph, const DirectedArcs* given,
-                              const NodeFeatures& features) {
-    check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
+  static const Graph& checked(const Graph& graph, const DirectedArcs* given) {
     require(given == nullptr || graph.part() == nullptr, "graph", "a part of a larger one",
             "arcs of their own need a whole one; on a part the option directed takes those of the graph");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));
     return graph;
-  }
-  static NodeFeatures normalised(NodeFeatures features) {
-    features.normalise_rows();
-    return features;
   }
 };
 

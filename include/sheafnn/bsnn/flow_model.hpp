@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
@@ -73,6 +74,13 @@ class FlowModel {
   }
 
   [[nodiscard]] const FlowOptions& options() const noexcept { return options_; }
+  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  ///
+  /// \throws std::invalid_argument  a plan of another number of columns
+  void set_feature_plan(FeaturePlan plan) {
+    detail::check_plan(plan, options_.features);
+    options_.feature_plan = std::move(plan);
+  }
   /// Of everything but the flow: no diffusion layers.
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   /// A and B; there is no ε.

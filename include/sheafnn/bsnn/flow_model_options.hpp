@@ -34,7 +34,7 @@ struct FlowOptions {
   Index max_steps = 1000;
   Index fixed_steps = 8;
 
-  bool normalise_features = true;
+  FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   bool add_lp = false;
   bool add_hp = false;
   std::optional<bool> edge_weights = {};
@@ -53,6 +53,7 @@ struct FlowOptions {
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
   RotationParametrisation parametrisation = RotationParametrisation::householder;
+  FeaturePlan feature_plan = {};
 
   [[nodiscard]] FlowIntegration integration() const {
     return {method, time, absolute_tolerance, relative_tolerance, first_step, max_steps, fixed_steps};

@@ -40,7 +40,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution),
-        flow_(graph, steps_.shape, model.options().integration(), model.options().field()),
+        flow_(steps_.graph, steps_.shape, model.options().integration(), model.options().field()),
         selected_(graph.node_count() * steps_.shape.row()) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;

@@ -46,7 +46,7 @@ struct LayerFeatures {
 
 /// The features of every node, without dropout; converted to double.
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or a result that is not finite
 template <class Model>
 [[nodiscard]] LayerFeatures layer_features(const Model& model, const Graph& graph, const NodeFeatures& features,

@@ -99,6 +99,7 @@ template <class Model>
 void require_layer(const Model& model, Index layer) {
   require(layer >= 0 && layer < model.options().layers, "layer", layer,
           concat("must be between 0 and ", model.options().layers - 1));
+  require(sees_edges(model.options()), "use_edges", false, "a network without edges has no sheaf");
 }
 template <class Model>
 [[nodiscard]] Execution reading_execution(const Model& model, const Graph& graph, int threads) {
@@ -128,7 +129,7 @@ template <class Model>
 /// The sheaf of a layer, without dropout: of Bayesian models the posterior's mean, which all layers share, of
 /// deterministic models the maps that this layer computes from its features.
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that no sheaf
 ///         can have, such as NaN
 template <class Model>

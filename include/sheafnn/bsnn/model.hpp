@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/bsnn/model_parameters.hpp"
@@ -71,6 +72,13 @@ class SheafModel {
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  ///
+  /// \throws std::invalid_argument  a plan of another number of columns
+  void set_feature_plan(FeaturePlan plan) {
+    detail::check_plan(plan, options_.features);
+    options_.feature_plan = std::move(plan);
+  }
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
   [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }

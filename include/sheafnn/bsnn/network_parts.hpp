@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -53,23 +55,27 @@ struct NetworkParts {
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
+      : NetworkParts(of, on, seen_features(of.options(), on, features)) {}
+  /// \param seen  features as the model reads them
+  NetworkParts(const Model& of, const Graph& on, const SeenFeatures& seen)
       : model(of),
-        graph(checked(of, on, features)),
-        input(of.options().normalise_features ? normalised(features) : features),
-        blocks(on),
-        shape(shape_of(of.options(), on)),
-        embedding(input, on, of.layout().encoder, of.layout().second_weight >= 0),
-        source(on, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
-        output(on.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
+        edgeless(without_edges(of.options(), on)),
+        graph(edgeless ? *edgeless : on),
+        input(seen.features),
+        blocks(graph),
+        shape(shape_of(of.options(), graph)),
+        embedding(input, graph, of.layout().encoder, of.layout().second_weight >= 0),
+        source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
-      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, on, of.layout().sheaf_encoder);
+      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
-    add_layers(of, on);
+    add_layers(of, graph);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(on.node_count() * shape.row());
+      buffer->resize(graph.node_count() * shape.row());
     }
     gradient.resize(of.parameters().size());
-    if (on.part() != nullptr) address_masks(on.part()->numbers());
+    if (graph.part() != nullptr) address_masks(graph.part()->numbers(), seen.first_entry);
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
@@ -159,6 +165,7 @@ struct NetworkParts {
   }
 
   const Model& model;
+  std::unique_ptr<const Graph> edgeless;  ///< null where the graph is the one that was given
   const Graph& graph;
   SparseInput<S> input;
   EdgeBlocks<S> blocks;
@@ -187,11 +194,11 @@ struct NetworkParts {
     return use(parts.layers[i]);
   }
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
-  void address_masks(const PartNumbers& part) {
+  void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
     for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
       rows->add(part.node[u] * shape.row(), shape.row());
-      entries->add(part.first_entry[u], input.row_size(static_cast<Index>(u)));
+      entries->add(first_entry[u], input.row_size(static_cast<Index>(u)));
     }
     embedding.entry_mask().set_runs(entries);
     embedding.mask().set_runs(rows);
@@ -234,14 +241,6 @@ struct NetworkParts {
       for (S& sign : r.filter_sign) sign = -sign;
     }
     return r;
-  }
-  static const Graph& checked(const Model& model, const Graph& graph, const NodeFeatures& features) {
-    check_input(graph.node_count(), features.rows(), features.columns(), model.options().features);
-    return graph;
-  }
-  static NodeFeatures normalised(NodeFeatures features) {
-    features.normalise_rows();
-    return features;
   }
   static auto source_state(const Model& model) {
     if constexpr (is_sampled) {

@@ -10,6 +10,7 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
@@ -29,8 +30,8 @@ struct ModelOptions {
   Index layers = 4;     ///< L, diffusion layers (1 … 64)
   Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
 
-  /// Scale every row of the features to absolute sum 1 (math: X).
-  bool normalise_features = true;
+  /// What happens to features before the network reads them (math: "Features").
+  FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   bool add_lp = false;  ///< append a fixed low-pass stalk coordinate
   bool add_hp = false;  ///< append a fixed high-pass stalk coordinate
@@ -63,6 +64,10 @@ struct ModelOptions {
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
+  /// See the edges of a graph; without them the network is one of the nodes alone (math: "Networks without edges").
+  bool use_edges = true;
+  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  FeaturePlan feature_plan = {};
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -81,6 +86,7 @@ template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
   constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
   detail::check_sizes(options);
+  detail::check_plan(options.feature_plan, options.features);
   require_between("learner_layers", options.learner_layers, 0, 8);
   require_between("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;

@@ -64,7 +64,7 @@ void for_sampled_outputs(const Model& model, const Graph& graph, const NodeFeatu
 /// Predicts the class of every node of a graph, which need not be the one the model was trained on. The probabilities are
 /// the softmax of the model's outputs: of a Classification. For other losses there is predict_targets().
 ///
-/// \param features  n × p with the p of the model; row-normalised here if the model says so
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,

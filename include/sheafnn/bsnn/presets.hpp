@@ -132,30 +132,32 @@ struct TrainingValues {
 
 }  // namespace detail
 
-/// Sets layers, channels, filters, feature scaling, rates, decays, dropouts, KL weight, epochs and patience; leaves
+/// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
 /// everything else as it is. Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, channels;
-    bool add_lp, add_hp, normalise_features;
+    bool add_lp, add_hp;
+    FeatureTreatment features;
     detail::TrainingValues training;
   };
+  using enum FeatureTreatment;
   constexpr std::array<Values, 4> values = {{
-      {4, 20, false, true, true, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},   // small
-      {2, 16, true, false, true, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},  // citation
-      {2, 16, false, true, true, {0.01, 5e-3, 5e-3, 0, 0.5, 1, 300, 60}},    // heterophilic
-      {4, 32, false, true, false, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},     // large
+      {4, 20, false, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},   // small
+      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},  // citation
+      {2, 16, false, true, automatic, {0.01, 5e-3, 5e-3, 0, 0.5, 1, 300, 60}},    // heterophilic
+      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},        // large
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
   model.channels = v.channels;
   model.add_lp = v.add_lp;
   model.add_hp = v.add_hp;
-  model.normalise_features = v.normalise_features;
+  model.feature_treatment = v.features;
   v.training.set(training);
 }
 
-/// Of a continuous-time network: channels, filters, feature scaling, and what is set of the training above.
+/// Of a continuous-time network: channels, filters, feature treatment, and what is set of the training above.
 /// Takes any options.
 inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   struct Values {
@@ -173,11 +175,11 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   model.channels = v.channels;
   model.add_lp = v.add_lp;
   model.add_hp = v.add_hp;
-  model.normalise_features = false;
+  model.feature_treatment = FeatureTreatment::columns;
   v.training.set(training);
 }
 
-/// Of a cooperative network: layers, channels, feature scaling, norm, left weights, learners, and what is set of the
+/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners, and what is set of the
 /// training above. Takes any options.
 ///
 /// \param bayesian  of Bayesian ones also whether every layer has learners
@@ -199,7 +201,7 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
   model.channels = v.channels;
-  model.normalise_features = false;
+  model.feature_treatment = FeatureTreatment::columns;
   model.norm = v.layer_norm ? FeatureNorm::layer : FeatureNorm::none;
   model.left_weights = v.left_weights;
   model.learner = v.learner;

@@ -5,6 +5,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/limits.hpp"
 
 namespace sheafnn::detail {
@@ -19,6 +20,12 @@ void check_sizes(const Options& options) {
   require_between("readout_layers", options.readout_layers, 1, 8);
 }
 
+/// \throws std::invalid_argument  a plan of another number of columns than the model reads
+inline void check_plan(const FeaturePlan& plan, Index features) {
+  require(plan.empty() || plan.columns() == features, "feature_plan", concat(plan.columns(), " columns"),
+          concat("the model reads ", features));
+}
+
 /// Calls visit(name, field of a, the same field of b) for the options that ModelOptions and FlowOptions share.
 ///
 /// \tparam A, B  these, or const; to walk over one alone, give it twice
@@ -27,7 +34,8 @@ void for_each_shared_option(A& a, B& b, const Visit& visit) {
   visit("features", a.features, b.features);
   visit("channels", a.channels, b.channels);
   visit("classes", a.classes, b.classes);
-  visit("normalise_features", a.normalise_features, b.normalise_features);
+  visit("feature_treatment", a.feature_treatment, b.feature_treatment);
+  visit("feature_plan", a.feature_plan, b.feature_plan);
   visit("add_lp", a.add_lp, b.add_lp);
   visit("add_hp", a.add_hp, b.add_hp);
   visit("edge_weights", a.edge_weights, b.edge_weights);

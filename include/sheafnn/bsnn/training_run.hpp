@@ -19,6 +19,7 @@
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/epoch_schedule.hpp"
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -265,6 +266,7 @@ class TrainingRun {
     }
   }
 
+  PlanOfTraining<Model> plan_;  ///< before the networks, which need it
   ParameterSet<S>& parameters_;
   const LossType& loss_;
   const Split& split_;
@@ -289,7 +291,8 @@ class TrainingRun {
 template <class Model, class LossType>
 TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
-    : parameters_(model.parameters()),
+    : plan_(model, graph, features),
+      parameters_(model.parameters()),
       loss_(loss),
       split_(split),
       options_(options),
@@ -316,6 +319,7 @@ TrainResult TrainingRun<Model, LossType>::run(const Finish& finish) {
   try {
     TrainResult result = trained();
     finish(result);
+    plan_.keep();
     return result;
   } catch (const FlowError& error) {
     restore_first_values();

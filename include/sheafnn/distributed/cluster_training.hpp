@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed/partition.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -96,6 +97,7 @@ struct Subgraph {
   }
   r.features =
       NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), data.features.columns());
+  r.features.set_indicators({data.features.indicators().begin(), data.features.indicators().end()});
   return r;
 }
 
@@ -141,6 +143,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
           "a training in clusters has no checkpoints");
   require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on), "in clusters: loss or accuracy");
 
+  sheafnn::detail::PlanOfTraining<Model> plan(model, data.graph, data.features);  // of the whole
   ParameterSet<S>& parameters = model.parameters();
   const auto copy = [](const Buffer<S>& from, Buffer<S>& to) {  // without memory, which may have run out
     std::copy(from.begin(), from.end(), to.begin());
@@ -249,6 +252,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
     throw;
   }
   copy(best_values, parameters.values());
+  plan.keep();
   return result;
 }
 

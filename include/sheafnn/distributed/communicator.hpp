@@ -122,10 +122,15 @@ class Communicator {
 
   /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: that none is NaN.
   [[nodiscard]] double largest(double value) {
-    ++traffic_.sums;
-    ++traffic_.summed;
-    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm_);
+    largest(std::span<double>(&value, 1));
     return value;
+  }
+  /// The same of each of several values, as many on all ranks.
+  void largest(std::span<double> values) {
+    ++traffic_.sums;
+    traffic_.summed += static_cast<std::int64_t>(values.size());
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), detail::mpi_count(static_cast<Index>(values.size())), MPI_DOUBLE,
+                  MPI_MAX, comm_);
   }
 
   /// The values of `root` on all ranks. Takes any numbers, as many on all ranks.

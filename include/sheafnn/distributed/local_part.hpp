@@ -264,7 +264,10 @@ namespace detail {
     }
     offsets.push_back(static_cast<Index>(values.size()));
   }
-  return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), whole.columns());
+  NodeFeatures r =
+      NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), whole.columns());
+  r.set_indicators({whole.indicators().begin(), whole.indicators().end()});
+  return r;
 }
 
 }  // namespace sheafnn::distributed

@@ -43,6 +43,7 @@ class RowExchange final : public GraphPart {
   void sum(std::span<float> values, std::span<double> more) override { ranks_->sum(values, more); }
   void sum(std::span<double> values, std::span<double> more) override { ranks_->sum(values, more); }
   [[nodiscard]] double largest(double value) override { return ranks_->largest(value); }
+  void largest(std::span<double> values) override { ranks_->largest(values); }
 
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;

@@ -2,6 +2,7 @@
 /// NodeFeatures: an n × p matrix of node features, stored by its non-zero entries.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,29 +15,55 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// \throws std::invalid_argument  indicators that do not increase within [0, columns)
+inline void check_indicators(std::span<const std::int32_t> indicators, Index columns) {
+  for (std::size_t i = 0; i < indicators.size(); ++i) {
+    const bool good =
+        indicators[i] >= 0 && indicators[i] < columns && (i == 0 || indicators[i - 1] < indicators[i]);
+    if (good) continue;
+    throw_invalid_argument(concat("indicators[", i, "]"), indicators[i],
+                           concat("must increase within [0, ", columns, ")"));
+  }
+}
+
+}  // namespace detail
+
+/// What becomes of NaN in an array of features.
+enum class MissingValues : std::uint8_t {
+  refuse,  ///< an error
+  mark     ///< a missing value: its column has an indicator, a further column that is 1 where a value is missing
+};
+
 /// Sparse n × p matrix (CSR): row u holds the non-zero features of node u, columns increasing.
-/// Dense matrices are stored the same way; their zeros are left out.
+/// Dense matrices are stored the same way; their zeros are left out. Behind the columns of the table may stand indicators
+/// of missing values (indicators()), which count among columns(). Missing values themselves are not stored.
 class NodeFeatures {
  public:
   NodeFeatures() = default;
 
   /// Takes a row-major dense matrix; zeros are left out.
   ///
-  /// \throws std::invalid_argument  wrong size, rows or columns outside 0 … 2147483647, or an entry that is NaN or
-  ///         infinite
-  static NodeFeatures from_dense(std::span<const double> values, Index rows, Index columns) {
-    return dense(values, rows, columns);
+  /// \throws std::invalid_argument  wrong size, rows or columns outside 0 … 2147483647, or an entry that is infinite or,
+  ///         unless missing values are marked, NaN
+  static NodeFeatures from_dense(std::span<const double> values, Index rows, Index columns,
+                                 MissingValues missing = MissingValues::refuse) {
+    return dense(values, rows, columns, missing);
   }
   /// As above.
-  static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns) {
-    return dense(values, rows, columns);
+  static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns,
+                                 MissingValues missing = MissingValues::refuse) {
+    return dense(values, rows, columns, missing);
   }
 
   /// Takes CSR arrays as they are: offsets (rows + 1), columns increasing within a row, values.
   ///
-  /// \throws std::invalid_argument  inconsistent arrays, a column outside [0, columns), or a non-finite value
+  /// \throws std::invalid_argument  inconsistent arrays, a column outside [0, columns), or a value that is infinite or,
+  ///         unless missing values are marked, NaN
   static NodeFeatures from_csr(std::vector<Index> offsets, std::vector<std::int32_t> column_of,
-                               std::vector<double> values, Index columns) {
+                               std::vector<double> values, Index columns,
+                               MissingValues missing = MissingValues::refuse) {
     require_extent("columns", columns);
     require(!offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<Index>(values.size()) &&
                 column_of.size() == values.size(),
@@ -47,7 +74,8 @@ class NodeFeatures {
       for (Index k = offsets[u]; k < offsets[u + 1]; ++k) {
         const std::size_t i = static_cast<std::size_t>(k);
         const bool increasing = k == offsets[u] || column_of[i - 1] < column_of[i];
-        if (column_of[i] < 0 || column_of[i] >= columns || !increasing || !std::isfinite(values[i])) {
+        const bool good = std::isfinite(values[i]) || (missing == MissingValues::mark && std::isnan(values[i]));
+        if (column_of[i] < 0 || column_of[i] >= columns || !increasing || !good) {
           throw_invalid_argument(detail::concat("features[", u, "]"),
                                  detail::concat("column ", column_of[i], " with value ", values[i]),
                                  detail::concat("columns must increase within [0, ", columns,
@@ -60,6 +88,7 @@ class NodeFeatures {
     r.offset_ = std::move(offsets);
     r.column_ = std::move(column_of);
     r.value_ = std::move(values);
+    if (missing == MissingValues::mark) r.mark_missing();
     return r;
   }
 
@@ -80,6 +109,16 @@ class NodeFeatures {
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(offset_.size()) - 1; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
+  /// Columns with missing values, increasing: of k of them, the last k of columns() are the indicators.
+  [[nodiscard]] std::span<const std::int32_t> indicators() const noexcept { return indicators_; }
+  /// Says that the last columns are indicators of these. Unchecked: that their entries are 1, and that a row with one has
+  /// no entry in the column that it indicates.
+  ///
+  /// \throws std::invalid_argument  they do not increase, or are no columns before the indicators
+  void set_indicators(std::vector<std::int32_t> indicators) {
+    detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
+    indicators_ = std::move(indicators);
+  }
   /// Number of stored (non-zero) entries.
   [[nodiscard]] Index entries() const noexcept { return static_cast<Index>(value_.size()); }
   [[nodiscard]] std::span<const Index> offsets() const noexcept { return offset_; }
@@ -108,7 +147,7 @@ class NodeFeatures {
     require_between(name, extent, 0, std::numeric_limits<std::int32_t>::max());
   }
   template <class T>
-  static NodeFeatures dense(std::span<const T> values, Index rows, Index columns) {
+  static NodeFeatures dense(std::span<const T> values, Index rows, Index columns, MissingValues missing) {
     require_extent("rows", rows);
     require_extent("columns", columns);
     require(static_cast<Index>(values.size()) == rows * columns, "features", values.size(),
@@ -119,7 +158,7 @@ class NodeFeatures {
     for (Index u = 0; u < rows; ++u) {
       for (Index j = 0; j < columns; ++j) {
         const T value = values[static_cast<std::size_t>(u * columns + j)];
-        if (!std::isfinite(value)) {
+        if (!std::isfinite(value) && !(missing == MissingValues::mark && std::isnan(value))) {
           throw_invalid_argument(detail::concat("features[", u, ", ", j, "]"), value, "features must be finite");
         }
         if (value != T(0)) {
@@ -129,10 +168,41 @@ class NodeFeatures {
       }
       r.offset_.push_back(static_cast<Index>(r.value_.size()));
     }
+    if (missing == MissingValues::mark) r.mark_missing();
     return r;
+  }
+  /// Takes entries that are NaN out, and puts indicators behind the columns that have some.
+  void mark_missing() {
+    for (std::size_t i = 0; i < value_.size(); ++i) {
+      if (std::isnan(value_[i])) indicators_.push_back(column_[i]);
+    }
+    if (indicators_.empty()) return;
+    std::sort(indicators_.begin(), indicators_.end());
+    indicators_.erase(std::unique(indicators_.begin(), indicators_.end()), indicators_.end());
+    require_extent("columns with their indicators", columns_ + static_cast<Index>(indicators_.size()));
+    std::vector<std::int32_t> gaps;
+    std::size_t to = 0, from = 0;
+    for (std::size_t u = 0; u + 1 < offset_.size(); ++u) {  // a row does not grow: a gap becomes an indicator
+      gaps.clear();
+      for (; static_cast<Index>(from) < offset_[u + 1]; ++from) {
+        if (std::isnan(value_[from])) {
+          const auto number = std::lower_bound(indicators_.begin(), indicators_.end(), column_[from]);
+          gaps.push_back(static_cast<std::int32_t>(columns_ + (number - indicators_.begin())));
+        } else {
+          column_[to] = column_[from];
+          value_[to++] = value_[from];
+        }
+      }
+      for (const std::int32_t j : gaps) {
+        column_[to] = j;
+        value_[to++] = 1;
+      }
+    }
+    columns_ += static_cast<Index>(indicators_.size());
   }
 
   Index columns_ = 0;
+  std::vector<std::int32_t> indicators_;
   std::vector<Index> offset_ = {0};
   std::vector<std::int32_t> column_;
   std::vector<double> value_;

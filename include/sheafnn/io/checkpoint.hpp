@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/io/model_tensors.hpp"
@@ -43,7 +44,7 @@ template <class Model>
   return from_tensors<Model>(path, read_safetensors(path), posterior);
 }
 
-/// Replaces the parameters of an existing model, which keeps its prior; on an error it is left as it was.
+/// Replaces the parameters and the feature plan of an existing model, which keeps its prior; on an error it is left as it was.
 ///
 /// \throws std::runtime_error  as load_checkpoint(), also when the architectures differ
 template <class Model>
@@ -57,12 +58,15 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   detail::for_each_option(detail::options_of<Model>(info),
                           [&](const char* key, const auto& field) { found[key] = detail::option_text(field); });
   for (const auto& [key, value] : expected) {
+    if (key == "feature_treatment" || key == "feature_plan") continue;  // belong to the parameters
     if (found[key] != value) {
       throw std::runtime_error(
           sheafnn::detail::concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));
     }
   }
+  FeaturePlan plan = detail::options_of<Model>(info).feature_plan;
   detail::load_parameters(path, file, model);
+  model.set_feature_plan(std::move(plan));
 }
 
 }  // namespace sheafnn::io

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_plan_text.hpp"
+#include "sheafnn/io/file.hpp"
 
 namespace sheafnn::io {
 
@@ -35,6 +38,7 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("layers", options.layers);
   visit("linear", options.linear);
   visit("layer_norm", options.layer_norm);
+  visit("use_edges", options.use_edges);
   visit("filter", options.filter.basis);
   visit("filter_degree", options.filter.degree);
   visit("filter_coefficients", options.filter.coefficients);
@@ -70,7 +74,8 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("channels", options.channels);
   visit("layers", options.layers);
   visit("classes", options.classes);
-  visit("normalise_features", options.normalise_features);
+  visit("feature_treatment", options.feature_treatment);
+  visit("feature_plan", options.feature_plan);
   visit("learner", options.learner);
   visit("learner_layers", options.learner_layers);
   visit("learner_width", options.learner_width);
@@ -97,12 +102,10 @@ inline std::string option_text(Activation value) { return std::string(to_string(
 inline std::string option_text(NodeLearnerKind value) { return std::string(to_string(value)); }
 inline std::string option_text(FlowMethod value) { return std::string(to_string(value)); }
 inline std::string option_text(FeatureNorm value) { return std::string(to_string(value)); }
-/// With as many digits as it takes to read the same number back.
-inline std::string option_text(double value) {
-  std::array<char, 64> text;
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
+inline std::string option_text(double value) { return sheafnn::detail::shortest_text(value); }
 
+inline std::string option_text(FeatureTreatment value) { return std::string(to_string(value)); }
+inline std::string option_text(const FeaturePlan& value) { return to_text(value); }
 inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
 inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
@@ -112,9 +115,9 @@ inline std::string option_text(ResidualForm value) { return std::string(to_strin
 
 /// Options that files of older versions do not have: they keep their defaults.
 [[nodiscard]] inline bool is_newer_option(std::string_view key) {
-  for (const std::string_view newer : {"sheaf_activation", "learner", "edge_features", "layer_norm",
-                                       "readout_layers", "directed", "in_degree_diagonal",
-                                       "layer_learners"}) {
+  for (const std::string_view newer :
+       {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
+        "in_degree_diagonal", "layer_learners", "use_edges", "feature_treatment", "feature_plan"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter") || key.starts_with("residual_");
@@ -146,6 +149,12 @@ inline void parse_option(const std::string& key, const std::string& text, HighPa
 inline void parse_option(const std::string& key, const std::string& text, ResidualForm& value) {
   value = parse_name<ResidualForm>(key, text, residual_form_names);
 }
+inline void parse_option(const std::string& key, const std::string& text, FeatureTreatment& value) {
+  value = parse_name<FeatureTreatment>(key, text, feature_treatment_names);
+}
+inline void parse_option(const std::string&, const std::string& text, FeaturePlan& value) {
+  value = parse_feature_plan(text);
+}
 inline void parse_option(const std::string& key, const std::string& text, bool& value) {
   require(text == "true" || text == "false", key, text, "must be true or false");
   value = text == "true";
@@ -172,6 +181,19 @@ inline void parse_option(const std::string& key, const std::string& text, FlowMe
 }
 inline void parse_option(const std::string& key, const std::string& text, FeatureNorm& value) {
   value = parse_name<FeatureNorm>(key, text, feature_norm_names);
+}
+
+/// Options that older files have in place of newer ones: whether rows are scaled to sum 1.
+///
+/// \throws std::invalid_argument  a text that is no value of such an option
+template <class Options>
+void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
+  const auto found = texts.find("normalise_features");
+  if (found == texts.end() || texts.contains("feature_treatment")) return;
+  bool rows = false;
+  parse_option(found->first, printable(found->second), rows);
+  options.feature_treatment = rows ? FeatureTreatment::rows : FeatureTreatment::none;
+  options.feature_plan = FeaturePlan(options.feature_treatment, {{FeatureColumn{}, options.features}});
 }
 
 }  // namespace detail

@@ -75,15 +75,21 @@ namespace detail {
     info.stalk_dimension = static_cast<int>(dimension);
     const auto read = [&](const char* key, auto& field) {
       if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
-      // What is not printable is no option, and belongs into no message.
-      detail::parse_option(key, detail::printable(detail::metadata_value(path, file, key)), field);
+      const std::string& text = detail::metadata_value(path, file, key);
+      // What is not printable is no option, and belongs into no message; a plan is long, and checks that itself.
+      constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
+      detail::parse_option(key, is_plan ? text : detail::printable(text), field);
     };
+    const auto read_older = [&](auto& options) { detail::read_older_options(file.metadata, options); };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
       detail::for_each_option(info.cooperative, read);
+      read_older(info.cooperative);
     } else if (info.model == flow_kind || info.model == bayesian_flow_kind) {
       detail::for_each_option(info.flow, read);
+      read_older(info.flow);
     } else {
       detail::for_each_option(info.options, read);
+      read_older(info.options);
     }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));

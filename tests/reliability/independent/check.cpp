@@ -164,7 +164,7 @@ Case read(const std::string& path) {
       [&](auto& options) {
         options.features = x.shape.at(1);
         options.classes = r.file.at("param.lin2.weight").shape.at(0);
-        options.normalise_features = false;
+        options.feature_treatment = sheafnn::FeatureTreatment::none;
       },
       r.options);
   return r;

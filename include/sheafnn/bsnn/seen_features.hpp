@@ -1,0 +1,88 @@
+/// \file
+/// What a network reads of the features of a graph: those of its model's FeaturePlan, or of one that is made here.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/fit_features.hpp"
+#include "sheafnn/graph/graph.hpp"
+
+namespace sheafnn::detail {
+
+/// The plan of a model with these options, or one for these features. On a part of a graph, all parts call this.
+///
+/// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
+template <class Options>
+[[nodiscard]] FeaturePlan plan_of(const Options& options, const Graph& graph, const NodeFeatures& features) {
+  // A plan has indicators of its own, whatever those of the features.
+  const FeaturePlan& plan = options.feature_plan;
+  const Index given = features.columns() - static_cast<Index>(features.indicators().size());
+  const bool fits = !plan.empty() && given == plan.given_columns();
+  check_input(graph.node_count(), features.rows(), fits ? plan.columns() : features.columns(), options.features);
+  return plan.empty() ? fit_features(features, options.feature_treatment, graph.part()) : plan;
+}
+
+/// Features as a network reads them.
+struct SeenFeatures {
+  NodeFeatures features;           ///< n × p; on a part of a graph, rows of the halo are empty
+  std::vector<Index> first_entry;  ///< on a part, per owned node: number of its first entry in the whole
+};
+
+/// \throws std::invalid_argument  as plan_of()
+template <class Options>
+[[nodiscard]] SeenFeatures seen_features(const Options& options, const Graph& graph,
+                                         const NodeFeatures& features) {
+  const FeaturePlan plan = plan_of(options, graph, features);
+  SeenFeatures r{plan.apply(features, graph.own_node_count()), {}};
+  GraphPart* const part = graph.part();
+  if (part == nullptr) return r;
+  const PartNumbers& numbers = part->numbers();
+  if (plan.keeps_entries(features)) {
+    r.first_entry = numbers.first_entry;
+    return r;
+  }
+  // Entries of every node of the whole: sums of whole numbers, which are exact.
+  std::vector<double> sizes(static_cast<std::size_t>(numbers.total_nodes));
+  const auto row = [&](Index u) { return static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)]); };
+  for (Index u = 0; u < numbers.own; ++u) {
+    const std::size_t i = static_cast<std::size_t>(u);
+    sizes[row(u)] = static_cast<double>(r.features.offsets()[i + 1] - r.features.offsets()[i]);
+  }
+  part->sum(std::span<double>(sizes), {});
+  double before = 0;
+  for (double& size : sizes) before += std::exchange(size, before);
+  for (Index u = 0; u < numbers.own; ++u) r.first_entry.push_back(static_cast<Index>(sizes[row(u)]));
+  return r;
+}
+
+/// Gives a model the plan of its training's features, where it has none, and takes it away again unless it is kept.
+template <class Model>
+class PlanOfTraining {
+ public:
+  /// \throws std::invalid_argument  as plan_of()
+  PlanOfTraining(Model& model, const Graph& graph, const NodeFeatures& features) {
+    if (!model.options().feature_plan.empty()) return;
+    model.set_feature_plan(plan_of(model.options(), graph, features));
+    model_ = &model;
+  }
+  PlanOfTraining(const PlanOfTraining&) = delete;
+  PlanOfTraining& operator=(const PlanOfTraining&) = delete;
+  ~PlanOfTraining() {
+    if (model_ != nullptr) model_->set_feature_plan({});
+  }
+  void keep() noexcept { model_ = nullptr; }
+
+ private:
+  Model* model_ = nullptr;
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,146 @@
+/// \file
+/// FeaturePlan as a text that checkpoints hold, and back:
+///
+///     columns; centred 38.2 14.7; binary*3; left-out; missing 0
+///
+/// The treatment; what happens to each column, with its centre, scale or quantiles and the number of columns alike; and
+/// the columns that have an indicator of missing values.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// In the order of FeatureColumn::Kind.
+inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",   "binary", "counts", "left-out",
+                                                                      "centred", "ranked", "scaled", "logarithm"};
+
+/// With as many digits as it takes to read the same number back.
+[[nodiscard]] inline std::string shortest_text(double value) {
+  std::array<char, 64> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+/// The numbers of a column that its text has.
+template <class Column>
+[[nodiscard]] std::vector<double> numbers_of(const Column& column) {
+  using Kind = FeatureColumn::Kind;
+  switch (column.kind) {
+    case Kind::as_is:
+    case Kind::binary:
+      if (column.centre == 0) return {};
+      return {column.centre};
+    case Kind::centred:
+      return {column.centre, column.scale};
+    case Kind::scaled:
+    case Kind::logarithm:
+      return {column.scale};
+    case Kind::ranked:
+      return column.quantiles;
+    default:
+      return {};
+  }
+}
+
+/// What is before the next separator, without blanks around it; it and the separator are taken from the text.
+[[nodiscard]] inline std::string_view next_part(std::string_view& text, char separator) {
+  const std::size_t end = text.find(separator);
+  std::string_view part = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+  while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+  return part;
+}
+template <class T>
+[[nodiscard]] T number_in_plan(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size(), "feature_plan", text, "expected a number");
+  return value;
+}
+
+}  // namespace detail
+
+/// See the file comment; empty for an empty plan. Takes any plan.
+[[nodiscard]] inline std::string to_text(const FeaturePlan& plan) {
+  if (plan.empty()) return "";
+  std::string text(to_string(plan.treatment()));
+  for (const FeaturePlan::Run& run : plan.runs()) {
+    text += detail::concat("; ", detail::column_kind_names[static_cast<std::size_t>(run.column.kind)]);
+    for (const double number : detail::numbers_of(run.column)) text += " " + detail::shortest_text(number);
+    if (run.count > 1) text += detail::concat("*", run.count);
+  }
+  if (plan.indicators().empty()) return text;
+  text += "; missing";
+  for (const std::int32_t column : plan.indicators()) text += detail::concat(" ", column);
+  return text;
+}
+
+/// The plan of a text.
+///
+/// \throws std::invalid_argument  naming what is no part of a plan
+[[nodiscard]] inline FeaturePlan parse_feature_plan(std::string_view text) {
+  using Kind = FeatureColumn::Kind;
+  if (text.empty()) return {};
+  require(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }), "feature_plan",
+          "a text that is not printable", "expected that of a plan");
+  const std::string_view name = detail::next_part(text, ';');
+  std::size_t treatment = 0;
+  while (treatment < feature_treatment_names.size() && feature_treatment_names[treatment] != name) ++treatment;
+  require(treatment < feature_treatment_names.size(), "feature_plan", name,
+          "must begin with rows, columns or none");
+  std::vector<FeaturePlan::Run> runs;
+  std::vector<std::int32_t> indicators;
+  while (!text.empty()) {
+    std::string_view part = detail::next_part(text, ';');
+    if (part.starts_with("missing ")) {
+      static_cast<void>(detail::next_part(part, ' '));
+      while (!part.empty())
+        indicators.push_back(detail::number_in_plan<std::int32_t>(detail::next_part(part, ' ')));
+      continue;
+    }
+    FeaturePlan::Run run;
+    std::string_view column = detail::next_part(part, '*');
+    if (!part.empty()) run.count = detail::number_in_plan<Index>(part);
+    const std::string_view kind_name = detail::next_part(column, ' ');
+    std::size_t kind = 0;
+    while (kind < detail::column_kind_names.size() && detail::column_kind_names[kind] != kind_name) ++kind;
+    require(kind < detail::column_kind_names.size(), "feature_plan", kind_name, "is no treatment of a column");
+    run.column.kind = static_cast<Kind>(kind);
+    std::vector<double> numbers;
+    while (!column.empty()) numbers.push_back(detail::number_in_plan<double>(detail::next_part(column, ' ')));
+    const std::size_t most = run.column.kind == Kind::ranked    ? FeatureColumn::levels.size()
+                             : run.column.kind == Kind::centred ? 2
+                                                                : 1;
+    const bool optional = run.column.kind == Kind::as_is || run.column.kind == Kind::binary;
+    const bool none = run.column.kind == Kind::counts || run.column.kind == Kind::left_out;
+    require(numbers.size() == (none ? 0 : most) || (optional && numbers.empty()), "feature_plan", kind_name,
+            detail::concat("has ", numbers.size(), " numbers"));
+    if (run.column.kind == Kind::ranked) {
+      run.column.quantiles = std::move(numbers);
+    } else if (!numbers.empty()) {
+      const bool scale_alone = run.column.kind == Kind::scaled || run.column.kind == Kind::logarithm;
+      (scale_alone ? run.column.scale : run.column.centre) = numbers.front();
+      if (run.column.kind == Kind::centred) run.column.scale = numbers.back();
+    }
+    runs.push_back(std::move(run));
+  }
+  return {static_cast<FeatureTreatment>(treatment), runs, std::move(indicators)};
+}
+
+}  // namespace sheafnn
