@@ -159,6 +159,9 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
   for (const char* fixed : {"features", "classes", "feature_plan"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
   }
+  if constexpr (requires { options.edge_features; }) {
+    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
+  }
   if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
     const bool given = said.contains("feature_treatment");
     sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
@@ -166,9 +169,6 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
                      rows->second, "must be true or false");
     said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
     said.erase("normalise_features");
-  }
-  if constexpr (requires { options.edge_features; }) {
-    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
   }
   take_options(said, options, walk);
   require_empty(said, options, walk, "network", model);
