@@ -1,10 +1,12 @@
 // Parts of the programs: names of files that are not UTF-8, folders of checkpoints that are damaged or taken.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/class_names.hpp"
@@ -86,6 +88,25 @@ TEST_CASE("folders of checkpoints: temporary files of a training that is refused
   CHECK(std::filesystem::exists(temporary));
   CHECK(message_of(folder.path(), true) == "no error");
   CHECK(!std::filesystem::exists(temporary));
+}
+
+TEST_CASE("classes without names are numbers, in a model and in a dataset") {
+  const auto taken = [](std::vector<std::string> own, sheafnn::Index count, std::vector<std::string> names,
+                        sheafnn::Index classes) {
+    sheafnn::Dataset data;
+    data.labels = {0, 1, -1, 0};
+    data.class_names = std::move(own);
+    data.class_count = count;
+    programs::take_class_names(data, std::move(names), classes);
+    return data.labels;
+  };
+  using Labels = std::vector<std::int32_t>;
+  CHECK(taken({}, 2, {}, 3) == Labels{0, 1, -1, 0});
+  CHECK(taken({"0", "2"}, 2, {}, 3) == Labels{0, 2, -1, 0});
+  CHECK(taken({"2", "5"}, 2, {}, 3) == Labels{2, -1, -1, 2});
+  CHECK(taken({}, 2, {"0", "1", "2"}, 3) == Labels{0, 1, -1, 0});
+  CHECK(taken({}, 2, {"1", "2"}, 2) == Labels{-1, 0, -1, -1});
+  CHECK(taken({}, 2, {"red", "green"}, 2) == Labels{0, 1, -1, 0});  // by their numbers
 }
 
 }  // namespace test_program_parts
