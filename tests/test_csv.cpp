@@ -552,6 +552,11 @@ TEST_CASE("classes are renumbered by the names of a model") {
   data.class_names.clear();
   renumber_classes(data, Strings{"a", "b", "c"});
   CHECK(data.labels == std::vector<std::int32_t>{1, -1, -1, 1, -1});
+  Dataset numbers = data;  // names of one number are one name
+  numbers.labels = {0, 1, -1, 1, 0};
+  numbers.class_names = {"1.0", "07"};
+  renumber_classes(numbers, Strings{"3", "7", "1"});
+  CHECK(numbers.labels == std::vector<std::int32_t>{2, 1, -1, 1, 2});
   data.class_names = {"a"};
   data.name = "toy";
   CHECK_THROWS_WITH_AS(validate(data),
