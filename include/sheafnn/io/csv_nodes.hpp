@@ -204,7 +204,7 @@ class NodeTableReader {
     if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {
       value = std::numeric_limits<double>::quiet_NaN();
     } else if (!is_number || std::isinf(value)) {
-      fail(where(column), "'", printable(text), "' is not a finite is_number", hint());
+      fail(where(column), "'", printable(text), "' is not a finite number", hint());
     }
     if (value == 0) return;
     column_of_.push_back(number);
