@@ -218,7 +218,8 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   plain.channels = 2;
   plain.layers = 2;
   plain.learner_width = 3;
-  plain.normalise_features = plain.residual = false;
+  plain.feature_treatment = sheafnn::FeatureTreatment::none;
+  plain.residual = false;
   std::vector<Setting> r = {{"plain", plain}};
   const auto add = [&](const std::string& name, const std::function<void(sheafnn::CooperativeOptions&)>& change) {
     r.push_back({name, plain});
