@@ -126,13 +126,15 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights, "mix stalk coordinates (default: on)");
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  auto* treatment = model
-                        ->add_option("--feature-treatment", s.feature_treatment,
-                                     "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
-                                         "; see docs/data.md")
-                        ->capture_default_str();
-  model->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
-                  "older spellings of --feature-treatment rows and none")
+  auto* treatment =
+      model
+          ->add_option("--feature-treatment", s.feature_treatment,
+                       "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
+                           "; see docs/data.md")
+          ->capture_default_str();
+  model
+      ->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
+                 "older spellings of --feature-treatment rows and none")
       ->excludes(treatment);
   model->add_flag("--edges,!--no-edges", s.options.use_edges,
                   "see the edges of the graph; without them a network of the nodes alone (default: on)");
@@ -399,8 +401,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.edge_weights = on_off(s.edge_weights);
   s.options.separate_encoder = on_off(s.separate_encoder);
   if (app.get_option("--normalise-features")->count() > 0) s.feature_treatment = s.rows_to_one ? "rows" : "none";
-  s.options.feature_treatment = sheafnn::parse_name<sheafnn::FeatureTreatment>(
-      "--feature-treatment", s.feature_treatment, sheafnn::feature_treatment_names);
+  s.options.feature_treatment =
+      sheafnn::parse_name<sheafnn::FeatureTreatment>("--feature-treatment", s.feature_treatment,
+                                                     sheafnn::feature_treatment_names);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
   s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
   s.options.filter.basis =
@@ -521,8 +524,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   nlohmann::ordered_json r = flow_json(flow);
   const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
   for (const auto& [key, value] : shared.items()) {
-    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" || key.starts_with("filter") ||
-                           key.starts_with("residual");
+    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" ||
+                           key.starts_with("filter") || key.starts_with("residual");
     if (!of_layers) r[key] = value;
   }
   return r;
@@ -560,10 +563,16 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     json.erase("feature_treatment");
   }
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
-                                        {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
-                                        {"in_degree_diagonal", false}, {"batch_norm", false},
-                                        {"layer_learners", false}, {"use_edges", true}};
+  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0},
+                                        {"learner", "concatenation"},
+                                        {"sheaf_activation", "tanh"},
+                                        {"layer_norm", false},
+                                        {"readout_layers", 1},
+                                        {"directed", false},
+                                        {"in_degree_diagonal", false},
+                                        {"batch_norm", false},
+                                        {"layer_learners", false},
+                                        {"use_edges", true}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }

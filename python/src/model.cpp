@@ -63,12 +63,25 @@ class Model {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
   [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
+  /// None where they are not known.
+  [[nodiscard]] std::vector<std::string> feature_names() const {
+    return programs::checkpoint_feature_names(path_.string(), file_.metadata);
+  }
+  /// What happens to features.
+  [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
+    return programs::with_kind(
+        info_.model, info_.options, info_.cooperative, info_.flow,
+        [](const auto& options) -> const auto& { return options.feature_plan; });
+  }
 
+  /// \throws std::invalid_argument  data with other feature columns
   [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
+    sheafnn::check_feature_names(data.feature_names, feature_names());
     return entry_->predict(path_, file_, bayesian(), data, options);
   }
   [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
                                                Index layer) const {
+    sheafnn::check_feature_names(data.feature_names, feature_names());
     return entry_->learned(path_, file_, bayesian(), data, options, layer);
   }
 
@@ -143,11 +156,19 @@ template <class Options>
 void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
                  std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
-  for (const char* fixed : {"features", "classes"}) {
+  for (const char* fixed : {"features", "classes", "feature_plan"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
   }
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
+  }
+  if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
+    const bool given = said.contains("feature_treatment");
+    sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
+    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']",
+                     rows->second, "must be true or false");
+    said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
+    said.erase("normalise_features");
   }
   take_options(said, options, walk);
   require_empty(said, options, walk, "network", model);
@@ -432,6 +453,9 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("stalk_dimension", [](const Model& model) { return model.info().stalk_dimension; })
       .def_prop_ro("bayesian", &Model::bayesian)
       .def_prop_ro("class_names", &class_names_of)
+      .def_prop_ro("feature_names", &Model::feature_names)
+      .def_prop_ro("feature_treatment", [](const Model& model) { return model.plan().describe(); })
+      .def_prop_ro("given_columns", [](const Model& model) { return model.plan().given_columns(); })
       .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
       .def("tensors", &tensors_of)
       .def("__getstate__", &state_of)

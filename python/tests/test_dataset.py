@@ -101,7 +101,7 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.Dataset.from_numpy([[0, 9]], np.eye(3)), "edges[0, 1]: 9 is not allowed; a node number must be between 0 and 2"),
         (lambda: sheafnn.Dataset.from_numpy([[0.5, 1]], np.eye(3)), "edges: float64 is not allowed; expected whole node numbers"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1, 2]], np.eye(3)), "edges: shape (1, 3)"),
-        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.nan]]), "features[0, 1]: nan"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.inf]]), "features[0, 1]: inf"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [1.0, 2.0]), "features: 1 axes"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1]), "labels: shape (2,)"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -2]), "labels: -2"),

@@ -142,7 +142,7 @@ class NodeTableReader {
       table_.class_names = std::move(labels.class_names);
     }
     table_.features = NodeFeatures::from_csr(std::move(offsets_), std::move(column_of_), std::move(values_),
-                                             static_cast<Index>(table_.feature_names.size()));
+                                             static_cast<Index>(table_.feature_names.size()), MissingValues::mark);
     return std::move(table_);
   }
 
@@ -200,8 +200,9 @@ class NodeTableReader {
                  ? ""
                  : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
     };
-    if (text.empty()) fail(where(column), "is empty; every feature of every node needs a number", hint());
-    if (!parse_number(text, value) || !std::isfinite(value)) {
+    if (text.empty() || means_missing(text)) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    } else if (!parse_number(text, value) || std::isinf(value)) {
       fail(where(column), "'", printable(text), "' is not a finite number", hint());
     }
     if (value == 0) return;
@@ -238,7 +239,8 @@ class NodeTableReader {
 
 /// Reads a node table: a header line, then one line per node. The first column holds the node's name, the column called
 /// `label` its class, columns called split or split_0, split_1, … its set (train, validation or val, test, or nothing),
-/// all others its features, finite numbers.
+/// all others its features: finite numbers, or missing values (NodeFeatures::indicators()) where a field is empty or says NA,
+/// nan, null or the like.
 ///
 /// What labels mean: encode_labels().
 ///

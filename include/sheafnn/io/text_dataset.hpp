@@ -153,6 +153,7 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     data.class_count = static_cast<Index>(table.class_names.size());
     data.node_names = std::move(table.names);
     data.class_names = std::move(table.class_names);
+    if (!options.identity_features) data.feature_names = std::move(table.feature_names);
     if (use == DatasetUse::training) data.splits = std::move(table.splits);
     if (use != DatasetUse::prediction) validate(data);
     return data;
