@@ -258,7 +258,7 @@ class Dataset:
         )
         ends = list(graph.edges())
         between = [f"edge {u!r} – {v!r}" for u, v in ends]
-        if weights == "refuse":
+        if weights == "refuse" and arc_features != "weight":
             values = [attributes.get("weight", 1) for _, _, attributes in graph.edges(data=True)]
             for weight, place in zip(values, between):
                 if not isinstance(weight, (int, float, np.number)):
@@ -290,7 +290,7 @@ class Dataset:
         ``train_mask``, ``val_mask`` and ``test_mask`` are masks of n, n x splits or splits x n, or node numbers; so are
         ``train_idx``, ``val_idx``, ``test_idx``. A mask of n belongs to every split.
 
-        :param arc_features: ``"edge_attr"``, or m x k numbers: features of arcs
+        :param arc_features: ``"edge_attr"`` or another attribute, or m x k numbers: features of arcs
         :param weights: ``"refuse"`` raises where ``edge_weight`` or ``edge_attr`` say more than a constant, for networks learn
             the weights of edges; ``"ignore"`` takes the edges alone
         :param splits: others than the data's own, as with_splits takes them
@@ -314,12 +314,13 @@ class Dataset:
         edges = array(data.edge_index)
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise ValueError(f"edge_index: shape {edges.shape} is not allowed; must be 2 x m")
+        if weights == "refuse":
+            used = "" if arc_features is None else arc_features if isinstance(arc_features, str) else "edge_attr"
+            _check_edge_attributes(data, edges.shape[1], used)
         if isinstance(arc_features, str):
             if getattr(data, arc_features, None) is None:
                 raise ValueError(f"arc_features: the data have no attribute {arc_features!r}")
             arc_features = array(getattr(data, arc_features))
-        elif weights == "refuse":
-            _check_edge_attributes(data, edges.shape[1], arc_features is not None)
         own = _pyg_splits(data, count) if splits is None else splits
         return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=own, arc_features=arc_features, **more)
 
@@ -506,11 +507,11 @@ def _rows(values: list[Any], attribute: str, argument: str, places: list[str]) -
     return np.array(rows, float).reshape(len(rows), -1)
 
 
-def _check_edge_attributes(data: Any, count: int, featured: bool) -> None:
+def _check_edge_attributes(data: Any, count: int, used: str) -> None:
     """Refuses weights and features of PyTorch Geometric's edges that would be lost."""
     for attribute in ("edge_weight", "edge_attr"):
         value = getattr(data, attribute, None)
-        if value is None or (featured and attribute == "edge_attr"):
+        if value is None or attribute == used:
             continue
         table = _checks.real(attribute, _masks.plain(value))
         if len(table) != count:

@@ -98,6 +98,12 @@ def test_weights_of_pyg():
     assert Dataset.from_pyg(pyg(edge_weight=np.ones(2), edge_attr=None)).edge_count == 2
     data = Dataset.from_pyg(pyg(edge_attr=np.array([[1.0, 2], [1, 3]])), arc_features="edge_attr")
     assert data.arc_features.tolist() == [[1, 2], [1, 2], [1, 3], [1, 3]]
+    with pytest.raises(ValueError, match="edge_weight: weights that differ"):
+        Dataset.from_pyg(pyg(edge_attr=np.ones((2, 1)), edge_weight=np.array([1, 2])), arc_features="edge_attr")
+    data = Dataset.from_pyg(pyg(edge_weight=np.array([1, 2])), arc_features="edge_weight")
+    assert data.arc_features.tolist() == [[1], [1], [2], [2]]
+    with pytest.raises(ValueError, match="arc_features: the data have no attribute 'edge_attr'"):
+        Dataset.from_pyg(pyg(), arc_features="edge_attr")
     with pytest.raises(ValueError, match="edge_index: None"):
         Dataset.from_pyg(types.SimpleNamespace(x=np.eye(3)))
 
@@ -114,7 +120,7 @@ def test_features_of_arcs():
         assert (same.arc_features == both.arc_features).all()
     assert Dataset.from_numpy(edges, np.eye(3)).arc_features is None
     graph = path([1, 2])
-    found = Dataset.from_networkx(graph, arc_features="weight", weights="ignore")
+    found = Dataset.from_networkx(graph, arc_features="weight")
     assert found.arc_features.tolist() == [[1], [1], [2], [2]]
     for features, message in (
         ([[1.0]], r"arc_features: shape \(1, 1\) is not allowed; must be 4 x k"),
