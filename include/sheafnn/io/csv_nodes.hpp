@@ -200,10 +200,10 @@ class NodeTableReader {
                  ? ""
                  : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
     };
-    const bool number = parse_number(text, value);
-    if (!number && (text.empty() || sheafnn::detail::means_missing(text))) {
+    const bool is_number = parse_number(text, value);
+    if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {
       value = std::numeric_limits<double>::quiet_NaN();
-    } else if (!number || std::isinf(value)) {
+    } else if (!is_number || std::isinf(value)) {
       fail(where(column), "'", printable(text), "' is not a finite number", hint());
     }
     if (value == 0) return;
