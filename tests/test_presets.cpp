@@ -103,7 +103,7 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
     CHECK_NOTHROW(sheafnn::validate(training));
     CHECK(training.weight_decay == training.sheaf_decay);
     CHECK(training.patience < training.epochs);
-    CHECK(model.add_lp == (preset != Preset::large && preset != Preset::small));
+    CHECK(model.add_lp == (preset != Preset::large));
     CHECK(model.add_hp == (preset != Preset::citation));
 
     const double input_dropout = training.input_dropout;

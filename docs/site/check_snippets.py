@@ -75,11 +75,12 @@ BLOCKS = {
         "",
     ),
     "docs/rotations.md 0": ("function", "", ""),
-    "docs/training.md 0": (
+    "docs/training.md 0": ("function", DATA, ""),
+    "docs/training.md 1": (
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
     ),
-    "docs/training.md 1": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
-    "docs/training.md 2": ("function", MODEL + "const sheafnn::Dataset other = data;\n", ""),
+    "docs/training.md 2": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
+    "docs/training.md 3": ("function", MODEL + "const sheafnn::Dataset other = data;\n", ""),
     "docs/tutorials.md 0": ("function", "", ""),
     "docs/tutorials.md 1": ("excerpt", "examples/opinion_dynamics.cpp", ""),
     "docs/tutorials.md 2": ("excerpt", "examples/own_loss.cpp", ""),

@@ -82,7 +82,7 @@ def test_restrictions_and_features(graph):
     assert tried and {(row["model"], row["maps"]) for row in tried} == {("nsd", "diagonal")}
     assert {row["error"] for row in some.search_ if row["model"] == "csnn"} == {"another model, maps or stalk_dim"}
     assert clone(some).search == LONG
-    plain = some.set_params(search=None, maps="special-orthogonal", stalk_dim=2).fit(graph)
+    plain = some.set_params(search=None, stalk_dim=2).fit(graph)
     assert not hasattr(plain, "search_") and not hasattr(plain, "best_params_")
 
 
