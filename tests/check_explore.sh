@@ -81,7 +81,7 @@ check_page unlabelled classes uncertainty edges histograms spectrum layers
 
 # Keys have the names of classes, of the dataset or, where nobody knows its classes, of the model.
 mkdir people strangers
-{ echo "name,label,x,y"; for u in $(seq 0 3 29); do echo "a$u,it's,1,0.$u"; echo "b$u,<née & Zoë>,0,0.$u"; echo "c$u,7,0.5,0.$u"; done; } \
+{ echo "name,label,x,y"; for u in $(seq 0 3 29); do echo "a$u,it's,1,0.$u"; echo "b$u,<née & Zoë,0,0.$u"; echo "c$u,7,0.5,0.$u"; done; } \
   > people/nodes.csv
 { echo "source,target"; for u in $(seq 0 3 29); do echo "a$u,b$u"; echo "b$u,c$u"; echo "a$u,c$(((u + 3) % 30))"; done; } \
   | tee people/edges.csv > strangers/edges.csv
@@ -92,7 +92,7 @@ cut -d, -f1,3- people/nodes.csv > strangers/nodes.csv
 check_page people-pictures classes uncertainty edges histograms spectrum layers rejection
 "$bin/predict" --model people.safetensors --dataset strangers --sheaf strangers.npz > /dev/null || fail "predict without labels"
 "$bin/explore" --sheaf strangers.npz --dataset strangers --output strangers-pictures > /dev/null || fail "explore without labels"
-for title in "it's" '&lt;née &amp; Zoë&gt;' 'class 7'; do
+for title in "it's" '&lt;née &amp; Zoë' 'class 7'; do
   grep -qF "<text>$title</text>" people-pictures/classes.svg || fail "no '$title' in the key"
 done
 grep -qE "<text>(it's|class 7|&lt;née)" strangers-pictures/classes.svg || fail "the model's names of classes are not in the key"

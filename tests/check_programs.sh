@@ -109,6 +109,14 @@ for model in csnn bcsnn flow bflow; do
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"
 done
+# A folder of format version 1 keeps the sign of layers without residual, also once it has been written anew.
+"$bin/train" --model csnn --stalk-dim 2 --channels 4 --layers 2 --no-residual --splits 0 --epochs 3 --checkpoint signs > /dev/null ||
+  fail "train --no-residual"
+sed -i 's/"format_version": 2/"format_version": 1/' signs/training.json
+for epochs in 5 7; do
+  "$bin/train" --resume signs --epochs $epochs --save signs.safetensors > /dev/null || fail "train --resume of version 1"
+  grep -aq '"negate_diffused":"true"' signs.safetensors || fail "a folder of version 1 has lost its sign"
+done
 # Along arcs as an edge list has them: turned round they are another task.
 mkdir arcs seen
 printf 'name,label,a,b\n0,red,1,0\n1,blue,0,1\n2,red,1,0\n3,blue,0,1\n4,red,1,1\n5,blue,0,1\n' | tee arcs/nodes.csv > seen/nodes.csv
@@ -510,6 +518,31 @@ refuse '--split-count: 1001 .*; must be between 1 and 1000' "${quick[@]}" --make
 refuse '--published-filter: true ' "${quick[@]}" --filter chebyshev --published-filter
 refuse 'excludes --seed' "${quick[@]}" --seeds 0-1 --seed 3
 refuse '--degree: 65 ' "${quick[@]}" --filter legendre --degree 65
+# A search: its table, and a winner that is trained as its options are without a search.
+search=("$bin/train" --dataset karate --splits 0-2 --epochs 16 --threads 1)
+"${search[@]}" --search 1h --report search.json --save search.safetensors > search.txt || fail "train --search"
+grep -q '^search: [0-9]* settings, at most 3600 s; 3 splits without their test nodes$' search.txt || fail "$(cat search.txt)"
+[ "$(grep -c '  chosen$' search.txt)" -eq 1 ] || fail "no setting is chosen: $(cat search.txt)"
+read -ra chosen < <(sed -n 's/^complete after .* the same as //p' search.txt)
+"${search[@]}" "${chosen[@]}" --report plain.json --save plain.safetensors > /dev/null || fail "train ${chosen[*]}"
+for split in 0 1 2; do cmp search-$split.safetensors plain-$split.safetensors || fail "the winner's options make another model"; done
+grep -q '"search": {' search.json && grep -q '"complete": true' search.json || fail "the report has no search"
+"$bin/predict" --dataset karate --model search-0.safetensors > /dev/null || fail "predict cannot read the winner"
+# The same again, and what --model, --maps and --stalk-dim leave of the list.
+"${search[@]}" --search 60m > again.txt || fail "train --search 60m"
+diff <(sed -n 's/^complete .* s: //p' search.txt) <(sed -n 's/^complete .* s: //p' again.txt) || fail "another winner"
+"${search[@]}" --search 1h --model csnn --stalk-dim 2 > some.txt || fail "train --search --model"
+grep -q '^search: 1 settings' some.txt && grep -q 'left out: another --model$' some.txt || fail "$(cat some.txt)"
+# Out of time: what there was time for, and the first setting where there was none.
+"${search[@]}" --search 0.000001 > short.txt || fail "train --search 0.000001"
+grep -q '^out of time after ' short.txt && grep -q 'no time for it$' short.txt || fail "$(cat short.txt)"
+for time in 0 -1 1d s '60 s' nan inf 1e; do refuse "--search: $time .*; expected a time above 0" "${quick[@]}" --search "$time"; done
+refuse '--preset: small .*; not with --search' "${quick[@]}" --search 1 --preset small
+refuse '--checkpoint: out .*; not with --search' "${quick[@]}" --search 1 --checkpoint out
+refuse '--device: cuda .*; a search .* CPU' "${quick[@]}" --search 1 --device cuda
+refuse '--search: 1 .*; no setting of the list is left; ' "${quick[@]}" --search 1 --model flow
+refuse '--search: 1 .*; no setting of the list is left; ' "${quick[@]}" --search 1 --learner-width -1
+refuse '[Nn]ot expected: --search|unknown' "$bin/uncertainty" --search 1
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)
 refuse 'epoch [0-9]+: .* is ' "${diverging[@]}"

@@ -210,7 +210,8 @@ TEST_CASE("checkpoints: flows come back bit by bit, with time and tolerances") {
   options.max_steps = 77;
   options.fixed_steps = 5;
   options.negate_inside = options.add_lp = options.second_linear = options.degree_input = true;
-  options.activation = options.left_weights = options.feature_treatment = sheafnn::FeatureTreatment::none;
+  options.activation = options.left_weights = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
   options.normalisation = sheafnn::Normalisation::block;
   options.learner = sheafnn::LearnerInput::summed;
   options.learner_layers = 1;

@@ -469,7 +469,8 @@ TEST_CASE("checkpoints of cooperative models") {
   of.learner_dropout = 0.1 + 0.2;
   of.activation = sheafnn::Activation::tanh;
   of.norm = sheafnn::FeatureNorm::layer;
-  of.conformal = of.left_weights = of.residual = of.feature_treatment = sheafnn::FeatureTreatment::none;
+  of.conformal = of.left_weights = of.residual = false;
+  of.feature_treatment = sheafnn::FeatureTreatment::none;
   of.directed = of.in_degree_diagonal = true;
   of.readout_layers = 2;
   Model model(of, 1);

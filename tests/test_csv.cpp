@@ -222,7 +222,8 @@ TEST_CASE("text folder: labels, and words of one's own for unknown ones") {
   CHECK(data.labels == std::vector<std::int32_t>{0, 0, -1, 1});
   data = io::load_text_folder(folder.path(), {.missing_labels = Strings{}});
   CHECK(data.class_names == Strings{"02", "1", "1.0", "n.d."});
-  CHECK(message_of(folder).starts_with("nodes.csv:4: column 'label': label 'n.d.' is not allowed; it usually means"));
+  CHECK(message_of(folder).starts_with(
+      "nodes.csv:4: column 'label': label 'n.d.' is not allowed; it usually means"));
   Folder list("name,x\nada,1\nbob,2\n");
   std::filesystem::remove(list / "nodes.csv");
   list.write("edges.csv", "0,1\n1,2\n");
@@ -286,10 +287,8 @@ TEST_CASE("text folder: matrices of edges and features, labels in a list") {
 
 TEST_CASE("text folder: bad nodes are named with line and column") {
   const std::string head = "name,label,x\n";
-  CHECK(message_of_nodes(head + "ada,a,\n") ==
-        "nodes.csv:2: column 'x': is empty; every feature of every node needs a number");
-  CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,nan\n") ==
-        "nodes.csv:4: column 'x': 'nan' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,inf\n") ==
+        "nodes.csv:4: column 'x': 'inf' is not a finite number");
   CHECK(message_of_nodes(head + "ada,a,+-1\n") == "nodes.csv:2: column 'x': '+-1' is not a finite number");
   CHECK(message_of_nodes(head + "ada,a,1e400\n") == "nodes.csv:2: column 'x': '1e400' is not a finite number");
   CHECK(message_of_nodes(head + "ada,a,1e-400\nbob,b,1\neve,a,1\n\"c, d\",a,1\n") == "no error");
@@ -306,7 +305,8 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes("name,x,,label\nada,1,1,a\n") == "nodes.csv:1: column 3 has no name");
   // What other programs write for missing values is no class of its own.
   CHECK(message_of_nodes("name,x,label\nada,1,0\nbob,1,NA\neve,1,1\n")
-            .starts_with("nodes.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
+            .starts_with(
+                "nodes.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
   std::string scores = "name,x,label\n";
   for (int k = 0; k < 30; ++k) scores += "n" + std::to_string(k) + ",1,0." + std::to_string(k + 100) + "\n";
   CHECK(message_of_nodes(scores).starts_with("nodes.csv: column 'label': 30 different numbers, of which 30 are "));
@@ -331,19 +331,45 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   // Two unknown names are a mistake, not a header, which is recognised by its words.
   const std::string mistyped = message_of_edges("Ada,Bob\nada,bob\n");
   CHECK(mistyped.starts_with("edges.csv:1: node 'Ada' is not in "));
-  CHECK(mistyped.ends_with(" (a header names its columns by words such as source and target)"));
-  for (const char* header : {"Source,Target", "node_1,node_2", "u,v", "FROM,to", "source_id,target ID", "id1,id2",
-                             "src,dst", "who,whom"}) {
+  CHECK(mistyped.ends_with(" (a header names its columns by two words such as source and target)"));
+  for (const char* header : {"Source,Target",
+                             "node_1,node_2",
+                             "u,v",
+                             "FROM,to",
+                             "source_id,target ID",
+                             "id1,id2",
+                             "src,dst",
+                             "who,whom",
+                             "FromNodeId,ToNodeId",
+                             "txId1,txId2",
+                             "id_1,id_2",
+                             "node1,node2",
+                             "userA,userB",
+                             "sender_id,receiver_id",
+                             "citing_paper,cited_paper",
+                             "source_airport,target_airport",
+                             ":START_ID,:END_ID",
+                             "V1,V2",
+                             "node_id,node_id",
+                             "paper,cites",
+                             "user,friend",
+                             "StartNode,EndNode",
+                             "tx_id_0,tx_id_1"}) {
     INFO(header);
     check_small(io::load_text_folder(
         Folder(node_text, std::string(header) + edge_text.substr(edge_text.find('\n'))).path()));
   }
   CHECK(message_of_edges("source,targets\nada,bob\n").starts_with("edges.csv:1: node 'source' is not in "));
-  CHECK(message_of_edges("source,target,weight\nada,bob,1\n") ==
-        "edges.csv:1: has 3 fields; expected the names of two nodes (edges have no weights or other attributes "
+  for (const char* mistake : {"user7,user8", "user,user", "node,node", "node2,node1x", "p1,p2", "ada,source",
+                              "source,bob", "source1,target2", "to1,to2", "x1,x2", "fromage,tomato", "sam,tam"}) {
+    INFO(mistake);
+    CHECK(message_of_edges(std::string(mistake) + "\nada,bob\n").starts_with("edges.csv:1: node '"));
+  }
+  CHECK(message_of_edges("ada,bob\nbob\n") == "edges.csv:2: has 1 fields; expected the names of two nodes");
+  CHECK(message_of_edges("ada,bob\nbob,eve,2\n") ==
+        "edges.csv:2: has 3 fields; expected the names of two nodes (edges have no weights or other attributes "
         "here: "
         "remove such columns)");
-  CHECK(message_of_edges("ada,bob\nbob\n") == "edges.csv:2: has 1 fields; expected the names of two nodes");
   CHECK(message_of_edges("ada,ada\n") == "edges.csv: the graph has no edge between different nodes");
   CHECK(message_of_edges("") == "edges.csv: the graph has no edge between different nodes");
   const Folder folder;
@@ -354,11 +380,117 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
 }
 
+TEST_CASE("edge lists: names of columns that could be nodes") {
+  const auto message = [](const std::string& nodes, const std::string& edges) {
+    std::string table = "name,label,x\n";
+    int k = 0;
+    const Strings names = records(nodes, ' ').front();
+    for (const std::string& line : names) table += line + (++k % 2 == 0 ? ",a,1\n" : ",b,1\n");
+    return message_of(Folder(table, edges));
+  };
+  const auto both = [](const std::string& a, const std::string& b) {
+    return "edges.csv:1: '" + a + "' and '" + b + "' are either the names of columns or two nodes that ";
+  };
+  CHECK(message("user0 user3 user4", "user1,user2\nuser0,user3\n").starts_with(both("user1", "user2")));
+  CHECK(message("User-0 x", "user1,user2\nx,User-0\n").starts_with(both("user1", "user2")));
+  CHECK(message("node_c node_d", "node_a,node_b\nnode_c,node_d\n").starts_with(both("node_a", "node_b")));
+  CHECK(message("c d e", "a,b\nc,d\n").starts_with(both("a", "b")));
+  CHECK(message("a b c", "u,v\na,b\n").starts_with(both("u", "v")));
+  CHECK(message("n1 n2 n5", "node1,node2\nn1,n2\n") == "no error");
+  CHECK(message("user0 user3", "source,target\nuser0,user3\n") == "no error");
+  CHECK(message("u v w", "u,v\nv,w\n") == "no error");  // nodes, and an edge
+  CHECK(message("user0 user3", "user7,user8\nuser0,user3\n").starts_with("edges.csv:1: node 'user7' is not in "));
+  CHECK(message("0 1 2", "node1,node2\n0,1\n") == "no error");
+}
+
+TEST_CASE("edge lists: comments and fields between blanks") {
+  for (const std::string text :
+       {"# Directed graph\n# \"Nodes\": 4, Edges; 3\n# FromNodeId\tToNodeId\nada\tbob\nbob\tada\nbob\tc, "
+        "d\neve\teve\nbob\teve\n",
+        "% sym unweighted\n ada   bob \r\nbob ada\r\n\r\n  % more\r\nbob \"c, d\"\r\neve\teve\r\n\t\nbob  eve",
+        "source target\nada bob {}\nbob ada {}\nbob \"c, d\" {}\neve eve {}\nbob eve {}\n",
+        "\xEF\xBB\xBFsep=;\r\nSource;Target\r\nada;bob\r\nbob;ada\r\nbob;c, d\r\neve;eve\r\nbob;eve\r\n",
+        "\"sep=|\"\nada|bob\nbob|ada\nbob|c, d\neve|eve\nbob|eve\n"}) {
+    INFO(text);
+    for (const char* name : {"edges.txt", "edges.edgelist", "edges.csv"}) {
+      const Folder folder;
+      std::filesystem::remove(folder / "edges.csv");
+      folder.write(name, text);
+      if (text.starts_with("source target")) {  // one field too many
+        CHECK(message_of(folder) == std::string(name) +
+                                        ":2: has 3 fields; expected the names of two nodes (edges have "
+                                        "no weights or other attributes here: remove such columns)");
+      } else {
+        check_small(io::load_text_folder(folder.path()));
+      }
+    }
+  }
+  // Nodes may have such names.
+  const Folder folder("name,label,x\n#1,a,1\n%,b,2\nc c,a,3\n", "#1,%\n%,c c\n");
+  CHECK(edges_of(io::load_text_folder(folder.path()).graph) == std::vector<Edge>{{0, 1}, {1, 2}});
+  folder.write("edges.csv", "# none\n#1,%\n");
+  CHECK(message_of(folder).starts_with("edges.csv:1: node '#' is not in "));
+  folder.write("edges.csv", "#1 %\n% c c\n");
+  CHECK(message_of(folder).starts_with("edges.csv:2: has 3 fields; "));
+}
+
+TEST_CASE("edge lists: columns of other programs") {
+  const auto with = [](const std::string& edges) {
+    check_small(io::load_text_folder(Folder(node_text, edges).path()));
+  };
+  with(
+      "Source,Target,Type,Id,Label,timeset,Weight\nada,bob,Directed,0,,,1\nbob,ada,Undirected,1,x,,1.0\n"
+      "bob,\"c, d\",Directed,2,,,1\neve,eve,Directed,3,y,,01\nbob,eve,Directed,4,,,1\n");
+  with(",from,to\n0,ada,bob\n1,bob,ada\n2,bob,\"c, d\"\n3,eve,eve\n4,bob,eve\n");
+  with("Unnamed: 0,to,from\n0,bob,ada\n1,ada,bob\n2,\"c, d\",bob\n3,eve,eve\n4,eve,bob\n");
+  with("source,target,,\nada,bob,,\nbob,ada,,\nbob,\"c, d\"\neve,eve,,\nbob,eve,,\n");
+  with("ada,bob,\nbob,ada,\nbob,\"c, d\",\neve,eve,\nbob,eve,\n");
+  with("ada;bob;1\nbob;ada;1\nbob;c, d;1\neve;eve;1\nbob;eve;1\n");
+  with("source,target,weight,kind\nada,bob,2,x\nbob,ada,2,x\nbob,\"c, d\",2.0,x\neve,eve,2,x\nbob,eve,2,x\n");
+  CHECK(
+      message_of_edges("source,target,Weight\nada,bob,1\nbob,eve,0.5\n") ==
+      "edges.csv:3: column 'Weight' is '0.5', and '1' in line 2; edges have no weights or other attributes here: "
+      "remove the column");
+  CHECK(message_of_edges("ada,bob,1\nbob,eve,2\n") ==
+        "edges.csv:2: column 3 is '2', and '1' in line 1; edges have no weights or other attributes here: remove "
+        "the "
+        "column");
+  CHECK(message_of_edges("source,target,type\nada,bob,likes\nbob,eve,hates\n")
+            .starts_with("edges.csv:3: column 'type'"));
+  CHECK(message_of_edges("source,target,w\nada,bob,1\nbob,eve\n") ==
+        "edges.csv:3: has 2 fields; expected 3, as in the lines before");
+  CHECK(message_of_edges("id,from,to,start,end\n1,ada,bob,0,0\n") ==
+        "edges.csv:1: 'from', 'to', 'start' and 'end' could all be the ends of edges");
+  CHECK(message_of_edges("source,target,\nada,bob,1\n")
+            .starts_with("edges.csv:2: has 3 fields; expected the names of "));
+  // Commas behind every line of the node table.
+  Folder folder("name,label,x,,\nada,a,1,,\nbob,b,2,,\neve,a,3\n\"c, d\",a,4,,\n");
+  CHECK(io::load_text_folder(folder.path()).feature_count() == 1);
+  folder.write("nodes.csv", "sep=;\nname;label;x\nada;a;1;\nbob;b;2;\neve;a;3;\nc, d;a;4\n");
+  CHECK(io::load_text_folder(folder.path()).feature_count() == 1);
+  folder.write("nodes.csv", "name,label,x,\nada,a,1,5\n");
+  CHECK(message_of(folder) == "nodes.csv:2: has 4 fields; the header has 3 (column 4 has no name)");
+}
+
+TEST_CASE("text folder: carriage returns inside lines, and names in messages") {
+  CHECK(error_of("a,b\rc,d\r") ==
+        "t.csv:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
+        "the "
+        "file with the line ends of Unix or Windows");
+  CHECK(records("a,\"b\rc\"\r\n") == std::vector<Strings>{{"a", "b\rc"}});
+  CHECK(message_of_nodes("name,label,x\rada,a,1\r")
+            .starts_with("nodes.csv:1: has a carriage return that ends no line"));
+  CHECK(
+      message_of_edges("ada,bob\rbob,eve\r").starts_with("edges.csv:1: has a carriage return that ends no line"));
+  CHECK(message_of_edges("ada,Jos\xC3\xA9\n").starts_with("edges.csv:1: node 'Jos\xC3\xA9' is not in "));
+}
+
 TEST_CASE("text folder: a folder with neither kind of files is refused") {
   const test::TemporaryFolder folder;
   folder.write("edge.csv", edge_text);
   const std::string message =
-      folder.path().string() + ": has neither edges.csv (.tsv, .mtx) nor the files of a Geom-GCN folder";
+      folder.path().string() +
+      ": has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN folder";
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset(folder.path().string())), message.c_str(),
                        std::runtime_error);
 }

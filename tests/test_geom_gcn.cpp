@@ -205,7 +205,8 @@ TEST_CASE("Geom-GCN: missing and bad splits") {
         "small_split_0.6_0.2_3.npz: train_mask and val_mask overlap: both hold node 1 in split 0");
   folder.write("small_split_0.6_0.2_3.npz", split_bytes({1, 0}, {0, 1}, {0, 0}));
   CHECK(message_of(folder) ==
-        "small_split_0.6_0.2_3.npz: train_mask: has shape (2,); masks need one row of length 4 per split (node numbers "
+        "small_split_0.6_0.2_3.npz: train_mask: has shape (2,); masks need one row of length 4 per split (node "
+        "numbers "
         "belong under a key such as train_idx)");
   folder.write("small_split_0.6_0.2_3.npz", test::ZipWriter().add("a.npy", test::npy<int>({1}, {1})).finish());
   CHECK(message_of(folder) == "small_split_0.6_0.2_3.npz: key 'train_mask' is missing");

@@ -68,6 +68,16 @@ TEST_CASE("Matrix Market: arrays come column by column") {
       Entries{{0, 0, 1}, {0, 1, 2}, {0, 2, 3}, {1, 0, 2}, {1, 1, 4}, {1, 2, 5}, {2, 0, 3}, {2, 1, 5}, {2, 2, 6}});
 }
 
+TEST_CASE("Matrix Market: skew-symmetric matrices, unsigned integers and a byte order mark") {
+  CHECK(entries(read(banner + "coordinate real skew-symmetric\n3 3 3\n2 2 0\n3 1 2\n3 2 -4\n")) ==
+        Entries{{0, 2, -2}, {1, 2, 4}, {2, 0, 2}, {2, 1, -4}});
+  CHECK(entries(read(banner + "array integer skew-symmetric\n3 3\n1\n2\n3\n")) ==
+        Entries{{0, 1, -1}, {0, 2, -2}, {1, 0, 1}, {1, 2, -3}, {2, 0, 2}, {2, 1, 3}});
+  CHECK(entries(read(banner + "array real skew-symmetric\n1 1\n")).empty());
+  CHECK(entries(read("\xEF\xBB\xBF" + banner + "coordinate unsigned-integer symmetric\n2 2 1\n2 1 3\n")) ==
+        Entries{{0, 1, 3}, {1, 0, 3}});
+}
+
 TEST_CASE("Matrix Market: graphs and features") {
   const MatrixEntries matrix =
       read(banner + "coordinate real general\n4 4 5\n1 2 3\n2 1 1\n3 3 1\n4 2 -1\n1 3 0\n");
@@ -99,9 +109,23 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
         "t.mtx:1: '1 2' is not the first line of a matrix, as in %%MatrixMarket matrix "
         "coordinate real general");
   CHECK(message_of(banner + "coordinate complex general\n") ==
-        "t.mtx:1: 'complex' is not supported; choose from real, integer, pattern");
-  CHECK(message_of(banner + "coordinate real skew-symmetric\n") ==
-        "t.mtx:1: 'skew-symmetric' is not supported; choose from general, symmetric");
+        "t.mtx:1: 'complex' is not supported; choose from real, integer, unsigned-integer, pattern");
+  CHECK(message_of(banner + "coordinate real hermitian\n") ==
+        "t.mtx:1: 'hermitian' is not supported; choose from general, symmetric, skew-symmetric");
+  CHECK(message_of(banner + "coordinate pattern skew-symmetric\n") ==
+        "t.mtx:1: a pattern has no signs; it is general or symmetric");
+  CHECK(message_of(banner + "coordinate real skew-symmetric\n2 3 0\n") ==
+        "t.mtx:2: a skew-symmetric matrix of 2 x 3 is impossible");
+  CHECK(message_of(banner + "coordinate real skew-symmetric\n2 2 1\n1 2 3\n") ==
+        "t.mtx:3: entry (1, 2) is above the diagonal; a skew-symmetric matrix is stored by its lower triangle");
+  CHECK(message_of(banner + "coordinate real skew-symmetric\n2 2 1\n2 2 3\n") ==
+        "t.mtx:3: entry (2, 2) is on the diagonal, where a skew-symmetric matrix is zero");
+  CHECK(message_of(banner + "coordinate unsigned-integer general\n2 2 1\n1 2 -3\n") ==
+        "t.mtx:3: '-3' is negative; the entries are of type unsigned-integer");
+  CHECK(message_of(banner + "coordinate real general\r2 2 1\r1 2 3\r") ==
+        "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
+        "the "
+        "file with the line ends of Unix or Windows");
   CHECK(message_of(banner + "dense real general\n") ==
         "t.mtx:1: 'dense' is not supported; choose from coordinate, array");
   CHECK(message_of(banner + "array pattern general\n") ==

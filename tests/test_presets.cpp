@@ -89,13 +89,13 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
   for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
     const Preset preset = static_cast<Preset>(i);
     CAPTURE(to_string(preset));
-    sheafnn::ModelOptions model{.features = 7, .classes = 3};
+    sheafnn::ModelOptions model{.features = 70, .classes = 3};
     model.learner_layers = 2;
     sheafnn::TrainOptions training;
     training.seed = 5;
     training.samples = 9;
     sheafnn::apply(preset, model, training);
-    CHECK(model.features == 7);
+    CHECK(model.features == 70);
     CHECK(model.classes == 3);
     CHECK(model.learner_layers == 2);
     CHECK(training.seed == 5);
@@ -105,6 +105,14 @@ TEST_CASE("a preset sets its options and leaves the others as they are") {
     CHECK(training.patience < training.epochs);
     CHECK(model.add_lp == (preset != Preset::large));
     CHECK(model.add_hp == (preset != Preset::citation));
+
+    const double input_dropout = training.input_dropout;
+    for (const sheafnn::Index features :
+         {1, 49, 50, 0}) {  // of few columns none is dropped; of an unknown number as of many
+      sheafnn::ModelOptions other{.features = features};
+      sheafnn::apply(preset, other, training);
+      CHECK(training.input_dropout == (features > 0 && features < 50 ? 0 : input_dropout));
+    }
 
     sheafnn::FlowOptions flow{.features = 7, .classes = 3};
     flow.fixed_steps = 5;

@@ -111,6 +111,8 @@ TEST_CASE("an option that does not exist: the closest is named") {
   CHECK(Program().message({"--folder", "x"}) == "--folder is not an option" + help);
   CHECK(Program().message({"make"}) == "--folder is required" + help);
   CHECK(Program().message({"--kind", "square"}).starts_with("--kind: square not in {"));
+  CHECK(Program().message({"--kind", "square", "4"}).starts_with("--kind: square not in {"));
+  CHECK(Program().message({"--" + std::string(100'000, 'e')}).ends_with("e is not an option" + help));
 }
 
 TEST_CASE("--help: groups with defaults, lines that are not too long") {

@@ -372,19 +372,48 @@ TEST_CASE("a turn in one coordinate plane keeps all digits, beside a small one i
   }
 }
 
+/// 2^60 in one plane makes a half turn there, to 2^-59; the other axes turn as if those of the plane did not exist.
+TEST_CASE("one large entry does not round the others away") {
+  constexpr double small[10] = {0.5, -0.25, 1.5, 0.75, -1.25, 2, 0.375, -0.625, 1, -1.75};
+  for (int axis = 0; axis < 5; ++axis) {
+    for (int other = axis + 1; other < 5; ++other) {
+      CAPTURE(axis);
+      CAPTURE(other);
+      RotationParameters<double, 5> phi;
+      for (int k = 0; k < 10; ++k) phi(k) = small[k];
+      phi(sheafnn::detail::column_by_column<5>(other, axis)) = 0x1p60;
+      const SquareMatrix<double, 5> c = sheafnn::cayley_transform<double, 5>(sheafnn::skew_matrix<double, 5>(phi));
+      CHECK(std::abs(c(axis, axis) + 1) <= 32 * epsilon);
+      CHECK(std::abs(c(other, other) + 1) <= 32 * epsilon);
+      SquareMatrix<double, 3> rest, found;
+      int axes[3], count = 0;
+      for (int i = 0; i < 5; ++i) {
+        if (i != axis && i != other) axes[count++] = i;
+      }
+      const SquareMatrix<double, 5> x = sheafnn::skew_matrix<double, 5>(phi);
+      for (int j = 0; j < 3; ++j) {
+        for (int i = 0; i < 3; ++i) {
+          rest(i, j) = x(axes[i], axes[j]);
+          found(i, j) = c(axes[i], axes[j]);
+        }
+      }
+      CHECK((sheafnn::cayley_transform<double, 3>(rest) - found).norm() <= 32 * epsilon);
+    }
+  }
+}
+
 TEST_CASE("skew-symmetric matrices from outside are checked") {
   SquareMatrix<double, 3> a = SquareMatrix<double, 3>::Zero();
   a(2, 1) = std::nan("");
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)),
-                       "rotation_exp: a(2, 1): nan is not allowed; entries must be finite", std::invalid_argument);
+                       "rotation_exp: A(2, 1): nan is not allowed; entries must be finite", std::invalid_argument);
   a(2, 1) = -std::numeric_limits<double>::infinity();
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_cayley<double, 3>(a)),
-                       "rotation_cayley: a(2, 1): -inf is not allowed; entries must be finite",
+                       "rotation_cayley: A(2, 1): -inf is not allowed; entries must be finite",
                        std::invalid_argument);
   a(2, 1) = 0.25;
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)),
-                       "rotation_exp: a: A + A^T (2, 1): 0.25 is not allowed; must be zero",
-                       std::invalid_argument);
+                       "rotation_exp: A + A^T (2, 1): 0.25 is not allowed; must be zero", std::invalid_argument);
   a = SquareMatrix<double, 3>::Constant(std::numeric_limits<double>::max());
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)), std::invalid_argument);
 }

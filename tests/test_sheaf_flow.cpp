@@ -192,7 +192,8 @@ FlowOptions short_steps() {
 FlowOptions everything() {
   FlowOptions options = short_steps();
   options.add_lp = options.add_hp = true;
-  options.second_linear = options.feature_treatment = sheafnn::FeatureTreatment::rows;
+  options.second_linear = true;
+  options.feature_treatment = sheafnn::FeatureTreatment::rows;
   options.learner_layers = 1;
   options.readout_layers = 2;
   options.learner_width = 3;

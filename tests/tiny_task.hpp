@@ -56,13 +56,14 @@ void disturb(sheafnn::ParameterSet<S>& parameters, std::uint64_t seed, double di
     parameters.values()[i] += static_cast<S>(distance * number(seed, i));
 }
 
-/// Options for the task with two channels and two layers.
+/// Options for the task with two channels and two layers, and rows scaled to sum 1.
 inline sheafnn::ModelOptions options() {
   sheafnn::ModelOptions options;
   options.features = Task::features;
   options.classes = Task::classes;
   options.channels = 2;
   options.layers = 2;
+  options.feature_treatment = sheafnn::FeatureTreatment::rows;
   return options;
 }
 

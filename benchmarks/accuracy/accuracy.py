@@ -341,15 +341,15 @@ for n in (2, 3, 4, 5):
         lambda kind, n=n: [[rounded(p, kind) for p in normal_phi(n, size)] for size in powers(-20, -3, 40)],
         lambda x, n=n: flat(mp.expm(skew(x, n))), "ε·‖φ‖", lambda x, v: [mp.norm(mp.matrix(x))] * len(v),
         take=[i * n + j for i in range(n) for j in range(n) if i != j])
-    for low, high in ((-20, 0), (0, 3), (3, 6)):
+    row(PARAMETERS, "exponential, SO(%d)" % n, "‖φ‖ in [100, 1e6]", "exponential_rotation_%d" % n, ALL,
+        lambda kind, n=n: [[rounded(p, kind) for p in normal_phi(n, size)] for size in powers(2, 6, 60)],
+        lambda x, n=n: flat(mp.expm(skew(x, n))), "ε" if n <= 3 else "ε·(1 + ‖φ‖)",
+        (lambda x, v: [1] * len(v)) if n <= 3 else (lambda x, v: [1 + mp.norm(mp.matrix(x))] * len(v)))
+    for low, high in ((-20, 0), (0, 3), (3, 6), (6, 37)):
         row(PARAMETERS, "Cayley transform, SO(%d)" % n, "‖φ‖ in [1e%d, 1e%d]" % (low, high), "cayley_rotation_%d" % n, ALL,
             lambda kind, n=n, low=low, high=high: [[rounded(p, kind) for p in normal_phi(n, size)]
                                                    for size in powers(low, high, 60)],
-            lambda x, n=n: flat(cayley(skew(x, n))), "ε" if n <= 3 else "ε·max(1, ‖φ‖)",
-            (lambda x, v: [1] * len(v)) if n <= 3 else (lambda x, v: [max(1, mp.norm(mp.matrix(x)))] * len(v)))
-row(PARAMETERS, "Cayley transform, SO(2) and SO(3): the limit", "‖φ‖ in [1e6, 1e37]", "cayley_rotation_3", ALL,
-    lambda kind: [[rounded(p, kind) for p in normal_phi(3, size)] for size in powers(6, 37, 60)],
-    lambda x: flat(cayley(skew(x, 3))), "ε", lambda x, v: [1] * len(v))
+            lambda x, n=n: flat(cayley(skew(x, n))), "ε", lambda x, v: [1] * len(v))
 
 
 def householder(phi, n):

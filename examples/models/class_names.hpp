@@ -1,5 +1,5 @@
 /// \file
-/// Names of classes in the metadata of a checkpoint, as one comma-separated record.
+/// Names of classes and of features in the metadata of a checkpoint, as one comma-separated record.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@ namespace programs {
   std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
                                               {"best_epoch", std::to_string(best_epoch)}};
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
+  if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
   return notes;
 }
 
@@ -43,6 +44,17 @@ namespace programs {
     const std::string& file, const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
   const auto found = notes.find("class_names");
   return found == notes.end() ? std::vector<std::string>() : parse_class_names(file, found->second, class_count);
+}
+
+/// The names of the features that a checkpoint was trained with, or none where it has none.
+///
+/// \throws std::runtime_error  naming the file: a damaged record
+[[nodiscard]] inline std::vector<std::string> checkpoint_feature_names(
+    const std::string& file, const std::map<std::string, std::string>& notes) {
+  const auto found = notes.find("feature_names");
+  if (found == notes.end()) return {};
+  sheafnn::io::CsvReader record(file + ": feature_names", {found->second.begin(), found->second.end()}, ',');
+  return record.next() ? record.fields() : std::vector<std::string>();
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.

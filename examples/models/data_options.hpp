@@ -38,7 +38,8 @@ struct DataOptions {
   sheafnn::io::CsvReader record(option, {text.begin(), text.end()}, ',');
   std::vector<std::string> words;
   if (record.next()) words = record.fields();
-  if (record.next()) sheafnn::io::detail::fail(option, "has several lines; expected words with commas between them");
+  if (record.next())
+    sheafnn::io::detail::fail(option, "has several lines; expected words with commas between them");
   return words;
 }
 
@@ -54,7 +55,8 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
-      "words of the file, with commas between them, that mean an unknown label, beside nothing and -1; all others are "
+      "words of the file, with commas between them, that mean an unknown label, beside nothing and -1; all others "
+      "are "
       "classes then (default: words such as NA or None are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "column of the labels")->capture_default_str();
@@ -96,7 +98,8 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
   const bool made = dataset == "karate" || dataset == "synthetic";
   const CLI::Option* missing = app.get_option("--missing-labels");
   if (made && missing->count() > 0) {
-    sheafnn::throw_invalid_argument(missing->get_name(), missing->as<std::string>(), "belongs to a --dataset of files");
+    sheafnn::throw_invalid_argument(missing->get_name(), missing->as<std::string>(),
+                                    "belongs to a --dataset of files");
   }
   if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
 }

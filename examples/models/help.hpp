@@ -175,7 +175,7 @@ inline void collect_option_names(const CLI::App& app, std::vector<std::string>& 
 /// then a name that begins alike, then one with the same words, then more letters that are wrong.
 [[nodiscard]] inline std::string closest_option(const CLI::App& app, const std::string& given) {
   std::string name = given.substr(std::min(given.find_first_not_of('-'), given.size()));
-  if (name.empty()) return "";
+  if (name.empty() || name.size() > 64) return "";
   for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   std::vector<std::string> options;
   detail::collect_option_names(app, options);
@@ -211,7 +211,8 @@ inline void collect_option_names(const CLI::App& app, std::vector<std::string>& 
     const std::string closest = closest_option(app, name);
     return name + " is not an option" + (closest.empty() ? "" : "; the closest is " + closest) + help;
   }
-  if (unexpected.empty()) return error.what() + std::string(help);
+  if (unexpected.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr)
+    return error.what() + std::string(help);
   const std::string &first = unexpected.front(), closest = closest_option(app, first);
   return first + " is not expected here" + (closest == "--" + first ? "; the option is " + closest : "") + help;
 }

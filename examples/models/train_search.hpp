@@ -63,8 +63,8 @@ struct SearchedSettings {
 /// \param app  after parsing
 /// \throws std::invalid_argument  an option of the command line that the setting's network does not have
 [[nodiscard]] inline SearchedSettings with_setting(const CLI::App& app, const TrainSettings& given,
-                                                   const sheafnn::SearchSetting& setting,
-                                                   sheafnn::StopOn stop_on) {
+                                                   const sheafnn::SearchSetting& setting, sheafnn::StopOn stop_on,
+                                                   sheafnn::Index features) {
   SearchedSettings r{&setting, given, "--preset none"};
   TrainSettings& s = r.settings;
   const auto set = [&](const char* option, auto& field, const auto& value) {
@@ -102,7 +102,7 @@ struct SearchedSettings {
       set("--learner", s.learner, to_string(setting.learner));
   }
   sheafnn::TrainOptions train;
-  setting.training.set(train);
+  setting.training.set(train, features);
   set("--lr", s.train.learning_rate, train.learning_rate);
   set("--weight-decay", s.train.weight_decay, train.weight_decay);
   set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
@@ -145,7 +145,7 @@ struct SearchList {
       continue;
     }
     try {
-      SearchedSettings one = with_setting(app, given, setting, stop_on);
+      SearchedSettings one = with_setting(app, given, setting, stop_on, data.feature_count());
       TrainSettings& s = one.settings;
       s.options.features = s.cooperative.options.features = data.feature_count();
       s.options.classes = s.cooperative.options.classes = data.class_count;

@@ -292,13 +292,14 @@ inline void set_feature_treatment(const CLI::App& app, TrainSettings& s, sheafnn
 
 /// Sets the options of the networks that the command line does not. The learner of a cooperative network is one choice
 /// with its number of layers, its norm another with batch norm.
-inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::TrainOptions& train) {
+inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features,
+                        sheafnn::TrainOptions& train) {
   const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (!given(option)) field = value;
   };
   if (is_cooperative(s.model)) {
-    sheafnn::CooperativeOptions model;
+    sheafnn::CooperativeOptions model{.features = features};
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     set("--layers", s.options.layers, model.layers);
     set("--channels", s.options.channels, model.channels);
@@ -323,13 +324,13 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     set_feature_treatment(app, s, model.feature_treatment);
   };
   if (is_flow(s.model)) {
-    sheafnn::FlowOptions model;
+    sheafnn::FlowOptions model{.features = features};
     sheafnn::apply(preset, model, train);
     set_pairs(model);
     resolve_flow(app, s.model, s.options, s.flow);
     return;
   }
-  sheafnn::ModelOptions model;
+  sheafnn::ModelOptions model{.features = features};
   sheafnn::apply(preset, model, train);
   set_pairs(model);
   set("--layers", s.options.layers, model.layers);
@@ -352,7 +353,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 /// \param app  after parsing
 inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset) {
   sheafnn::TrainOptions train;
-  set_network(app, s, preset, train);
+  set_network(app, s, preset, data.feature_count(), train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (app.get_option(option)->count() == 0) field = value;
   };

@@ -72,6 +72,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
+    :param feature_treatment: what happens to features first: ``"automatic"`` (by what the columns hold), ``"rows"`` (scaled
+        to sum 1), ``"columns"`` or ``"none"``; its statistics are those of the graph that is fitted
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's, above 0
@@ -89,7 +91,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         for all settings. None: no search
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
-    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads
+    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads.
+        NumPy's ``Generator`` or ``RandomState`` is asked for one each time
     :param threads: 0: as many as the graph is worth
     :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
         the best parameters so far, and warns
@@ -98,7 +101,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
 
     After ``fit``:
 
-    - ``classes_``, ``n_features_in_``, ``n_iter_`` (epochs);
+    - ``classes_``, ``n_features_in_``, ``feature_names_in_`` where columns have names, ``n_iter_`` (epochs);
+    - ``feature_treatment_``, a line that says what happens to features;
     - ``result_``, figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
       test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
       nodes), epoch_seconds, parameters, preset;
@@ -124,6 +128,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         preset: str = "auto",
         channels: int | None = None,
         layers: int | None = None,
+        feature_treatment: str | None = None,
         epochs: int | None = None,
         patience: int | None = None,
         learning_rate: float | None = None,
@@ -149,6 +154,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.preset = preset
         self.channels = channels
         self.layers = layers
+        self.feature_treatment = feature_treatment
         self.epochs = epochs
         self.patience = patience
         self.learning_rate = learning_rate
@@ -198,7 +204,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
         number = split if isinstance(X, Dataset) else 0
-        network = self._options("network", self.network, channels=self.channels, layers=self.layers)
+        network = self._options(
+            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
+        )
         training = self._options(
             "training",
             self.training,
@@ -228,6 +236,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = data.feature_count
         self.trained_with_edges_ = data.edge_count > 0
         self.split_ = number if isinstance(X, Dataset) else None
+        self._set_names(data.feature_names)
+        self.feature_treatment_ = model.feature_treatment
         self.model_ = model
         self.result_ = result
         self.history_ = history
@@ -368,13 +378,23 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             self.trained_with_edges_ = True  # programs train on graphs
         if "trained_split" in model.metadata:
             self.split_ = int(model.metadata["trained_split"])
-        self.n_features_in_ = int(model.metadata["features"])
+        self.n_features_in_ = model.given_columns or int(model.metadata["features"])
+        self._set_names(model.feature_names)
+        self.feature_treatment_ = model.feature_treatment
         self.model_ = model
         return self
+
+    def _set_names(self, names: list[str]) -> None:
+        """``feature_names_in_``, or none where the columns have no names."""
+        if names:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
 
@@ -394,6 +414,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
         _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large", "dense"))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
+        if self.feature_treatment is not None:
+            _checks.choice("feature_treatment", self.feature_treatment, ("automatic", "rows", "columns", "none"))
         _checks.whole("threads", self.threads, 0, 1_000_000)
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
@@ -451,10 +473,12 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             )
         labels = label_array(y)
         if labels.ndim == 1 and any(map(is_unknown, labels)) and not all(map(is_unknown, labels)):
-            features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
             check_classification_targets(np.array([label for label in labels.tolist() if not is_unknown(label)]))
         else:
-            features, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            features, labels = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+            )
             check_classification_targets(labels)
         codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
         if len(classes) < 2:
@@ -466,7 +490,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
             seen, held = self._hold_out(seen, codes)
-        return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", ())
+        names = getattr(self, "feature_names_in_", ())
+        return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", (), names)
 
     def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cuts off a share of the nodes of each class, rounded."""
@@ -494,7 +519,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             if X.feature_count != self.n_features_in_:
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
-        features = validate_data(self, _checks.unmasked("X", X), accept_sparse="csr", dtype=np.float64, reset=False)
+        features = validate_data(
+            self, _checks.unmasked("X", X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
+        )
         if edges is _UNSAID:
             edges, trained_with = None, getattr(self, "trained_with_edges_", None)
             if trained_with:

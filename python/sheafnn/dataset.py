@@ -21,7 +21,7 @@ class Split(NamedTuple):
 
 
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """Offsets, columns and values of a matrix without its zeros, and its shape. Masked entries are NaN."""
+    """Offsets, columns and values of a matrix without its zeros, and its shape. Missing values are NaN."""
     features = _checks.unmasked("features", _masks.plain(features))
     if scipy.sparse.issparse(features):
         if np.iscomplexobj(features):
@@ -30,13 +30,18 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     else:
+        if hasattr(features, "iloc") and hasattr(features, "to_numpy"):  # pandas, whose missing values may be NA
+            try:
+                features = features.to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"features: {error}") from None
         dense = _checks.real("features", features)
         if dense.ndim != 2:
             raise ValueError(f"features: {dense.ndim} axes are not allowed; expected two, nodes and features")
-        if not np.isfinite(dense).all():
-            row, column = np.argwhere(~np.isfinite(dense))[0]
+        if np.isinf(dense).any():
+            row, column = np.argwhere(np.isinf(dense))[0]
             value = dense[row, column]
-            raise ValueError(f"features[{row}, {column}]: {value} is not allowed; must be finite, not NaN or infinity")
+            raise ValueError(f"features[{row}, {column}]: {value} is not allowed; must be finite, or NaN where it is missing")
         matrix = scipy.sparse.csr_matrix(dense)
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -67,12 +72,11 @@ class Dataset:
     count once, self-loops are dropped. Networks on directed arcs remember which way an edge was listed.
     """
 
-    def __init__(self, core: _core.Dataset, classes: np.ndarray | None = None, feature_names: Sequence[str] = ()):
+    def __init__(self, core: _core.Dataset, classes: np.ndarray | None = None):
         self._core = core
         if classes is None:
             classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
         self._classes = classes
-        self._feature_names = list(feature_names)
 
     @classmethod
     def from_numpy(
@@ -92,12 +96,13 @@ class Dataset:
         """A dataset of arrays.
 
         :param edges: m x 2 node numbers, or, with node_names, names; a scipy sparse adjacency matrix is taken as well
-        :param features: n x p numbers, dense or scipy sparse; the number of rows is the number of nodes
+        :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of
+            nodes. A value that is missing is NaN, None or masked
         :param labels: n labels of any kind; unknown ones are -1 among numbers, empty among texts, None or NaN among all
         :param splits: see with_splits
         :param name: shown in messages
         :param node_names: n different names, or none
-        :param feature_names: p names; None: those of a data frame
+        :param feature_names: p names; None: those of a data frame. A model that was trained with names refuses others
         :param arc_features: numbers of the edges as they are listed, m x k: both directions of an edge have them, but where
             both are listed; or m x 2 x k, of the listed direction and of the other one. Learned maps read them
         :param missing_labels: texts that mean an unknown label; all others are classes then. None: words such as NA, nan or
@@ -143,9 +148,10 @@ class Dataset:
         _checks.choice("weights", weights, ("refuse", "ignore"))
         pairs = _edges.edge_array(edges, count, names, weights)
         core = _core.make_dataset(
-            str(name), count, pairs, offsets, columns, values, width, codes, len(classes), names, _class_names(classes)
+            str(name), count, pairs, offsets, columns, values, width, codes, len(classes), names, _class_names(classes),
+            _feature_names(feature_names, features, width),
         )
-        data, own_splits = cls(core, classes, _feature_names(feature_names, features, width)), list(splits)
+        data, own_splits = cls(core, classes), list(splits)
         if arc_features is not None:
             if scipy.sparse.issparse(edges):
                 raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
@@ -334,6 +340,11 @@ class Dataset:
         return self._core.feature_count
 
     @property
+    def feature_names(self) -> list[str]:
+        """p names, or an empty list."""
+        return self._core.feature_names
+
+    @property
     def class_count(self) -> int:
         return self._core.class_count
 
@@ -373,7 +384,7 @@ class Dataset:
 
     @property
     def features(self) -> scipy.sparse.csr_matrix:
-        """n x p."""
+        """n x p; NaN where a value is missing."""
         offsets, columns, values = self._core.feature_arrays()
         return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.node_count, self.feature_count))
 
@@ -387,11 +398,6 @@ class Dataset:
     def node_names(self) -> list[str]:
         """n names, or an empty list."""
         return self._core.node_names
-
-    @property
-    def feature_names(self) -> list[str]:
-        """p names, or an empty list."""
-        return self._feature_names or list(getattr(self._core, "feature_names", []))
 
     @property
     def arc_features(self) -> Any:
@@ -424,7 +430,7 @@ class Dataset:
             numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
         core = _core.copy_dataset(self._core)
         core.set_splits(numbers)
-        return Dataset(core, self._classes, self._feature_names)
+        return Dataset(core, self._classes)
 
     def make_splits(
         self,
@@ -446,7 +452,7 @@ class Dataset:
             bool(stratified),
             _checks.seed(seed),
         )
-        return Dataset(core, self._classes, self._feature_names)
+        return Dataset(core, self._classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/karate.hpp>
@@ -55,14 +56,15 @@ using SplitArrays = std::tuple<Input<std::int32_t>, Input<std::int32_t>, Input<s
 Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& edges,
                      const Input<std::int64_t>& offsets, const Input<std::int32_t>& columns,
                      const Input<double>& values, Index feature_count, const Input<std::int32_t>& labels,
-                     Index class_count, std::vector<std::string> node_names,
-                     std::vector<std::string> class_names) {
+                     Index class_count, std::vector<std::string> node_names, std::vector<std::string> class_names,
+                     std::vector<std::string> feature_names) {
   sheafnn::require(nodes >= 0 && nodes <= 2147483647, "nodes", nodes, "must be between 0 and 2147483647");
   Dataset data;
   data.name = std::move(name);
   data.graph = make_graph(nodes, edges);
   data.features = sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()},
-                                                  vector_of(columns), vector_of(values), feature_count);
+                                                  vector_of(columns), vector_of(values), feature_count,
+                                                  sheafnn::MissingValues::mark);
   sheafnn::require(data.features.rows() == nodes, "features", data.features.rows(),
                    sheafnn::detail::concat("must have one row for each of ", nodes, " nodes"));
   data.labels = vector_of(labels);
@@ -71,6 +73,7 @@ Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& e
   data.class_count = class_count;
   data.node_names = std::move(node_names);
   data.class_names = std::move(class_names);
+  data.feature_names = std::move(feature_names);
   return data;
 }
 
@@ -126,13 +129,21 @@ void set_arc_features(Dataset& data, const Input<double>& values) {
   data.graph.set_arc_features(span_of(values), static_cast<Index>(values.shape(1)));
 }
 
-/// offsets, columns and values of a CSR matrix
+/// offsets, columns and values of a CSR matrix; a missing value is NaN, and indicators are left out
 auto feature_arrays(const Dataset& data) {
   const sheafnn::NodeFeatures& x = data.features;
   const std::size_t count = static_cast<std::size_t>(x.entries());
   const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
-  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(x.column_of(), {count}),
-                        to_numpy(x.values(), {count}));
+  std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
+  std::vector<double> values(x.values().begin(), x.values().end());
+  const Index given = x.columns() - static_cast<Index>(x.indicators().size());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (columns[i] < given) continue;
+    columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
+    values[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(std::move(columns), {count}),
+                        to_numpy(std::move(values), {count}));
 }
 
 }  // namespace
@@ -142,7 +153,11 @@ void bind_dataset(nb::module_& module) {
       .def_ro("name", &Dataset::name)
       .def_prop_ro("node_count", &Dataset::node_count)
       .def_prop_ro("edge_count", [](const Dataset& data) { return data.graph.edge_count(); })
-      .def_prop_ro("feature_count", &Dataset::feature_count)
+      .def_prop_ro("feature_count",
+                   [](const Dataset& data) {
+                     return data.feature_count() - static_cast<Index>(data.features.indicators().size());
+                   })
+      .def_ro("feature_names", &Dataset::feature_names)
       .def_ro("class_count", &Dataset::class_count)
       .def_ro("node_names", &Dataset::node_names)
       .def_ro("class_names", &Dataset::class_names)
@@ -193,9 +208,9 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {
-        sheafnn::EncodedLabels r = sheafnn::encode_labels(
-            texts, missing_words, "labels",
-            [](std::size_t u) { return sheafnn::detail::concat("labels[", u, "]"); });
+        sheafnn::EncodedLabels r = sheafnn::encode_labels(texts, missing_words, "labels", [](std::size_t u) {
+          return sheafnn::detail::concat("labels[", u, "]");
+        });
         const std::size_t count = r.codes.size();
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },

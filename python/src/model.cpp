@@ -63,12 +63,24 @@ class Model {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
   [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
+  /// None where they are not known.
+  [[nodiscard]] std::vector<std::string> feature_names() const {
+    return programs::checkpoint_feature_names(path_.string(), file_.metadata);
+  }
+  /// What happens to features.
+  [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
+    return programs::with_kind(info_.model, info_.options, info_.cooperative, info_.flow,
+                               [](const auto& options) -> const auto& { return options.feature_plan; });
+  }
 
+  /// \throws std::invalid_argument  data with other feature columns
   [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
+    sheafnn::check_feature_names(data.feature_names, feature_names());
     return entry_->predict(path_, file_, bayesian(), data, options);
   }
   [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
                                                Index layer) const {
+    sheafnn::check_feature_names(data.feature_names, feature_names());
     return entry_->learned(path_, file_, bayesian(), data, options, layer);
   }
 
@@ -143,8 +155,16 @@ template <class Options>
 void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
                  std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
-  for (const char* fixed : {"features", "classes"}) {
+  for (const char* fixed : {"features", "classes", "feature_plan"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
+  }
+  if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
+    const bool given = said.contains("feature_treatment");
+    sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
+    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']", rows->second,
+                     "must be true or false");
+    said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
+    said.erase("normalise_features");
   }
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
@@ -183,6 +203,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   }
   auto& [pairs, cooperative, flow] = s.network;
   programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+    options.features = data.feature_count();
     if (setting != nullptr) {
       if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
         sheafnn::apply(*setting, options, s.training);
@@ -318,7 +339,7 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   sheafnn::require(split_number < data.splits.size(), "split", split_number,
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&data.splits[split_number], 1}, seed);
-  Supervisor supervisor(nb::none(), 0);
+  Supervisor supervisor(nb::none(), 0, /*keep=*/false);  // Ctrl-C leaves the search
   std::vector<programs::SearchedModel> models;
   std::vector<sheafnn::SearchRow> left_out;
   for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
@@ -332,7 +353,8 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
     }
     try {
       const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
-      Settings s = make_settings(data, splits.front(), own, std::string(searched) + name, network, training);
+      Settings s =
+          make_settings(data, splits.front(), own, setting.maps, std::string(searched) + name, network, training);
       s.training.seed = seed;
       s.training.on_epoch = std::ref(supervisor);
       entry.check(s.network, programs::is_bayesian(own));
@@ -348,15 +370,10 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   }
   sheafnn::SearchResult result;
   {
-    const nb::gil_scoped_release release;
-    result =
-        programs::search_models(models, data, splits,
-                                {.seconds = seconds, .interrupted = [&] { return supervisor.interrupted(); }});
+    const GilRelease release;
+    result = programs::search_models(models, data, splits, {.seconds = seconds});
   }
-  if (supervisor.interrupted()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
-  }
+  supervisor.check_signals();
   nb::list rows;
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
   for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
@@ -435,6 +452,9 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("stalk_dimension", [](const Model& model) { return model.info().stalk_dimension; })
       .def_prop_ro("bayesian", &Model::bayesian)
       .def_prop_ro("class_names", &class_names_of)
+      .def_prop_ro("feature_names", &Model::feature_names)
+      .def_prop_ro("feature_treatment", [](const Model& model) { return model.plan().describe(); })
+      .def_prop_ro("given_columns", [](const Model& model) { return model.plan().given_columns(); })
       .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
       .def("tensors", &tensors_of)
       .def("__getstate__", &state_of)

@@ -83,7 +83,8 @@ void require_empty(const Texts& texts, Options& options, const Walk& walk, std::
   if (texts.empty()) return;
   std::string names;
   walk(options, [&](const char* key, auto&) {
-    if (std::string_view(key) != "features" && std::string_view(key) != "classes") {
+    const std::string_view name = key;
+    if (name != "features" && name != "classes" && name != "feature_plan") {
       names += (names.empty() ? "" : ", ") + std::string(key);
     }
   });

@@ -281,7 +281,7 @@ void bind_rotations(nb::module_& module) {
   module.def("fit_matrix_fisher", &fit_matrix_fisher);
   module.def("cayley_transform", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      return sheafnn::rotation_cayley<double, N>(a);
+      return sheafnn::cayley_rotation<double, N>(sheafnn::parameters_of_skew<double, N>("A", a));
     });
   });
   module.def("nearest_rotation", [](const Input<double>& matrices) {
@@ -296,7 +296,7 @@ void bind_rotations(nb::module_& module) {
   });
   module.def("rotation_exp", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      return sheafnn::rotation_exp<double, N>(a);
+      return sheafnn::exponential_rotation<double, N>(sheafnn::parameters_of_skew<double, N>("A", a));
     });
   });
   module.def("rotation_log", [](const Input<double>& matrices) {

@@ -69,6 +69,14 @@ def test_the_same_seed_gives_the_same_bits_for_any_threads(graph):
     assert (one.predict_proba(graph) != other.predict_proba(graph)).any()
 
 
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_seeds_from_generators(graph, make):
+    one, two = (SheafClassifier(stalk_dim=2, epochs=3, random_state=make(4)).fit(graph) for _ in range(2))
+    assert (one.history_["loss"] == two.history_["loss"]).all()
+    other = SheafClassifier(stalk_dim=2, epochs=3, random_state=make(5)).fit(graph)
+    assert (one.history_["loss"] != other.history_["loss"]).any()
+
+
 def test_unknown_labels_are_not_trained_on(graph):
     features, labels, edges, split = split_arrays(graph)
     known = np.array([f"class {c}" for c in labels], object)

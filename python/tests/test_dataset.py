@@ -71,6 +71,15 @@ def test_texts_and_missing_labels():
     assert data.labels.tolist() == ["b", None, "a"]
 
 
+def test_seeds_from_generators(graph):
+    for make in (np.random.default_rng, np.random.RandomState):
+        first, again = (graph.make_splits(2, seed=make(5)).splits for _ in range(2))
+        assert all((a == b).all() for one, other in zip(first, again) for a, b in zip(one, other))
+        generator = make(5)
+        graphs = [sheafnn.synthetic(nodes=50, classes=2, features=8, words=3, seed=generator) for _ in range(2)]
+        assert graphs[0].edges.shape != graphs[1].edges.shape or (graphs[0].edges != graphs[1].edges).any()
+
+
 def test_make_splits_and_synthetic_repeat(graph):
     same = sheafnn.synthetic(nodes=300, classes=3, features=30, words=6, degree=8, homophily=0.2, seed=3)
     assert (same.edges == graph.edges).all() and (same.features != graph.features).nnz == 0

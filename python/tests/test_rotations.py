@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats
+from scipy.spatial.transform import Rotation
 
 from sheafnn import rotations
 
@@ -103,9 +104,25 @@ def test_functions_against_scipy(n):
         (lambda: rotations.Haar(3).sample(-1), "size: -1"),
         (lambda: rotations.Haar(3).sample(1, seed=-1), "seed: -1"),
         (lambda: rotations.Cayley(np.eye(3), "a"), "concentration: 'a'"),
+        (lambda: rotations.Cayley(np.eye(3), True), "concentration: True"),
+        (lambda: rotations.Cayley(np.eye(3), -0.1), "concentration: -0.1 is not allowed; must be in [0, 1)"),
+        (lambda: rotations.Cayley(np.eye(3), 1.0), "concentration: 1 is not allowed; must be in [0, 1)"),
+        (lambda: rotations.Cayley(np.eye(3), np.nan), "concentration: nan is not allowed; must be in [0, 1)"),
+        (lambda: rotations.LeonCayley(np.eye(3), -0.1), "concentration: -0.1 is not allowed; must be in [0, 1e"),
+        (lambda: rotations.LeonCayley(np.eye(3), np.inf), "concentration: inf is not allowed; must be in [0, 1e"),
+        (lambda: rotations.MatrixFisher([[0, np.inf], [0, 1]]), "parameter(0, 1): inf"),
+        (lambda: rotations.rotation_exp([[0, np.nan], [np.nan, 0]]), "skew[0]: A(1, 0): nan"),
+        (lambda: rotations.rotation_exp(np.full((2, 3, 3), np.inf)), "skew[0]: A(0, 0): inf"),
+        (lambda: rotations.cayley_transform([[0, -np.inf], [np.inf, 0]]), "skew[0]: A(1, 0): inf is not allowed; entries must be"),
+        (lambda: rotations.rotation_exp(Rotation.random(rng=1)), "A + A^T"),
+        (lambda: rotations.rotation_log(np.eye(3), tolerance=0.02), "tolerance: 0.02 is not allowed"),
+        (lambda: rotations.rotation_log(1.001 * np.eye(3)), "rotation_log: r"),
+        (lambda: rotations.rotation_log(1.001 * np.eye(3), tolerance=1e-3), "a rotation is orthogonal within 0.001"),
+        (lambda: rotations.Cayley(-np.eye(3), 0.5, tolerance=1e-3), "location[0]: rotation: a matrix with determinant -1"),
+        (lambda: rotations.Haar(3).sample(1, seed="a"), "seed: 'a'"),
         (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(1j * np.eye(3)), "Complex"),
         (lambda: rotations.Haar(3).logpdf(np.stack([np.eye(3), 2 * np.eye(3)])), "rotations[1]"),
-        (lambda: rotations.Haar(3).logpdf(2 * np.eye(3, dtype=np.float32)), "away from a rotation"),
+        (lambda: rotations.Haar(3).logpdf(2 * np.eye(3, dtype=np.float32)), "rotations[0]: rotation: a matrix R with"),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -136,3 +153,97 @@ def test_distributions_pickle():
     assert (pickle.loads(pickle.dumps(fisher)).sample(3) == fisher.sample(3)).all()
     fit = pickle.loads(pickle.dumps(rotations.Cayley.fit(rotations.Cayley(np.eye(3), 0.5).sample(100))))
     assert 0 < fit.distribution.concentration < 1
+
+
+def skew(x, y, z):
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0.0]])
+
+
+# Entries (0, 0), (1, 0), (2, 1) of exp(X) and of the Cayley transform, X v = size (1, 2, -2) x v, with mpmath.
+@pytest.mark.parametrize(
+    ("size", "exponential", "cayley"),
+    [
+        (1, [-0.76888221920039596202, 0.34814054942685417577, -0.83740110691357557364], [-0.6, 0.0, -0.6]),
+        (50, [0.73266738353633345015, 0.54341744053535972509, -0.37195845144155481874], [-0.77769876894360250656, 0.43553619839118261411, -0.88440513754944224701]),
+        (1000, [-0.75616195545400042602, 0.29291383934162139233, -0.80501765296606085592], [-0.77777758024693552812, 0.44399995066667214815, -0.88866656792593689712]),
+        (100000, [-0.77266859440433094822, 0.37179138232566116311, -0.85064641406445468713], [-0.77777777775802469136, 0.44443999999506177778, -0.88888666665679014815]),
+        (1e+07, [-0.12482613716717009728, -0.36154699764059626348, -0.24103630261739065474], [-0.77777777777777580247, 0.44444439999999950617, -0.88888886666666567901]),
+        (1e+10, [0.1494131242813907583, 0.87869418876546685786, -0.75831717277721189457], [-0.77777777777777777778, 0.4444444444, -0.88888888886666666667]),
+        (1e+14, [-0.60560889989501504659, 0.79573100146628263792, -0.99996883819377196143], [-0.77777777777777777778, 0.44444444444444, -0.88888888888888666667]),
+    ],
+)
+def test_large_angles(size, exponential, cayley):
+    x = size * skew(1, 2, -2)
+    for result, expected in ((rotations.rotation_exp(x), exponential), (rotations.cayley_transform(x), cayley)):
+        assert np.abs(result[[0, 1, 2], [0, 0, 1]] - expected).max() < 16 * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1.0, 1e3, 1e5, 1e7, 1e12, 1e16, 1e155, 1e300, 1e308])
+def test_results_are_rotations_for_every_size(n, size):
+    x = np.random.default_rng(n).uniform(-1, 1, size=(20, n, n))
+    x = np.triu(size * x, 1)
+    x = x - x.swapaxes(-1, -2)
+    for result in (rotations.rotation_exp(x), rotations.cayley_transform(x)):
+        assert np.abs(result @ result.swapaxes(-1, -2) - np.eye(n)).max() < 64 * n * np.finfo(float).eps
+        assert np.abs(np.linalg.det(result) - 1).max() < 64 * n * np.finfo(float).eps
+    if size >= 1e16:  # all but the fixed axis of odd n turn by pi
+        signs = np.linalg.eigvalsh(rotations.cayley_transform(x))
+        assert np.abs(signs - np.r_[-np.ones(n - n % 2), np.ones(n % 2)]).max() < 1e-13
+
+
+def test_exponential_of_one_plane_is_that_of_the_plane():
+    for n in (2, 4, 5):
+        for angle in (3000.0, 1e5, 1e8, 1e15, 1e300):
+            x = np.zeros((n, n))
+            x[0, n - 1], x[n - 1, 0] = -angle, angle
+            result = rotations.rotation_exp(x)
+            assert abs(result[0, 0] - np.cos(angle)) < 1e-15
+            assert abs(result[n - 1, 0] - np.sin(angle)) < 1e-15
+
+
+def test_scipy_rotations():
+    batch = Rotation.random(40, rng=np.random.default_rng(3))
+    matrices = batch.as_matrix()
+    truth = rotations.Cayley(batch[0], 0.4)
+    assert np.abs(truth.location - matrices[0]).max() < 1e-15
+    assert truth.logpdf(batch).shape == (40,)
+    assert (truth.logpdf(batch) == truth.logpdf(matrices)).all()
+    assert truth.logpdf(batch[5]) == truth.logpdf(matrices)[5]
+    assert (truth.pdf([batch[1], batch[2]]) == truth.pdf(matrices[1:3])).all()
+    logarithms = rotations.rotation_log(batch)
+    assert np.abs(logarithms[:, 2, 1] - batch.as_rotvec()[:, 0]).max() < 1e-12
+    assert np.abs(rotations.nearest_rotation(batch) - matrices).max() < 1e-12
+    for family in (rotations.Cayley, rotations.LeonCayley, rotations.MatrixFisher):
+        assert family.fit(batch).log_likelihood == family.fit(matrices).log_likelihood
+
+
+def test_tolerance():
+    truth = rotations.Cayley(np.eye(3), 0.6)
+    samples = truth.sample(50, seed=2)
+    rough = samples.round(4)
+    with pytest.raises(ValueError, match="logpdf: p"):
+        truth.logpdf(rough)
+    assert np.abs(truth.logpdf(rough, tolerance=1e-3) - truth.logpdf(samples)).max() < 1e-2
+    assert (truth.pdf(rough, tolerance=1e-3) == np.exp(truth.logpdf(rough, tolerance=1e-3))).all()
+    assert np.abs(rotations.rotation_log(rough, tolerance=1e-3) - rotations.rotation_log(samples)).max() < 1e-2
+    located = rotations.Cayley(rough[0], 0.5, tolerance=1e-3)
+    assert np.abs(located.location @ located.location.T - np.eye(3)).max() < 1e-14
+    assert (pickle.loads(pickle.dumps(located)).location == located.location).all()
+    for family in (rotations.Cayley, rotations.LeonCayley, rotations.MatrixFisher):
+        fit = family.fit(rough, tolerance=1e-3)
+        assert fit.log_likelihood == pytest.approx(family.fit(samples).log_likelihood, abs=1e-2)
+    # Single precision kept in doubles, and arrays of half precision.
+    assert truth.logpdf(samples.astype(np.float32).astype(float), tolerance=1e-6).shape == (50,)
+    assert truth.logpdf(samples.astype(np.float16)).shape == (50,)
+
+
+def test_generators_as_seeds():
+    distribution = rotations.Cayley(np.eye(3), 0.6)
+    for make in (np.random.default_rng, np.random.RandomState):
+        generator = make(5)
+        first, second = distribution.sample(4, seed=generator), distribution.sample(4, seed=generator)
+        assert (first != second).any()
+        assert (first == distribution.sample(4, seed=make(5))).all()
+        assert (rotations.haar(4, seed=make(7)) == rotations.haar(4, seed=make(7))).all()
+    assert (distribution.sample(4, seed=2**64 - 1) == distribution.sample(4, seed=np.uint64(2**64 - 1))).all()

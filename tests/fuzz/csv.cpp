@@ -40,6 +40,10 @@ SHEAFNN_FUZZ_TARGET(csv, 512, 1 << 18) {
   sheafnn::io::NodeTable table;
   fuzz::keeps_contract<std::runtime_error, std::invalid_argument>(
       [&] { table = sheafnn::io::read_node_table(reader("nodes.csv", nodes), "label"); });
+  fuzz::keeps_contract<std::runtime_error, std::invalid_argument>([&] {
+    const std::vector<std::string> words = {"NA", "x"};
+    static_cast<void>(sheafnn::io::read_node_table(reader("nodes.csv", nodes), "label", words));
+  });
   if (!table.names.empty()) {
     fuzz::expect(table.features.rows() == static_cast<sheafnn::Index>(table.names.size()),
                  "csv: rows of features");

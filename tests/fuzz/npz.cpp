@@ -30,8 +30,11 @@ Bytes chosen_array(fuzz::Choices& choices) {
                                data);
 }
 Bytes chosen_archive(fuzz::Input input) {
-  static const char* const keys[] = {"node_features", "node_labels", "edges",       "train_masks",
-                                     "val_masks",     "test_masks",  "train_mask2", "extra"};
+  static const char* const keys[4][8] = {
+      {"node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks", "train_mask2", "extra"},
+      {"x", "y", "edge_index", "train_mask", "val_mask", "test_mask", "edge_weight", "extra"},
+      {"attr_data", "labels", "adj", "train_idx", "valid_idx", "test", "attr_indptr", "attr_indices"},
+      {"feat", "label", "adj_data", "idx_train", "idx_val", "idx_test", "adj_indptr", "adj_indices"}};
   fuzz::Choices choices(input);
   test::ZipOptions options;
   const int kind = choices.byte();
@@ -40,13 +43,15 @@ Bytes chosen_archive(fuzz::Input input) {
   options.zip64_central = (kind & 4) != 0;
   test::ZipWriter writer(options);
   for (int k = 0; k < 8 && !choices.empty(); ++k) {
-    if ((choices.byte() & 7) != 7) writer.add(std::string(keys[k]) + ".npy", chosen_array(choices));
+    const std::string key = keys[(kind >> 3) & 3][k];
+    if ((choices.byte() & 7) != 7) writer.add(key + ".npy", chosen_array(choices));
   }
   return writer.finish();
 }
-void read_dataset(const sheafnn::io::NpzArchive& archive, sheafnn::DatasetUse use) {
+void read_dataset(const sheafnn::io::NpzArchive& archive, sheafnn::DatasetUse use,
+                  const sheafnn::MissingLabels& missing = {}) {
   fuzz::keeps_contract<std::runtime_error>([&] {
-    fuzz::expect_dataset(sheafnn::io::detail::read_dataset(archive, "a", use),
+    fuzz::expect_dataset(sheafnn::io::detail::read_dataset(archive, "a", use, missing),
                          use != sheafnn::DatasetUse::prediction);
   });
 }
@@ -65,9 +70,10 @@ SHEAFNN_FUZZ_TARGET(npz, 1032 * 48, 1 << 18) {
       if (left-- == 0) break;
       fuzz::expect(archive.contains(name), "npz: a key that is not found");
       fuzz::keeps_contract<std::runtime_error>([&] { static_cast<void>(archive.text(name)); });
+      fuzz::keeps_contract<std::runtime_error>([&] { static_cast<void>(archive.texts(name)); });
     }
     read_dataset(archive, sheafnn::DatasetUse::training);
-    read_dataset(archive, sheafnn::DatasetUse::own_splits);
+    read_dataset(archive, sheafnn::DatasetUse::own_splits, std::vector<std::string>{"nan", "3"});
     read_dataset(archive, sheafnn::DatasetUse::prediction);
   });
 }

@@ -133,11 +133,13 @@ struct TrainingValues {
   double learning_rate, weight_decay, sheaf_decay, input_dropout, dropout, kl_maximum;
   Index epochs, patience;
 
-  void set(TrainOptions& training) const {
+  /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped.
+  void set(TrainOptions& training, Index features) const {
+    constexpr Index few = 50;
     training.learning_rate = learning_rate;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
-    training.input_dropout = input_dropout;
+    training.input_dropout = features > 0 && features < few ? 0 : input_dropout;
     training.dropout = dropout;
     training.kl_maximum = kl_maximum;
     training.epochs = epochs;
@@ -148,7 +150,8 @@ struct TrainingValues {
 }  // namespace detail
 
 /// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
-/// everything else as it is. Takes any options.
+/// everything else as it is. Where model.features says that there are fewer than 50 columns, none of them is dropped out.
+/// Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, channels;
@@ -170,7 +173,7 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   model.add_lp = v.add_lp;
   model.add_hp = v.add_hp;
   model.feature_treatment = v.features;
-  v.training.set(training);
+  v.training.set(training, model.features);
 }
 
 /// Of a continuous-time network: channels, filters, feature treatment, and what is set of the training above.
@@ -193,7 +196,7 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   model.add_lp = v.add_lp;
   model.add_hp = v.add_hp;
   model.feature_treatment = FeatureTreatment::columns;
-  v.training.set(training);
+  v.training.set(training, model.features);
 }
 
 /// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners, and what is set of the
@@ -226,7 +229,7 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   model.learner_layers = v.learner_layers;
   model.learner_width = v.learner_width;
   model.layer_learners = bayesian;
-  v.training.set(training);
+  v.training.set(training, model.features);
 }
 
 }  // namespace sheafnn

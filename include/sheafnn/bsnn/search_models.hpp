@@ -81,10 +81,10 @@ void add_settings(const Dataset& data, std::size_t type, const TrainOptions& giv
   const auto add = [&](std::string_view name, const auto& set) {
     Options options;
     TrainOptions training = given;
-    set(options, training);
-    training.stop_on = choose_stop_on(data, StopOn::accuracy);
     options.features = data.feature_count();
     options.classes = data.class_count;
+    set(options, training);
+    training.stop_on = choose_stop_on(data, StopOn::accuracy);
     all.push_back({std::string(name), type, options, training});
   };
   const std::size_t before = all.size();

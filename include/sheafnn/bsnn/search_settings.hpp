@@ -156,7 +156,7 @@ inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOption
   model.learner = setting.learner;
   model.normalisation = setting.normalisation;
   model.filter.basis = setting.filter;
-  setting.training.set(training);
+  setting.training.set(training, model.features);
 }
 /// The same of a cooperative network.
 inline void apply(const SearchSetting& setting, CooperativeOptions& model, TrainOptions& training) {
@@ -165,7 +165,7 @@ inline void apply(const SearchSetting& setting, CooperativeOptions& model, Train
   model.feature_treatment = setting.features;
   model.learner = setting.node_learner;
   model.layer_learners = setting.model == "bcsnn";
-  setting.training.set(training);
+  setting.training.set(training, model.features);
 }
 
 }  // namespace sheafnn

@@ -38,6 +38,16 @@ template <class T>
   return error == std::errc();
 }
 
+/// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are nodeid.
+[[nodiscard]] inline std::string plain_word(std::string_view text) {
+  std::string r;
+  for (const char c : text) {
+    if (std::string_view("_-. /:").find(c) != std::string_view::npos) continue;
+    r += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return r;
+}
+
 /// Length of the UTF-8 character at the front of a text that is not empty, or 0 if there is none.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };

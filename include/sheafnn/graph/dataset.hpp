@@ -45,6 +45,7 @@ struct Dataset {
   std::vector<Split> splits;
   std::vector<std::string> node_names = {};  ///< n, or empty: nodes are known by their numbers
   std::vector<std::string> class_names = {}; ///< C, or empty: so are classes
+  std::vector<std::string> feature_names = {};  ///< of the features' columns but indicators of missing values, or empty
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -72,6 +73,27 @@ namespace detail {
 }
 
 }  // namespace detail
+
+/// Checks that columns are those that a model was trained with, by their names. Names that are not known on both sides are
+/// not compared.
+///
+/// \throws std::invalid_argument  naming the first column that differs, and whether the order alone does
+inline void check_feature_names(std::span<const std::string> names, std::span<const std::string> trained) {
+  if (names.empty() || trained.empty()) return;
+  const auto sorted = [](std::span<const std::string> of) {
+    std::vector<std::string> r(of.begin(), of.end());
+    std::sort(r.begin(), r.end());
+    return r;
+  };
+  for (std::size_t j = 0; j < std::max(names.size(), trained.size()); ++j) {
+    const std::string name = j < names.size() ? "'" + names[j] + "'" : "missing";
+    if (j < names.size() && j < trained.size() && names[j] == trained[j]) continue;
+    throw_invalid_argument(detail::concat("feature column ", j), name,
+                           detail::concat("the model was trained with ",
+                                          j < trained.size() ? "'" + trained[j] + "' there" : "fewer columns",
+                                          sorted(names) == sorted(trained) ? "; the same columns in another order" : ""));
+  }
+}
 
 /// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number, such as 1
 /// and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as it is.
@@ -171,6 +193,8 @@ inline void validate(const Dataset& data) {
   };
   check_names(data.node_names, "node_names", n);
   check_names(data.class_names, "class_names", data.class_count);
+  check_names(data.feature_names, "feature_names",
+              data.feature_count() - static_cast<Index>(data.features.indicators().size()));
   for (std::size_t s = 0; s < data.splits.size(); ++s)
     validate(data.splits[s], n, detail::part_name(data, detail::concat("splits[", s, "]")));
 }

@@ -1,7 +1,7 @@
 /// \file
 /// Delimited text: records of fields as RFC 4180 describes them, read with file and line for messages, and written.
 ///
-/// Fields are separated by one character. A field in double quotes may hold separators, line ends and, doubled, double
+/// Fields are separated by one character, which a first line such as sep=; may tell. A field in double quotes may hold separators, line ends and, doubled, double
 /// quotes; blanks around a field without quotes do not belong to it. Lines end as on Unix or Windows; empty lines are
 /// skipped, and so is a byte order mark. The text has to be UTF-8.
 #pragma once
@@ -27,21 +27,38 @@ namespace detail {
 
 using sheafnn::detail::utf8_length;
 
-/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is not blank; the
-/// comma where there is none.
-[[nodiscard]] inline char guess_separator(std::string_view text) noexcept {
-  constexpr std::string_view candidates = ",;\t";
+/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is neither blank nor,
+/// by its first character, a comment. Where there is none: the blank if `blanks` and there is one between other
+/// characters, otherwise the comma.
+[[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
+                                          bool blanks = false) noexcept {
+  constexpr std::string_view candidates = ",;\t", space = " \t\r";
+  for (;;) {  // to the first line that counts
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return ',';
+    if (comments.find(text[first]) == std::string_view::npos) {
+      const std::size_t before = text.substr(0, first).rfind('\n');
+      text.remove_prefix(before == std::string_view::npos ? 0 : before + 1);
+      break;
+    }
+    text.remove_prefix(std::min(text.find('\n', first), text.size()));
+  }
   std::size_t counts[candidates.size()] = {};
-  bool quoted = false, blank = true;
+  bool quoted = false, gap = false, blank_within = false, begun = false;
   for (const char c : text) {
     if (c == '"') quoted = !quoted;
-    if (c == '\n' && !quoted && !blank) break;
-    if (c == '\n' && blank) std::fill(std::begin(counts), std::end(counts), std::size_t{0});
-    blank = blank && (c == '\n' || c == '\r' || c == ' ' || c == '\t');
+    if (quoted) continue;
+    if (c == '\n') break;
+    const bool is_blank = space.find(c) != std::string_view::npos;
+    blank_within = blank_within || (gap && !is_blank);
+    begun = begun || !is_blank;
+    gap = is_blank && begun;
     const std::size_t k = candidates.find(c);
-    if (k != std::string_view::npos && !quoted) ++counts[k];
+    if (k != std::string_view::npos) ++counts[k];
   }
-  return candidates[static_cast<std::size_t>(std::max_element(counts, counts + candidates.size()) - counts)];
+  const std::size_t* const most = std::max_element(counts, counts + candidates.size());
+  if (*most == 0 && blanks && blank_within) return ' ';
+  return candidates[static_cast<std::size_t>(most - counts)];
 }
 
 }  // namespace detail
@@ -64,20 +81,31 @@ class CsvReader {
       : name_(std::move(name)), content_(std::move(content)) {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
     check_utf8();
-    separator_ = separator != '\0' ? separator : detail::guess_separator(rest());
+    if (separator == '\0') separator = told_separator();
+    guessed_ = separator == '\0';
+    separator_ = guessed_ ? detail::guess_separator(rest()) : separator;
+  }
+
+  /// For edge lists, before the first record: lines that begin with one of `comments` are skipped, and where the first
+  /// line has no separator, fields are separated by any number of blanks. Takes any characters.
+  void read_as_edges(std::string comments) {
+    comments_ = std::move(comments);
+    if (guessed_) separator_ = detail::guess_separator(rest(), comments_, true);
   }
 
   /// Moves to the next record that is not an empty line; false at the end of the text.
   ///
-  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed
+  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed, or a carriage return
+  ///                             inside a line
   [[nodiscard]] bool next() {
     while (at_ < content_.size()) {
+      if (skip_comment()) continue;
       begin_ = line_;
       fields_.clear();
       bool quoted = false;
       do {
         quoted = read_field() || quoted;
-      } while (accept(separator_));
+      } while (next_field());
       if (at_ < content_.size()) end_line();
       if (fields_.size() > 1 || quoted || !fields_.front().empty()) return true;
     }
@@ -99,13 +127,50 @@ class CsvReader {
     ++at_;
     return true;
   }
+  /// The separator of a first line such as sep=; which spreadsheets write, and passes that line; or 0.
+  [[nodiscard]] char told_separator() noexcept {
+    std::string_view line = rest().substr(0, rest().find('\n'));
+    const std::size_t size = line.size();
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() == 7 && line.front() == '"' && line.back() == '"') line = line.substr(1, 5);
+    if (line.size() != 5 || !(line.starts_with("sep=") || line.starts_with("SEP="))) return '\0';
+    const char told = line[4];
+    if (std::string_view(",;\t|: ").find(told) == std::string_view::npos) return '\0';
+    at_ = std::min(at_ + size + 1, content_.size());
+    ++line_;
+    return told;
+  }
+  /// Passes a line that is a comment. \returns whether there was one
+  [[nodiscard]] bool skip_comment() noexcept {
+    if (comments_.empty()) return false;
+    const std::string_view text = rest();
+    const std::size_t first = std::min(text.find_first_not_of(" \t"), text.size() - 1);
+    if (comments_.find(text[first]) == std::string::npos) return false;
+    at_ += std::min(text.find('\n'), text.size());
+    if (at_ < content_.size()) end_line();
+    return true;
+  }
+  /// Passes the separator behind a field. \returns whether another field follows
+  [[nodiscard]] bool next_field() noexcept {
+    if (separator_ != ' ') return accept(separator_);
+    const std::size_t before = at_;
+    while (accept(' ') || accept('\t')) {
+    }
+    const std::string_view text = rest();
+    return at_ > before && !text.empty() && text[0] != '\n' && !text.starts_with("\r\n") && text != "\r";
+  }
   /// Behind a record there is nothing but the line's end.
   void end_line() {
     static_cast<void>(accept('\r'));
     static_cast<void>(accept('\n'));
     ++line_;
   }
-  [[nodiscard]] bool blank(char c) const noexcept { return (c == ' ' || c == '\t') && c != separator_; }
+  [[nodiscard]] bool blank(char c) const noexcept {
+    return (c == ' ' || c == '\t') && (c != separator_ || c == ' ');
+  }
+  [[nodiscard]] bool ends_field(char c) const noexcept {
+    return c == separator_ || c == '\n' || (separator_ == ' ' && c == '\t');
+  }
 
   void check_utf8() const {
     Index line = 1;
@@ -129,11 +194,12 @@ class CsvReader {
     if (quoted) read_quoted(field, first_line);
     const std::string_view text = rest();
     std::size_t end = 0;
-    while (end < text.size() && text[end] != separator_ && text[end] != '\n') ++end;
+    while (end < text.size() && !ends_field(text[end])) ++end;
     at_ += end;
     std::string_view tail = text.substr(0, end);
     if (tail.ends_with('\r') && (at_ == content_.size() || content_[at_] == '\n')) tail.remove_suffix(1);
     while (!tail.empty() && blank(tail.back())) tail.remove_suffix(1);
+    if (tail.find('\r') != std::string_view::npos) detail::refuse_carriage_return(name_, line_);
     if ((quoted && !tail.empty()) || tail.find('"') != std::string_view::npos) refuse_quote(tail, quoted);
     field += tail;
     return quoted;
@@ -168,6 +234,8 @@ class CsvReader {
   Bytes content_;
   std::size_t at_ = 0;
   char separator_ = ',';
+  bool guessed_ = false;
+  std::string comments_;
   Index line_ = 1;   ///< of at_
   Index begin_ = 1;  ///< of the record
   std::vector<std::string> fields_;

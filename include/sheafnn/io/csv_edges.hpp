@@ -3,14 +3,19 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
 #include "sheafnn/io/lines.hpp"
@@ -19,67 +24,269 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Words for the ends of an edge, in a header in lower case, with _id or a digit behind them: source, Target_ID, node1 …
-inline constexpr std::string_view end_names[] = {"a",      "alter",  "author",   "b",           "buyer",  "child",
-                                                 "cited",  "cites",  "citing",   "destination", "dst",    "ego",
-                                                 "end",    "first",  "followee", "follower",    "friend", "from",
-                                                 "head",   "i",      "id",       "j",           "left",   "name",
-                                                 "node",   "one",    "origin",   "other",       "page",   "paper",
-                                                 "parent", "person", "receiver", "right",       "s",      "second",
-                                                 "seller", "sender", "source",   "src",         "start",  "t",
-                                                 "tail",   "target", "to",       "u",           "user",   "v",
-                                                 "vertex", "who",    "whom",     "x",           "y"};
+using sheafnn::detail::plain_word;
 
-/// Whether a field is one of these words.
-[[nodiscard]] inline bool is_end_name(std::string field) {
-  for (char& c : field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  std::string_view stem = field;
-  const auto drop = [&](std::string_view characters) {
-    stem = stem.substr(0, stem.find_last_not_of(characters) + 1);
-  };
-  drop("0123456789");
-  drop("_ -");
-  if (stem.size() > 2 && stem.ends_with("id")) stem.remove_suffix(2);
-  drop("_ -");
-  return std::find(std::begin(end_names), std::end(end_names), stem) != std::end(end_names);
+/// Words in a header for the source of an arc and its target.
+struct EndWords {
+  std::string_view source, target;
+  bool alike = false;  ///< names of nodes may look like them: node1 and node2, u and v
+};
+inline constexpr EndWords end_words[] = {{"source", "target"},
+                                         {"source", "destination"},
+                                         {"source", "dest"},
+                                         {"source", "sink"},
+                                         {"src", "dst"},
+                                         {"src", "dest"},
+                                         {"src", "tgt"},
+                                         {"src", "trg"},
+                                         {"src", "target"},
+                                         {"from", "to"},
+                                         {"start", "end"},
+                                         {"begin", "end"},
+                                         {"tail", "head"},
+                                         {"head", "tail"},
+                                         {"sender", "receiver"},
+                                         {"sender", "recipient"},
+                                         {"follower", "followee"},
+                                         {"follower", "followed"},
+                                         {"citing", "cited"},
+                                         {"who", "whom"},
+                                         {"origin", "destination"},
+                                         {"ego", "alter"},
+                                         {"subject", "object"},
+                                         {"parent", "child"},
+                                         {"child", "parent"},
+                                         {"buyer", "seller"},
+                                         {"seller", "buyer"},
+                                         {"payer", "payee"},
+                                         {"caller", "callee"},
+                                         {"left", "right"},
+                                         {"first", "second"},
+                                         {"one", "two"},
+                                         {"row", "col"},
+                                         {"row", "column"},
+                                         {"paper", "cites"},
+                                         {"node", "neighbor"},
+                                         {"node", "neighbour"},
+                                         {"user", "friend"},
+                                         {"person", "friend"},
+                                         {"author", "coauthor"},
+                                         {"author", "paper"},
+                                         {"user", "item"},
+                                         {"u", "v", true},
+                                         {"i", "j", true},
+                                         {"s", "t", true},
+                                         {"x", "y", true},
+                                         {"a", "b", true},
+                                         {"1", "2", true},
+                                         {"0", "1", true}};
+
+/// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
+inline constexpr std::string_view end_affixes[] = {
+    "id",      "ids",     "node",   "vertex",  "name",    "index",   "idx",      "key",    "code",
+    "number",  "no",      "nr",     "num",     "n",       "v",       "col",      "column", "field",
+    "user",    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction",
+    "account", "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",
+    "gene",    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",
+    "word",    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",
+    "repo",    "post",    "of",     "the",     "edge",    "link"};
+
+/// Whether a text, in lower case, consists of these words.
+[[nodiscard]] inline bool of_affixes(std::string_view text) {
+  return text.empty() || std::any_of(std::begin(end_affixes), std::end(end_affixes), [&](std::string_view word) {
+           return text.starts_with(word) && of_affixes(text.substr(word.size()));
+         });
 }
 
-/// Whether the first record of an edge list is a header: neither of its fields is a node, nor a number, but both name
-/// the end of an edge. So a mistyped pair of nodes is no header.
-[[nodiscard]] inline bool is_edge_header(const std::vector<std::string>& fields, const NodeNumbers& nodes) {
-  for (const std::string& field : fields) {
-    double number = 0;
-    if (nodes.find(field) >= 0 || parse_number(field, number) || !is_end_name(field)) return false;
-  }
-  return true;
-}
+/// What two columns of a header are.
+struct EndColumns {
+  bool turned = false;  ///< the first one holds targets
+  const EndWords* words = nullptr;
+  std::string before, behind;  ///< the words, in lower case
+};
 
-/// Reads an edge list: two node names per line, in any order, in one direction or both; the first line may be a header.
-/// Further columns are refused: sheaves learn the weights of edges.
-///
-/// \throws std::runtime_error  one line that names the file, the line and the node
-[[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
-  std::vector<Edge> edges;
-  for (bool first = true; csv.next(); first = false) {
-    const std::vector<std::string>& fields = csv.fields();
-    if (fields.size() != 2) {
-      fail(csv.where(), "has ", fields.size(), " fields; expected the names of two nodes",
-           fields.size() > 2 ? " (edges have no weights or other attributes here: remove such columns)" : "");
-    }
-    if (first && is_edge_header(fields, nodes)) continue;
-    std::int32_t ends[2];
-    for (std::size_t k = 0; k < 2; ++k) {
-      ends[k] = nodes.find(fields[k]);
-      if (ends[k] < 0) {
-        nodes.refuse(csv.where(), fields[k],
-                     first ? " (a header names its columns by words such as source and target)" : "");
+/// What the names of two columns say, where they are those of an arc's ends.
+[[nodiscard]] inline std::optional<EndColumns> match_ends(std::string_view first, std::string_view second) {
+  const std::string a = plain_word(first), b = plain_word(second);
+  for (const bool turned : {false, true}) {
+    for (const EndWords& words : end_words) {
+      const std::string_view one = turned ? words.target : words.source,
+                             two = turned ? words.source : words.target;
+      for (std::size_t at = a.find(one); at != std::string::npos; at = a.find(one, at + 1)) {
+        EndColumns r{turned && !words.alike, &words, a.substr(0, at), a.substr(at + one.size())};
+        const bool numbers = one[0] >= '0' && one[0] <= '9';
+        if (b == r.before + std::string(two) + r.behind && of_affixes(r.before) && of_affixes(r.behind) &&
+            !(numbers && a.size() == one.size())) {
+          return r;
+        }
       }
     }
-    edges.push_back({ends[0], ends[1]});
   }
-  Graph graph(nodes.count(), edges);
-  if (graph.edge_count() == 0) fail(csv.file(), "the graph has no edge between different nodes");
-  return graph;
+  return std::nullopt;
+}
+
+/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or letter
+/// in the same place.
+[[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
+  return ends.words->alike && nodes.any_name([&](std::string_view name) {
+    const std::string plain = plain_word(name);
+    if (plain.size() <= ends.before.size() + ends.behind.size()) return false;
+    if (!plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
+    const std::string_view middle =
+        std::string_view(plain).substr(ends.before.size(), plain.size() - ends.before.size() - ends.behind.size());
+    return middle.find_first_not_of("0123456789") == std::string_view::npos ||
+           (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
+  });
+}
+
+/// Reads an edge list record by record; see read_edge_list().
+class EdgeListReader {
+ public:
+  EdgeListReader(CsvReader csv, const NodeNumbers& nodes) : csv_(std::move(csv)), nodes_(nodes) {
+    std::string comments;
+    for (const char mark : {'#', '%'}) {
+      if (!nodes.any_name([&](std::string_view name) { return name.starts_with(mark); })) comments += mark;
+    }
+    csv_.read_as_edges(comments);
+  }
+  [[nodiscard]] Graph read() {
+    for (bool first = true; csv_.next(); first = false) {
+      if (!(first && read_header())) add_edge(first);
+    }
+    Graph graph(nodes_.count(), edges_);
+    if (graph.edge_count() == 0) fail(csv_.file(), "the graph has no edge between different nodes");
+    return graph;
+  }
+
+ private:
+  /// A column that is no end of an edge.
+  struct Column {
+    enum class Kind { ends, ignored, type, constant };
+    Kind kind = Kind::constant;
+    std::string name;  ///< for messages
+    std::string value;
+    Index line = 0;  ///< of that value, 0: none yet
+  };
+
+  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of them the
+  /// ends of an edge. So a mistyped pair of nodes is no header.
+  [[nodiscard]] bool read_header() {
+    const std::vector<std::string>& fields = csv_.fields();
+    std::optional<EndColumns> found;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      for (std::size_t j = i + 1; j < fields.size(); ++j) {
+        if (!is_word(fields[i]) || !is_word(fields[j])) continue;
+        const std::optional<EndColumns> ends = match_ends(fields[i], fields[j]);
+        if (!ends || (found && ends_[0] + ends_[1] == 1)) continue;  // the first two columns before others
+        if (found) {
+          fail(csv_.where(), "'", printable(fields[ends_[0]]), "', '", printable(fields[ends_[1]]), "', '",
+               printable(fields[i]), "' and '", printable(fields[j]), "' could all be the ends of edges");
+        }
+        found = ends;
+        ends_[0] = ends->turned ? j : i;
+        ends_[1] = ends->turned ? i : j;
+      }
+    }
+    if (!found && fields.size() == 2 && is_word(fields[0]) && fields[0] == fields[1]) {
+      return plain_word(fields[0]).ends_with("id") && of_affixes(plain_word(fields[0]));  // node_id twice
+    }
+    if (!found) return false;
+    if (nodes_look_like(*found, nodes_)) {
+      fail(csv_.where(), "'", printable(fields[ends_[0]]), "' and '", printable(fields[ends_[1]]),
+           "' are either the names of columns or two nodes that ", nodes_.file(),
+           " lacks; a header for such nodes has the names source and target");
+    }
+    std::size_t count = fields.size();
+    while (fields[count - 1].empty()) --count;  // separators behind
+    for (std::size_t k = 0; k < count; ++k) set_column(fields[k]);
+    return true;
+  }
+  /// Neither a node nor a number.
+  [[nodiscard]] bool is_word(const std::string& field) const {
+    double number = 0;
+    return !field.empty() && nodes_.find(field) < 0 && !parse_number(field, number);
+  }
+  void set_column(const std::string& name) {
+    Column column;
+    const std::size_t k = columns_.size();
+    const std::string plain = plain_word(name);
+    using Kind = Column::Kind;
+    if (k == ends_[0] || k == ends_[1]) {
+      column.kind = Kind::ends;
+    } else if (plain == "type") {
+      column.kind = Kind::type;
+    } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
+               (name.empty() && k == 0)) {
+      column.kind = Kind::ignored;  // of Gephi, and numbers of lines
+    }
+    column.name = name.empty() ? sheafnn::detail::concat(k + 1) : "'" + printable(name) + "'";
+    columns_.push_back(std::move(column));
+  }
+
+  void add_edge(bool first) {
+    const std::vector<std::string>& fields = csv_.fields();
+    std::size_t count = fields.size();
+    while (columns_.empty() && first && count > 2 && fields[count - 1].empty()) --count;
+    while (!columns_.empty() && count > columns_.size() && fields[count - 1].empty()) --count;
+    if (columns_.empty()) {
+      if (count < 2) fail(csv_.where(), "has ", count, " fields; expected the names of two nodes");
+      for (std::size_t k = 0; k < count; ++k) set_column("");
+    }
+    if (count != columns_.size()) {
+      fail(csv_.where(), "has ", count, " fields; expected ",
+           columns_.size() == 2 ? "the names of two nodes"
+                                : sheafnn::detail::concat(columns_.size(), ", as in the lines before"),
+           columns_.size() == 2 && count > 2
+               ? " (edges have no weights or other attributes here: remove such columns)"
+               : "");
+    }
+    std::int32_t ends[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      ends[k] = nodes_.find(fields[ends_[k]]);
+      if (ends[k] < 0) {
+        nodes_.refuse(csv_.where(), fields[ends_[k]],
+                      first ? " (a header names its columns by two words such as source and target)" : "");
+      }
+    }
+    for (std::size_t k = 0; k < count; ++k) check_attribute(columns_[k], fields[k]);
+    edges_.push_back({ends[0], ends[1]});
+  }
+  /// Attributes of edges are refused unless all edges have the same.
+  void check_attribute(Column& column, const std::string& text) const {
+    using Kind = Column::Kind;
+    if (column.kind == Kind::ends || column.kind == Kind::ignored) return;
+    if (column.kind == Kind::type) {
+      const std::string plain = plain_word(text);
+      if (plain == "directed" || plain == "undirected" || plain == "mutual") return;
+    }
+    if (column.line == 0) {
+      column.value = text;
+      column.line = csv_.line();
+      return;
+    }
+    if (text == column.value) return;
+    const auto value = sheafnn::detail::parse_decimal(text);
+    if (value && value == sheafnn::detail::parse_decimal(column.value)) return;
+    fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
+         "' in line ", column.line, "; edges have no weights or other attributes here: remove the column");
+  }
+
+  CsvReader csv_;
+  const NodeNumbers& nodes_;
+  std::size_t ends_[2] = {0, 1};  ///< columns of the source and the target
+  std::vector<Column> columns_;
+  std::vector<Edge> edges_;
+};
+
+/// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a header:
+/// two of its columns are called source and target, from and to, u and v, or the like. Lines that begin with # or % are
+/// comments, unless nodes have such names. Fields may be separated by blanks. Further columns are refused, unless all
+/// edges have the same value there, or they are called Id, Label or Type (Directed, Undirected): sheaves learn the
+/// weights of edges.
+///
+/// \throws std::runtime_error  one line that names the file, the line and the node or column
+[[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
+  return EdgeListReader(std::move(csv), nodes).read();
 }
 
 }  // namespace detail

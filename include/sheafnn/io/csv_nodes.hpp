@@ -42,6 +42,7 @@ struct NodeColumns {
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
+  std::size_t unnamed = 0;  ///< columns behind, which hold nothing
 
   /// "split", or "split_" and a number.
   [[nodiscard]] static bool is_split(std::string_view name) {
@@ -52,6 +53,8 @@ struct NodeColumns {
     return name.size() > 1 && name[0] == '_' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
   }
   NodeColumns(const CsvReader& header, const std::string& label) : names(header.fields()) {
+    while (names.size() > 1 && names.back().empty()) names.pop_back();
+    unnamed = header.fields().size() - names.size();
     if (names.front() == label) {
       fail(header.where(), "column '", printable(label), "' is the first; that one holds the names of the nodes");
     }
@@ -92,6 +95,12 @@ class NodeNumbers {
     std::int64_t number = -1;
     return parse_number(name, number) && number >= 0 && number < count_ ? static_cast<std::int32_t>(number) : -1;
   }
+  /// Whether any node has such a name.
+  template <class Predicate>
+  [[nodiscard]] bool any_name(const Predicate& predicate) const {
+    return std::any_of(numbers_.begin(), numbers_.end(), [&](const auto& node) { return predicate(node.first); });
+  }
+  [[nodiscard]] const std::string& file() const noexcept { return file_; }
   [[nodiscard]] Index count() const noexcept { return numbered_ ? count_ : static_cast<Index>(numbers_.size()); }
   /// Refuses a name that find() does not know. \param note  the end of the message
   [[noreturn]] void refuse(const std::string& where, const std::string& name, std::string_view note = "") const {
@@ -125,13 +134,15 @@ class NodeTableReader {
     check_names();
     if (columns_.labelled) {
       const std::string column = sheafnn::detail::concat(": column '", printable(label_), '\'');
-      const auto place = [&](std::size_t u) { return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column); };
+      const auto place = [&](std::size_t u) {
+        return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column);
+      };
       EncodedLabels labels = read_label_texts(labels_, missing_, csv_.file() + column, place);
       table_.labels = std::move(labels.codes);
       table_.class_names = std::move(labels.class_names);
     }
     table_.features = NodeFeatures::from_csr(std::move(offsets_), std::move(column_of_), std::move(values_),
-                                             static_cast<Index>(table_.feature_names.size()));
+                                             static_cast<Index>(table_.feature_names.size()), MissingValues::mark);
     return std::move(table_);
   }
 
@@ -144,13 +155,18 @@ class NodeTableReader {
   }
   void add_node() {
     const std::vector<std::string>& fields = csv_.fields();
-    if (fields.size() != columns_.names.size()) {
-      fail(csv_.where(), "has ", fields.size(), " fields; the header has ", columns_.names.size());
+    const std::size_t count = columns_.names.size();
+    const bool empty_behind =
+        std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(std::min(count, fields.size())), fields.end(),
+                    [](const std::string& field) { return field.empty(); });
+    if (fields.size() < count || !empty_behind) {
+      fail(csv_.where(), "has ", fields.size(), " fields; the header has ", count,
+           columns_.unnamed > 0 ? sheafnn::detail::concat(" (column ", count + 1, " has no name)") : "");
     }
     const std::int32_t node = static_cast<std::int32_t>(table_.names.size());
     std::size_t split = 0;
     std::int32_t feature = 0;
-    for (std::size_t k = 0; k < fields.size(); ++k) {
+    for (std::size_t k = 0; k < count; ++k) {
       switch (columns_.roles[k]) {
         case Role::name:
           if (fields[k].empty()) fail(csv_.where(), "the node has no name");
@@ -189,8 +205,9 @@ class NodeTableReader {
                  ? ""
                  : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
     };
-    if (text.empty()) fail(where(column), "is empty; every feature of every node needs a number", hint());
-    if (!parse_number(text, value) || !std::isfinite(value)) {
+    if (text.empty() || means_missing(text)) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    } else if (!parse_number(text, value) || std::isinf(value)) {
       fail(where(column), "'", printable(text), "' is not a finite number", hint());
     }
     if (value == 0) return;
@@ -227,7 +244,8 @@ class NodeTableReader {
 
 /// Reads a node table: a header line, then one line per node. The first column holds the node's name, the column called
 /// `label` its class, columns called split or split_0, split_1, … its set (train, validation or val, test, or nothing),
-/// all others its features, finite numbers.
+/// all others its features: finite numbers, or missing values (NodeFeatures::indicators()) where a field is empty or says NA,
+/// nan, null or the like.
 ///
 /// What labels mean: encode_labels().
 ///

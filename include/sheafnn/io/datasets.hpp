@@ -34,7 +34,8 @@ namespace sheafnn::io {
   if (std::filesystem::is_directory(path, error)) {
     if (is_text_folder(path)) return load_text_folder(path, text, use);
     if (is_geom_gcn_folder(path)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use, text.missing_labels);
-    detail::fail(name_or_path, "has neither edges.csv (.tsv, .mtx) nor the files of a Geom-GCN folder");
+    detail::fail(name_or_path,
+                 "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN folder");
   }
   if (path.extension() == ".npz") return load_npz(path, use, text.missing_labels);
   detail::fail(name_or_path,

@@ -239,7 +239,8 @@ inline void skip_header(LineReader& lines, const char* expected) {
     const Index n = static_cast<Index>(nodes.labels.size());
     data.features = detail::geom_gcn_features(nodes, form);
     const auto place = [&](std::size_t u) -> const std::string& { return nodes.where[u]; };
-    detail::take_labels(data, detail::read_label_texts(nodes.labels, missing, node_file.string() + ": labels", place),
+    detail::take_labels(data,
+                        detail::read_label_texts(nodes.labels, missing, node_file.string() + ": labels", place),
                         place);
     data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
     if (use == DatasetUse::prediction) return data;

@@ -28,14 +28,21 @@ namespace sheafnn::io::detail {
 
 using sheafnn::detail::parse_number;
 
-/// The lines of a text file that are not empty; line ends may be those of Unix or Windows.
+/// The lines of a text file that are not empty; line ends may be those of Unix or Windows, and a byte order mark is
+/// skipped.
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path) : LineReader(path.string(), read_file(path)) {}
   /// Takes the content of a file; `name` is what messages call it.
-  LineReader(std::string name, Bytes content) : file_(std::move(name)), content_(std::move(content)) {}
+  LineReader(std::string name, Bytes content) : file_(std::move(name)), content_(std::move(content)) {
+    constexpr std::string_view mark = "\xEF\xBB\xBF";
+    const std::string_view text(reinterpret_cast<const char*>(content_.data()), content_.size());
+    if (text.starts_with(mark)) begin_ = mark.size();
+  }
 
   /// Moves to the next line that is not empty; false at the end of the file.
+  ///
+  /// \throws std::runtime_error  a carriage return inside a line
   [[nodiscard]] bool next() {
     while (begin_ < content_.size()) {
       const std::string_view rest(reinterpret_cast<const char*>(content_.data()) + begin_,
@@ -44,6 +51,7 @@ class LineReader {
       begin_ += line_.size() + 1;
       ++number_;
       if (line_.ends_with('\r')) line_.remove_suffix(1);
+      if (line_.find('\r') != std::string_view::npos) refuse_carriage_return(file_, number_);
       if (!line_.empty()) return true;
     }
     return false;

@@ -95,7 +95,8 @@ void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
 [[nodiscard]] inline bool holds_masks(const NpyArray& array, Index n) {
   if (array.dtype().find('b') != std::string::npos) return true;
   const std::vector<Index>& shape = array.shape();
-  const bool fits = (shape.size() == 1 && shape[0] == n) || (shape.size() == 2 && (shape[0] == n || shape[1] == n));
+  const bool fits =
+      (shape.size() == 1 && shape[0] == n) || (shape.size() == 2 && (shape[0] == n || shape[1] == n));
   if (!fits || n <= 2) return false;
   const std::vector<double> values = array.values<double>();
   return std::all_of(values.begin(), values.end(), [](double value) { return value == 0 || value == 1; });
@@ -143,7 +144,7 @@ void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
     }
     const NpyArray array = archive.array(keys[k]);
     const bool mask = SetKey::of(keys[k])->mask || holds_masks(array, n);
-    sets[k] = mask ? read_masks(array, n, k > 0, plain_key(keys[k]).ends_with("masks"))
+    sets[k] = mask ? read_masks(array, n, k > 0, plain_word(keys[k]).ends_with("masks"))
                    : read_node_numbers(array, n, k > 0);
     shared[k] = array.shape().size() == 1;
   }

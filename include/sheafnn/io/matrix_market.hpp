@@ -1,10 +1,11 @@
 /// \file
-/// Matrix Market files (.mtx): sparse (coordinate) and dense (array) matrices of real, integer or pattern entries,
-/// general or symmetric, as graphs and as node features.
+/// Matrix Market files (.mtx): sparse (coordinate) and dense (array) matrices of real, integer, unsigned-integer or pattern
+/// entries, general, symmetric or skew-symmetric, as graphs and as node features.
 ///
 /// Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial Design", NISTIR 5935
 /// (1996). Rows and columns are numbered from 1 in the file, dense entries come column by column, and of a symmetric
-/// matrix the file holds the lower triangle.
+/// matrix the file holds the lower triangle, of a skew-symmetric one without the diagonal. Unsigned integers are of
+/// programs that came later (fast_matrix_market, scipy).
 #pragma once
 
 #include <algorithm>
@@ -104,9 +105,12 @@ class MatrixMarketReader {
     }
     coordinate_ = choice(banner[2], "coordinate", "array") == 0;
     pattern_ = banner[3] == "pattern";
-    if (!pattern_) static_cast<void>(choice(banner[3], "real", "integer", "pattern"));
-    symmetric_ = choice(banner[4], "general", "symmetric") == 1;
+    if (!pattern_) unsigned_ = choice(banner[3], "real", "integer", "unsigned-integer", "pattern") == 2;
+    const int symmetry = choice(banner[4], "general", "symmetric", "skew-symmetric");
+    symmetric_ = symmetry > 0;
+    skew_ = symmetry == 2;
     if (pattern_ && !coordinate_) fail(lines_.where(), "an array has no pattern; its entries are real or integer");
+    if (pattern_ && skew_) fail(lines_.where(), "a pattern has no signs; it is general or symmetric");
   }
   /// Which of some words a word of the banner is.
   template <class... Words>
@@ -140,11 +144,14 @@ class MatrixMarketReader {
     matrix_.rows = sizes[0];
     matrix_.columns = sizes[1];
     if (symmetric_ && sizes[0] != sizes[1]) {
-      fail(lines_.where(), "a symmetric matrix of ", sizes[0], " x ", sizes[1], " is impossible");
+      fail(lines_.where(), "a ", symmetry(), " matrix of ", sizes[0], " x ", sizes[1], " is impossible");
     }
-    stored_ = coordinate_ ? sizes[2] : symmetric_ ? sizes[0] * (sizes[0] + 1) / 2 : sizes[0] * sizes[1];
+    const Index triangle = sizes[0] * (sizes[0] + (skew_ ? -1 : 1)) / 2;
+    stored_ = coordinate_ ? sizes[2] : symmetric_ ? triangle : sizes[0] * sizes[1];
+    next_row_ = skew_ ? 1 : 0;
     check_size();
   }
+  [[nodiscard]] const char* symmetry() const noexcept { return skew_ ? "skew-symmetric" : "symmetric"; }
   /// No file promises more than it can hold, and no matrix is begun that does not fit into memory.
   void check_size() const {
     const Index least = coordinate_ ? 4 : 2;  // bytes of an entry with its line end, which the last may lack
@@ -170,6 +177,10 @@ class MatrixMarketReader {
     if (!parse_number(words_[word], value) || !std::isfinite(value)) {
       fail(lines_.where(), "'", printable(words_[word]), "' is not a finite number");
     }
+    if (unsigned_ && value < 0) {
+      fail(lines_.where(), "'", printable(words_[word]),
+           "' is negative; the entries are of type unsigned-integer");
+    }
     return value;
   }
   void check_words(std::size_t count, const char* expected) const {
@@ -181,23 +192,28 @@ class MatrixMarketReader {
     const Index row = parse_position(0, "row", matrix_.rows),
                 column = parse_position(1, "column", matrix_.columns);
     if (symmetric_ && row < column) {
-      fail(lines_.where(), "entry (", row + 1, ", ", column + 1, ") is above the diagonal; a symmetric matrix is ",
-           "stored by its lower triangle");
+      fail(lines_.where(), "entry (", row + 1, ", ", column + 1, ") is above the diagonal; a ", symmetry(),
+           " matrix is stored by its lower triangle");
     }
-    add(row, column, pattern_ ? 1.0 : parse_value(2));
+    const double value = pattern_ ? 1.0 : parse_value(2);
+    if (skew_ && row == column && value != 0) {
+      fail(lines_.where(), "entry (", row + 1, ", ", column + 1,
+           ") is on the diagonal, where a skew-symmetric matrix ", "is zero");
+    }
+    add(row, column, value);
   }
   void read_array() {
     check_words(1, "one");
     add(next_row_, next_column_, parse_value(0));
     if (++next_row_ == matrix_.rows) {
       ++next_column_;
-      next_row_ = symmetric_ ? next_column_ : 0;
+      next_row_ = symmetric_ ? next_column_ + (skew_ ? 1 : 0) : 0;
     }
   }
   void add(Index row, Index column, double value) {
     const std::int32_t u = static_cast<std::int32_t>(row), v = static_cast<std::int32_t>(column);
     if (value != 0) matrix_.entries.push_back({u, v, value});
-    if (value != 0 && symmetric_ && u != v) matrix_.entries.push_back({v, u, value});
+    if (value != 0 && symmetric_ && u != v) matrix_.entries.push_back({v, u, skew_ ? -value : value});
   }
   void sort() {
     std::vector<MatrixEntries::Entry>& e = matrix_.entries;
@@ -215,7 +231,7 @@ class MatrixMarketReader {
   double memory_;
   MatrixEntries matrix_;
   std::vector<std::string_view> words_;
-  bool coordinate_ = true, pattern_ = false, symmetric_ = false;
+  bool coordinate_ = true, pattern_ = false, unsigned_ = false, symmetric_ = false, skew_ = false;
   Index stored_ = 0;  ///< entries in the file
   Index size_line_ = 0;
   Index next_row_ = 0, next_column_ = 0;  ///< of an array
@@ -225,8 +241,8 @@ class MatrixMarketReader {
 
 /// Reads a matrix.
 ///
-/// \throws std::runtime_error  one line that names the file, the line, the value and the limit; also for complex,
-///         skew-symmetric and Hermitian matrices, entries listed twice, and sizes that the file or the memory of this
+/// \throws std::runtime_error  one line that names the file, the line, the value and the limit; also for complex
+///         and Hermitian matrices, entries listed twice, and sizes that the file or the memory of this
 ///         machine cannot hold
 [[nodiscard]] inline MatrixEntries read_matrix_market(const std::filesystem::path& path) {
   return detail::MatrixMarketReader(detail::LineReader(path)).read();

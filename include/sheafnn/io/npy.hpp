@@ -248,13 +248,15 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
   const std::string_view dtype = header.dtype;
   const bool wide = dtype.size() > 2 && dtype[1] == 'U', bytes = dtype.size() > 2 && dtype[1] == 'S';
   Index width = 0;
-  if (!(wide || bytes) || !sheafnn::detail::parse_number(dtype.substr(2), width) || width < 1 || width > (Index{1} << 24)) {
+  if (!(wide || bytes) || !sheafnn::detail::parse_number(dtype.substr(2), width) || width < 1 ||
+      width > (Index{1} << 24)) {
     detail::fail(where, "has element type '", detail::printable(dtype), "'; expected texts");
   }
   const Index item = wide ? 4 * width : width, held = static_cast<Index>(content.size() - header.data_begin);
   Index size = 1, long_extents = 0;
   for (const Index extent : header.shape) {
-    if (extent > 0 && size > held / extent) detail::fail(where, "its shape needs more than its ", held, " bytes of data");
+    if (extent > 0 && size > held / extent)
+      detail::fail(where, "its shape needs more than its ", held, " bytes of data");
     size *= extent;
     long_extents += extent > 1;
   }
@@ -262,7 +264,8 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
     detail::fail(where, "its type '", detail::printable(dtype), "' and its shape do not fit its ", held,
                  " bytes of data");
   }
-  if (header.fortran_order && long_extents > 1) detail::fail(where, "has texts in Fortran order; save them in C order");
+  if (header.fortran_order && long_extents > 1)
+    detail::fail(where, "has texts in Fortran order; save them in C order");
   NpyTexts r{std::move(where), header.shape, std::vector<std::string>(static_cast<std::size_t>(size))};
   const unsigned char* at = content.data() + header.data_begin;
   for (std::string& text : r.values) {
@@ -271,7 +274,8 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
       for (std::size_t b = 0; wide && b < 4; ++b) {
         c = (b == 0 ? 0 : c << 8) | at[dtype[0] == '>' ? b : 3 - b];
       }
-      if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) detail::fail(r.where, "holds ", c, ", which is no character");
+      if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+        detail::fail(r.where, "holds ", c, ", which is no character");
       if (wide) {
         detail::append_utf8(text, c);
       } else {

@@ -45,7 +45,8 @@ namespace detail {
 
 /// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the fewest
 /// digits that give them.
-[[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key, Index n) {
+[[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key,
+                                                          Index n) {
   const auto check_shape = [&](const std::string& where, const std::vector<Index>& shape) {
     const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
     const Index size = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
@@ -119,8 +120,8 @@ struct NpzRows {
     const std::size_t stored = values.size();
     if (columns.size() != stored || offsets.empty() || offsets.front() != 0 ||
         offsets.back() != static_cast<Index>(stored) || !std::is_sorted(offsets.begin(), offsets.end())) {
-      fail(starts.where(), "does not fit the ", stored, " values and ", columns.size(), " column numbers; it must ",
-           "increase from 0 to their number");
+      fail(starts.where(), "does not fit the ", stored, " values and ", columns.size(),
+           " column numbers; it must ", "increase from 0 to their number");
     }
     std::vector<std::int64_t> shape;
     if (archive.contains(stem + "shape")) shape = archive.array(stem + "shape").values<std::int64_t>();
@@ -163,7 +164,8 @@ struct NpzRows {
 }
 
 /// Graph from an adjacency matrix, sparse or n × n: an edge wherever it is not zero.
-[[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, bool sparse, Index n) {
+[[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, bool sparse,
+                                          Index n) {
   std::vector<Edge> entries;
   double weight = 0;
   const auto add = [&](Index u, std::int64_t v, double value) {
@@ -177,19 +179,22 @@ struct NpzRows {
   };
   const auto check_size = [&](Index rows, Index columns) {
     if (rows == n && columns <= n) return;
-    fail(archive.file(), printable(key), " is a matrix of ", rows, " x ", columns, "; the graph has ", n, " nodes");
+    fail(archive.file(), printable(key), " is a matrix of ", rows, " x ", columns, "; the graph has ", n,
+         " nodes");
   };
   if (sparse) {
     const NpzRows rows(archive, key);
     check_size(static_cast<Index>(rows.offsets.size()) - 1, rows.column_count);
     for (Index u = 0; u < n; ++u) {
-      for (Index k = rows.offsets[static_cast<std::size_t>(u)]; k < rows.offsets[static_cast<std::size_t>(u) + 1]; ++k) {
+      for (Index k = rows.offsets[static_cast<std::size_t>(u)]; k < rows.offsets[static_cast<std::size_t>(u) + 1];
+           ++k) {
         add(u, rows.columns[static_cast<std::size_t>(k)], rows.values[static_cast<std::size_t>(k)]);
       }
     }
   } else {
     const NpyArray array = archive.array(key);
-    if (array.shape().size() != 2) fail(array.where(), "has shape ", array.shape_text(), "; expected nodes x nodes");
+    if (array.shape().size() != 2)
+      fail(array.where(), "has shape ", array.shape_text(), "; expected nodes x nodes");
     check_size(array.shape()[0], array.shape()[1]);
     const std::vector<double> values = array.values<double>();
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -222,12 +227,13 @@ inline void check_edge_attributes(const NpzArchive& archive) {
 
 /// Builds a dataset from an open archive; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
-                                          DatasetUse use = DatasetUse::training, const MissingLabels& missing = {}) {
+                                          DatasetUse use = DatasetUse::training,
+                                          const MissingLabels& missing = {}) {
   Dataset r = naming_file(archive.file(), [&] {
     Dataset data;
     const std::string features = key_or(archive, feature_keys, "node_features");
-    data.features = plain_key(features).ends_with("data") ? read_sparse_features(archive, features)
-                                                          : read_features(archive.array(features));
+    data.features = plain_word(features).ends_with("data") ? read_sparse_features(archive, features)
+                                                           : read_features(archive.array(features));
     const Index n = data.features.rows();
     const std::string labels = key_or(archive, label_keys, "node_labels");
     if (use != DatasetUse::prediction || archive.contains(labels)) {
@@ -235,11 +241,10 @@ inline void check_edge_attributes(const NpzArchive& archive) {
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
       take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place), place);
     }
-    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_key(edges);
+    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
     const bool sparse = plain.ends_with("data");
-    data.graph = sparse || plain.starts_with("adj")
-                     ? read_adjacency(archive, edges, sparse, n)
-                     : read_edges(archive.array(edges), n, plain == "edgeindex");
+    data.graph = sparse || plain.starts_with("adj") ? read_adjacency(archive, edges, sparse, n)
+                                                    : read_edges(archive.array(edges), n, plain == "edgeindex");
     check_edge_attributes(archive);
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) data.splits = read_splits(archive, n);

@@ -53,7 +53,9 @@ class NpzArchive {
     return dtype.size() > 2 && (dtype[1] == 'U' || dtype[1] == 'S');
   }
   /// The texts of that key. \throws std::runtime_error  no such key, a corrupt entry, or something else there
-  [[nodiscard]] NpyTexts texts(std::string_view key) const { return npy_texts(where(key), zip_.read(entry_of(key))); }
+  [[nodiscard]] NpyTexts texts(std::string_view key) const {
+    return npy_texts(where(key), zip_.read(entry_of(key)));
+  }
 
  private:
   static constexpr std::string_view suffix = ".npy";

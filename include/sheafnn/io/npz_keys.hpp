@@ -12,12 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 
 namespace sheafnn::io::detail {
 
-/// Spellings of the keys, as plain_key() has them; the first is that of the benchmark graphs. Those that end in "data"
+/// Spellings of the keys, as plain_word() has them; the first is that of the benchmark graphs. Those that end in "data"
 /// begin the three parts of a sparse matrix: …_data, …_indices, …_indptr.
 inline constexpr std::string_view feature_keys[] = {
     "nodefeatures", "nodefeature", "nodefeats",      "nodefeat",     "features", "feature", "feats",
@@ -35,15 +36,7 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
                                                            "edgefeat",      "edgefeats",   "edgefeatures",
                                                            "edgeattributes"};
 
-/// A key in lower case without the characters between its words.
-[[nodiscard]] inline std::string plain_key(std::string_view key) {
-  std::string r;
-  for (const char c : key) {
-    if (c == '_' || c == '-' || c == '.' || c == ' ' || c == '/') continue;
-    r += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return r;
-}
+using sheafnn::detail::plain_word;
 
 /// The key of an archive that is one of some spellings; empty where there is none.
 ///
@@ -51,7 +44,7 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
 [[nodiscard]] inline std::string find_key(const NpzArchive& archive, std::span<const std::string_view> spellings) {
   std::string found;
   for (const std::string& name : archive.names()) {
-    if (std::find(spellings.begin(), spellings.end(), plain_key(name)) == spellings.end()) continue;
+    if (std::find(spellings.begin(), spellings.end(), plain_word(name)) == spellings.end()) continue;
     if (!found.empty()) {
       fail(archive.file(), "has both '", printable(found), "' and '", printable(name), "'; only one can be meant");
     }
@@ -69,7 +62,7 @@ struct SetKey {
   [[nodiscard]] static std::optional<SetKey> of(std::string_view key) {
     constexpr std::string_view lists[] = {"",   "idx",  "index", "indices", "indexes", "inds", "ind",  "ids",
                                           "id", "node", "nodes", "nodeids", "nodeidx", "set",  "split"};
-    const std::string plain = plain_key(key);
+    const std::string plain = plain_word(key);
     for (std::size_t set = 0; set < 3; ++set) {
       for (const std::string_view word : words(set)) {
         const auto joined = [&](std::string_view kind) {
@@ -94,7 +87,7 @@ struct SetKey {
 
 /// Whether a key has to do with splits.
 [[nodiscard]] inline bool resembles_split(std::string_view key) {
-  const std::string plain = plain_key(key);
+  const std::string plain = plain_word(key);
   for (const std::string_view part : {"mask", "split", "fold"}) {
     if (plain.find(part) != std::string::npos) return true;
   }

@@ -36,7 +36,7 @@ namespace detail {
 
 /// The files of a dataset; empty where there is none.
 struct TextFiles {
-  std::filesystem::path edges;     ///< .csv, .tsv or .mtx
+  std::filesystem::path edges;     ///< .mtx: a matrix; others: an edge list
   std::filesystem::path nodes;     ///< .csv or .tsv: a node table; .txt: one label per line
   std::filesystem::path features;  ///< .mtx
 };
@@ -56,7 +56,8 @@ struct TextFiles {
   return found;
 }
 
-inline constexpr std::array<std::string_view, 3> edge_files = {"edges.csv", "edges.tsv", "edges.mtx"};
+inline constexpr std::array<std::string_view, 5> edge_files = {"edges.csv", "edges.tsv", "edges.txt",
+                                                               "edges.edgelist", "edges.mtx"};
 inline constexpr std::array<std::string_view, 5> node_files = {"nodes.csv", "nodes.tsv", "labels.csv",
                                                                "labels.tsv", "labels.txt"};
 inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"};
@@ -153,6 +154,7 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     data.class_count = static_cast<Index>(table.class_names.size());
     data.node_names = std::move(table.names);
     data.class_names = std::move(table.class_names);
+    if (!options.identity_features) data.feature_names = std::move(table.feature_names);
     if (use == DatasetUse::training) data.splits = std::move(table.splits);
     if (use != DatasetUse::prediction) validate(data);
     return data;
@@ -163,8 +165,8 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 
 }  // namespace detail
 
-/// Whether a folder is one of load_text_folder(): it has a file edges.csv, edges.tsv or edges.mtx. Takes any
-/// path.
+/// Whether a folder is one of load_text_folder(): it has a file edges.csv (.tsv, .txt, .edgelist) or edges.mtx.
+/// Takes any path.
 [[nodiscard]] inline bool is_text_folder(const std::filesystem::path& folder) {
   std::error_code error;
   for (const std::string_view name : detail::edge_files) {
@@ -177,7 +179,7 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 ///
 /// | file                                 | content                                                              |
 /// | ------------------------------------ | -------------------------------------------------------------------- |
-/// | edges.csv, .tsv or .mtx              | two node names per line; or an n × n matrix, not zero where edges are |
+/// | edges.csv, .tsv, .txt, .edgelist, .mtx | two node names per line; or an n × n matrix, not zero where edges are |
 /// | nodes.csv or .tsv (or labels.csv …)  | a node table: names, labels, splits, features (read_node_table)      |
 /// | labels.txt, in its place             | one label per line; nodes are numbered                               |
 /// | features.mtx                         | n × p, where the node table has no feature column                    |
@@ -192,7 +194,7 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
   const detail::TextFiles files = {detail::find_one(folder, detail::edge_files),
                                    detail::find_one(folder, detail::node_files),
                                    detail::find_one(folder, detail::feature_files)};
-  if (files.edges.empty()) detail::fail(folder.string(), "has no edges.csv, edges.tsv or edges.mtx");
+  if (files.edges.empty()) detail::fail(folder.string(), "has no edges.csv (.tsv, .txt, .edgelist) or edges.mtx");
   std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
   return detail::read_text_dataset(folder.string(), std::move(name), files, options, use);
 }

@@ -26,37 +26,35 @@ namespace sheafnn {
 template <class S>
 struct DiffusionShape {
   DiffusionShape() = default;
-  /// \param augmented_filters  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
+  /// \param add_one  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
   /// \throws std::invalid_argument  stalk outside 1 … max_stalk_dimension, or channel_count outside 1 … max_channels
-  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count,
-                 bool augmented_filters = true);
+  DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count, bool add_one = true);
   [[nodiscard]] Index row() const noexcept { return coordinates * channels; }
 
   Index filters = 0;                ///< number of fixed filters
   Index coordinates = 0;            ///< d' = D + number of fixed filters
   Index channels = 0;               ///< f
   S filter_sign[2] = {S(0), S(0)};  ///< off-diagonal sign of the first and second fixed filter
-  /// (deg u + 1)^{-1/2}, or deg u^{-1/2} and 0 for 0; of a part with the degrees of the whole graph.
-  Buffer<S> inverse_root;
-  bool augmented = true;  ///< is that (deg u + 1)^{-1/2}?
+  bool augmented = true;            ///< fixed filters are normalised by (deg + 1)^{-1/2}
+  Buffer<S> inverse_root;           ///< that or deg^{-1/2}, 0 for 0; of a part with the whole graph's degrees
 };
 
 template <class S>
 DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool hp, Index channel_count,
-                                  bool augmented_filters)
+                                  bool add_one)
     : filters((lp ? 1 : 0) + (hp ? 1 : 0)),
       coordinates(stalk + filters),
       channels(channel_count),
-      inverse_root(graph.node_count()),
-      augmented(augmented_filters) {
+      augmented(add_one),
+      inverse_root(graph.node_count()) {
   require_between("stalk dimension", stalk, 1, max_stalk_dimension);
   require_between("channels", channel_count, 1, max_channels);
   int next = 0;
   if (lp) filter_sign[next++] = S(1);
   if (hp) filter_sign[next++] = S(-1);
   for (Index u = 0; u < graph.node_count(); ++u) {
-    const Index degree =
-        graph.part() == nullptr ? graph.degree(u) : graph.part()->numbers().degree[static_cast<std::size_t>(u)];
+    const GraphPart* part = graph.part();
+    const Index degree = part == nullptr ? graph.degree(u) : part->numbers().degree[static_cast<std::size_t>(u)];
     inverse_root[u] = detail::filter_scale<S>(degree, augmented);
   }
 }

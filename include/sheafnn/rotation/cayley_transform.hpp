@@ -4,6 +4,8 @@
 /// "Large parameters" (2.44).
 #pragma once
 
+#include <limits>
+
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -53,14 +55,13 @@ template <class T, int N>
     const T size = select(phi(k) < T(0), -phi(k), phi(k));
     largest = select(size > largest, size, largest);
   }
-  // The inverse of what is next to the largest number would be subnormal.
-  const T shrink = select(largest > T(sizeof(scalar_of_t<T>) == 4 ? 1e36 : 1e306), T(1.0 / 64), T(1));
-  const T inverse_largest = T(1) / (shrink * largest);
-  const T a = shrink * inverse_largest;
+  // Any a does that leaves v neither too large nor 0; the inverse of what is next to the largest number is subnormal.
+  const T inverse_largest = T(1) / largest, least = T(std::numeric_limits<scalar_of_t<T>>::min());
+  const T a = select(inverse_largest < least, least, inverse_largest);
   T squared = a * a;
   T v[rotation_parameters<N>];  // N = 3: z, −y, x
   for (int k = 0; k < rotation_parameters<N>; ++k) {
-    v[k] = inverse_largest * (shrink * phi(k));
+    v[k] = a * phi(k);
     squared += v[k] * v[k];
   }
   const T inverse = T(1) / squared;

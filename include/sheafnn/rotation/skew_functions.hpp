@@ -18,7 +18,7 @@ namespace sheafnn {
 
 /// φ of a matrix A = −Aᵀ; where A misses that by rounding, of its skew part.
 ///
-/// \param name  what the caller calls A
+/// \param name  what messages call A: one that ends with "A"
 /// \throws std::invalid_argument  an entry that is NaN or infinite, or an entry of A + Aᵀ above 4096 ε (1 + the largest of A)
 template <class Scalar, int N>
 [[nodiscard]] RotationParameters<Scalar, N> parameters_of_skew(const ArgumentName& name,
@@ -33,7 +33,7 @@ template <class Scalar, int N>
     for (int i = j; i < N; ++i) {
       const Scalar sum = half * a(i, j) + half * a(j, i);
       if (!(std::abs(sum) <= limit)) {
-        throw_invalid_argument(detail::concat(name, ": A + A^T (", i, ", ", j, ")"), sum / half, "must be zero");
+        throw_invalid_argument(detail::concat(name, " + A^T (", i, ", ", j, ")"), sum / half, "must be zero");
       }
       if (i > j) phi(detail::column_by_column<N>(i, j)) = a(i, j) - sum;
     }
@@ -44,14 +44,14 @@ template <class Scalar, int N>
 /// exp(A) of a skew-symmetric A, for every finite one. \throws std::invalid_argument  as parameters_of_skew()
 template <class Scalar, int N>
 [[nodiscard]] SquareMatrix<Scalar, N> rotation_exp(const SquareMatrix<Scalar, N>& a) {
-  return exponential_rotation<Scalar, N>(parameters_of_skew<Scalar, N>("rotation_exp: a", a));
+  return exponential_rotation<Scalar, N>(parameters_of_skew<Scalar, N>("rotation_exp: A", a));
 }
 
 /// C(A) = (I − A)⁻¹(I + A) of a skew-symmetric A, for every finite one. \throws std::invalid_argument  as
 /// parameters_of_skew()
 template <class Scalar, int N>
 [[nodiscard]] SquareMatrix<Scalar, N> rotation_cayley(const SquareMatrix<Scalar, N>& a) {
-  return cayley_rotation<Scalar, N>(parameters_of_skew<Scalar, N>("rotation_cayley: a", a));
+  return cayley_rotation<Scalar, N>(parameters_of_skew<Scalar, N>("rotation_cayley: A", a));
 }
 
 }  // namespace sheafnn
