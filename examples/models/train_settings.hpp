@@ -350,10 +350,11 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 
 /// Sets what a preset sets and the command line does not.
 ///
-/// \param app  after parsing
-inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset) {
+/// \param app       after parsing
+/// \param features  columns; 0 where their number is unknown
+inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features) {
   sheafnn::TrainOptions train;
-  set_network(app, s, preset, data.feature_count(), train);
+  set_network(app, s, preset, features, train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (app.get_option(option)->count() == 0) field = value;
   };
@@ -376,7 +377,7 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   const sheafnn::Preset preset =
       s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
                          : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
-  set_preset(app, s, preset);
+  set_preset(app, s, preset, data.feature_count());
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);
@@ -392,7 +393,7 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     s.model = model;
     CLI::App app;
     add_training_options(app, s);
-    if (preset) set_preset(app, s, *preset);
+    if (preset) set_preset(app, s, *preset, 0);
     if (is_cooperative(model)) {  // whose learner has its own defaults
       s.options.learner_layers = s.cooperative.options.learner_layers;
       s.options.learner_width = s.cooperative.options.learner_width;

@@ -61,6 +61,8 @@ def _plain(value: Any) -> Any:
 
 
 def _matrices(name: str, value: Any) -> np.ndarray:
+    if _is_scipy_rotation(value):
+        raise ValueError(f"{name}: a Rotation is not allowed; must be an array of matrices, e.g. of its rotation_log()")
     array = _checks.real(name, value)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ValueError(f"{name}: shape {array.shape} is not allowed; the last two axes must have the same length")

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -66,20 +67,23 @@ namespace detail {
 inline constexpr std::string_view missing_words[] = {
     // pandas, R, Excel, SQL, Stata, SPSS, SAS, MATLAB, Julia, JavaScript, Weka
     "na", "n/a", "#n/a", "#n/a n/a", "#na", "n.a.", "n.a", "n. a.", "n/d", "n.d.", "nan", "nan(ind)", "nan(snan)",
-    "1.#qnan", "1.#snan", "1.#ind", "1.#inf", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer",
-    "na real", "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined",
-    "undef", "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available",
-    "not applicable", "not known", "not specified", "unspecified", "not assigned", "no data", "nodata", "no value",
-    "no answer", "inf", "infinity", "infty",
+    "1.#qnan", "1.#snan", "1.#ind", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer", "na real",
+    "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined", "undef",
+    "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available", "not applicable",
+    "not known", "not specified", "unspecified", "not assigned", "no data", "nodata", "no value", "no answer",
     // Signs
     "?", "??", "???", "-", "--", "---", ".", "..", "...", "*", "**", "***", "#", "/", "_", "\xE2\x80\x93",
-    "\xE2\x80\x94", "\xE2\x88\x92", "\xE2\x88\x9E", "\xE2\x80\xA6",
+    "\xE2\x80\x94", "\xE2\x88\x92", "\xE2\x80\xA6",
     // Errors of spreadsheets
     "#value!", "#ref!", "#div/0!", "#null!", "#num!", "#name?", "#error!", "#spill!", "#calc!", "#field!",
     "#busy!", "#blocked!", "#unknown!", "#connect!", "#getting data", "err:502", "err:504", "err:508"};
 
-/// Whether a text usually means that a value is missing.
-[[nodiscard]] inline bool means_missing(std::string_view text) {
+/// What programs write for an infinite number, in the same form.
+inline constexpr std::string_view infinite_words[] = {"inf", "infinity", "infty", "1.#inf", "\xE2\x88\x9E"};
+
+/// Whether a text is one of these words, in any case, also in brackets or with a sign.
+template <std::size_t N>
+[[nodiscard]] bool is_word_of(std::string_view text, const std::string_view (&words)[N]) {
   text = trimmed(text);
   if (text.size() > 24) return false;
   for (const std::string_view pair : {"<>", "()", "[]", "{}"}) {
@@ -92,14 +96,20 @@ inline constexpr std::string_view missing_words[] = {
     word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     letters = letters || (word.back() >= 'a' && word.back() <= 'z');
   }
-  if (word.size() == 2 && word[0] == '.' && letters) return true;  // Stata: .a to .z
   std::string_view stem = word;
   if (letters) {
     for (char& c : word) c = c == '_' || (c == '-' && &c != word.data()) ? ' ' : c;
     stem = trimmed(word);
     if (stem.size() > 1 && (stem[0] == '-' || stem[0] == '+')) stem.remove_prefix(1);  // -nan, +inf
   }
-  return std::find(std::begin(missing_words), std::end(missing_words), stem) != std::end(missing_words);
+  return std::find(std::begin(words), std::end(words), stem) != std::end(words);
+}
+/// Whether a text usually means that a value is missing.
+[[nodiscard]] inline bool means_missing(std::string_view text) {
+  const std::string_view word = trimmed(text);
+  if (word.size() == 2 && word[0] == '.' && std::isalpha(static_cast<unsigned char>(word[1])) != 0)
+    return true;  // Stata
+  return is_word_of(text, missing_words);
 }
 
 /// A decimal number without rounding: ±0.DIGITS × 10^exponent, with neither a first nor a last digit 0.
@@ -182,7 +192,7 @@ template <class Place>
         found->second = none;
         continue;
       }
-      if (!missing && detail::means_missing(text)) {
+      if (!missing && (detail::means_missing(text) || detail::is_word_of(text, detail::infinite_words))) {
         throw_invalid_argument(
             place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
             "it usually means a missing value: leave the label empty or write -1 where it is unknown; the option "

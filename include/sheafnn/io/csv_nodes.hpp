@@ -205,7 +205,7 @@ class NodeTableReader {
                  ? ""
                  : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
     };
-    if (text.empty() || means_missing(text)) {
+    if (text.empty() || sheafnn::detail::means_missing(text)) {
       value = std::numeric_limits<double>::quiet_NaN();
     } else if (!parse_number(text, value) || std::isinf(value)) {
       fail(where(column), "'", printable(text), "' is not a finite number", hint());

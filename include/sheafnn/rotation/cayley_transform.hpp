@@ -138,13 +138,15 @@ template <class T, int N>
 template <class T, int N, class F>
 SHEAFNN_HD SHEAFNN_INLINE void for_large_skew_lanes(const SquareMatrix<T, N>& a, SquareMatrix<T, N>& r,
                                                     const F& result) {
-  const auto phi = lower_triangle<T, N>(a);
-  if (!any(is_far_for_elimination<T, N>(phi))) return;
-  for (int lane = 0; lane < lanes_of<T>(); ++lane) {
-    const auto own = matrix_lane(phi, lane);
-    if (!is_far_for_elimination<scalar_of_t<T>, N>(own) || !is_skew<scalar_of_t<T>, N>(matrix_lane(a, lane)))
-      continue;
-    set_matrix_lane(r, lane, result(own, lane));
+  if constexpr (N > 1) {
+    const auto phi = lower_triangle<T, N>(a);
+    if (!any(is_far_for_elimination<T, N>(phi))) return;
+    for (int lane = 0; lane < lanes_of<T>(); ++lane) {
+      const auto own = matrix_lane(phi, lane);
+      if (!is_far_for_elimination<scalar_of_t<T>, N>(own) || !is_skew<scalar_of_t<T>, N>(matrix_lane(a, lane)))
+        continue;
+      set_matrix_lane(r, lane, result(own, lane));
+    }
   }
 }
 

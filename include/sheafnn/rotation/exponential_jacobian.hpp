@@ -339,7 +339,7 @@ template <bool With, class T, int N>
 }  // namespace detail::exponential
 
 /// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
-/// Takes any φ; one that is not finite gives NaN.
+/// Takes any φ; one that is not finite gives NaN from N = 3 on.
 template <class T, int N>
 SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
                                                       RotationParameters<T, N>& gradient) {
@@ -347,7 +347,7 @@ SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T
 }
 
 /// log |det d exp(φ)|, with respect to the coordinates φ and, of the Lie algebra at exp(X_φ), the same
-/// coordinates. Takes any φ; one that is not finite gives NaN.
+/// coordinates. Takes any φ; one that is not finite gives NaN from N = 3 on.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T exponential_log_jacobian(const RotationParameters<T, N>& phi) {
   RotationParameters<T, N> unused = RotationParameters<T, N>::Constant(T(0));
