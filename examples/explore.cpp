@@ -118,9 +118,9 @@ void run(Settings& settings) {
   const std::vector<Index> classes =
       archive.contains("probabilities") ? archive.array("probabilities").shape() : std::vector<Index>{};
   programs::take_class_names(data, class_names, classes.size() == 2 ? classes[1] : 0);
+  const Learned learned = read_learned(archive, data);
   if (data.class_names.empty()) data.class_names = class_names;  // of what is predicted
   for (std::string& name : data.class_names) name = programs::as_utf8(name);
-  const Learned learned = read_learned(archive, data);
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
   std::iota(nodes.begin(), nodes.end(), 0);
   std::string nodes_name = "labelled nodes";

@@ -80,14 +80,15 @@ void run(const Settings& s) {
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
-  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   sheafnn::io::detail::naming_file(data.name, [&] {
-    sheafnn::check_feature_names(data.feature_names, programs::checkpoint_feature_names(s.model, checkpoint.metadata));
+    sheafnn::check_feature_names(data.feature_names,
+                                 programs::checkpoint_feature_names(s.model, checkpoint.metadata));
   });
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   programs::Attempts attempts;
   if (!s.output.empty()) {
     attempts.make([&] { sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names)); });

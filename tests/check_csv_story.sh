@@ -79,6 +79,19 @@ printf 'ann\tben\nben\tcyd\n' > others/edges.tsv
 [ "$(cut -d, -f2 others.csv | tr '\n' ' ')" = 'name ann ben cyd ' ] || fail "other names: $(cat others.csv)"
 grep -qE '^(0|100)\.0% of all labelled nodes' others.txt || fail "labels of others: $(cat others.txt)"
 
+# Words that mean a missing value are refused, unless an option says what they are; it may be empty.
+sed -i 's/;;/;None;/' others/nodes.csv
+others=("$bin/predict" --model people-0.safetensors --dataset others --label trade --output out.csv)
+refuse "others/nodes.csv:3: column 'trade': label 'None' is not allowed; .*--missing-labels" "${others[@]}"
+"${others[@]}" --missing-labels 'n.d.,None' > words.txt || fail "--missing-labels"
+cmp out.csv others.csv || fail "a word for an unknown label changes predictions"
+grep -q '^others: 1 of 2 labels are of classes that the model does not know' words.txt \
+  || fail "None: $(cat words.txt)"
+"${others[@]}" --missing-labels '' > words.txt || fail "--missing-labels without words"
+grep -q '^others: 2 of 3 labels are of classes that the model does not know' words.txt \
+  || fail "a class None: $(cat words.txt)"
+refuse 'missing-labels: a .* belongs to a --dataset of files' "$bin/train" --dataset karate --missing-labels a
+
 # The same splits with the same seed, others with another.
 for seed in 0 1; do
   "${train[@]}" --epochs 2 --make-splits 50/25/25 --split-count 1 --split-seed $seed --report seed$seed.json > /dev/null \
@@ -145,6 +158,9 @@ refuse 'make-splits: 0/80/20 .*only the first must not be 0' "${quick[@]}" --mak
 refuse 'split-count: 0' "${quick[@]}" --make-splits 60/20/20 --split-count 0
 refuse 'stratified' "${quick[@]}" --stratified
 refuse "people/nodes.csv:2: column 'trade': 'baker' is not .* no column is called 'label' .--label " "${quick[@]/trade/label}" --make-splits 60/20/20
+sed -i '1s/.*/person 500,person 501/' people/edges.csv
+refuse "people/edges.csv:1: node 'person 500' is not in people/nodes.csv" "${quick[@]}" --make-splits 60/20/20
+sed -i '1s/.*/# who\twhom/' people/edges.csv
 echo 'person 1,nobody' >> people/edges.csv
 refuse "people/edges.csv:[0-9]+: node 'nobody' is not in people/nodes.csv" "${quick[@]}" --make-splits 60/20/20
 echo "the story holds"

@@ -159,7 +159,7 @@ for network in bsnn csnn; do
     done
   done
 done
-[[ $("$bin/train" --help | tr -s ' \n' ' ') == *"the preset's: 0.02 small, 0.02 citation, 0.01 heterophilic, 0.01 large; 0.01 without a preset"* ]] \
+[[ $("$bin/train" --help | tr -s ' \n' ' ') == *"the preset's: 0.02 small, 0.02 citation, 0.01 heterophilic, 0.01 large"*"; 0.01 without a preset"* ]] \
   || fail "--help does not say the learning rates"
 
 # Prediction, also on another graph with as many features.

@@ -380,6 +380,20 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
 }
 
+TEST_CASE("text folder: masks are no features") {
+  for (const char* column :
+       {"train_mask", "valMask", "test_masks", "Split", "split0", "splits", "fold", "fold_3"}) {
+    CAPTURE(column);
+    CHECK(
+        message_of_nodes(std::string("name,label,x,") + column + "\nada,a,1,1\n") ==
+        std::string("nodes.csv:1: column '") + column +
+            "' looks like a part of a split, not like a feature; a column called split (or split_0, split_1, ...) "
+            "holds train, validation or test");
+  }
+  CHECK(message_of_nodes("name,label,x,test_score\nada,a,1,1\nbob,b,2,1\neve,a,2,1\n\"c, d\",a,2,1\n") ==
+        "no error");
+}
+
 TEST_CASE("edge lists: names of columns that could be nodes") {
   const auto message = [](const std::string& nodes, const std::string& edges) {
     std::string table = "name,label,x\n";
@@ -399,6 +413,9 @@ TEST_CASE("edge lists: names of columns that could be nodes") {
   CHECK(message("n1 n2 n5", "node1,node2\nn1,n2\n") == "no error");
   CHECK(message("user0 user3", "source,target\nuser0,user3\n") == "no error");
   CHECK(message("u v w", "u,v\nv,w\n") == "no error");  // nodes, and an edge
+  CHECK(message("1 2 3", "u,v\n1,2\n") == "no error");
+  CHECK(message("1 2 3", "V1,V2\n1,2\n") == "no error");
+  CHECK(message("node1 node2", "n1,n2\nnode1,node2\n").starts_with("edges.csv:1: node 'n1' is not in "));
   CHECK(message("user0 user3", "user7,user8\nuser0,user3\n").starts_with("edges.csv:1: node 'user7' is not in "));
   CHECK(message("0 1 2", "node1,node2\n0,1\n") == "no error");
 }
@@ -535,6 +552,11 @@ TEST_CASE("classes are renumbered by the names of a model") {
   data.class_names.clear();
   renumber_classes(data, Strings{"a", "b", "c"});
   CHECK(data.labels == std::vector<std::int32_t>{1, -1, -1, 1, -1});
+  Dataset numbers = data;  // names of one number are one name
+  numbers.labels = {0, 1, -1, 1, 0};
+  numbers.class_names = {"1.0", "07"};
+  renumber_classes(numbers, Strings{"3", "7", "1"});
+  CHECK(numbers.labels == std::vector<std::int32_t>{2, 1, -1, 1, 2});
   data.class_names = {"a"};
   data.name = "toy";
   CHECK_THROWS_WITH_AS(validate(data),

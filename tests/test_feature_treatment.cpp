@@ -194,6 +194,13 @@ TEST_CASE("bags of words are scaled by rows, and tables with a column of another
   };
   CHECK(fit_features(words(0), FeatureTreatment::automatic).treatment() == FeatureTreatment::rows);
   CHECK(fit_features(words(0), FeatureTreatment::automatic).describe() == "100 columns, rows scaled to sum 1");
+  // Amounts: what a row has in all is lost where rows are scaled.
+  NodeFeatures amounts = words(0);
+  std::vector<double> values(amounts.values().begin(), amounts.values().end());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::exp(3 * normal(static_cast<Index>(i), 1));
+  amounts = NodeFeatures::from_csr({amounts.offsets().begin(), amounts.offsets().end()},
+                                   {amounts.column_of().begin(), amounts.column_of().end()}, values, 100);
+  CHECK(fit_features(amounts, FeatureTreatment::automatic).treatment() == FeatureTreatment::columns);
   CHECK(fit_features(words(100), FeatureTreatment::automatic).treatment() == FeatureTreatment::columns);
   CHECK(fit_features(words(-1), FeatureTreatment::automatic).treatment() == FeatureTreatment::columns);
   CHECK(fit_features(NodeFeatures::identity(40), FeatureTreatment::automatic).describe() ==

@@ -596,8 +596,11 @@ TEST_CASE("edge weights that underflow to 0 are the least ones of a learned shea
   std::vector<double> features;
   for (Index i = 0; i < 34 * 6; ++i) features.push_back(1e5 * tiny::number(31, i));
   data.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(features), 34, 6);
-  const sheafnn::ModelOptions options{
-      .features = 6, .channels = 8, .layers = 2, .classes = 2, .feature_treatment = sheafnn::FeatureTreatment::none};
+  const sheafnn::ModelOptions options{.features = 6,
+                                      .channels = 8,
+                                      .layers = 2,
+                                      .classes = 2,
+                                      .feature_treatment = sheafnn::FeatureTreatment::none};
   const auto least_of = [](const auto& sheaf) {
     double least = 1;
     for (Index e = 0; e < sheaf.graph().edge_count(); ++e) least = std::min(least, sheaf.edge_weight(e));

@@ -481,7 +481,12 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   const sheafnn::Regression loss(targets, 0.3);
   using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>>;
   const auto trained = [&](int threads) {
-    Model model({.features = 4, .channels = 4, .layers = 2, .classes = 2, .feature_treatment = sheafnn::FeatureTreatment::none}, 3);
+    Model model({.features = 4,
+                 .channels = 4,
+                 .layers = 2,
+                 .classes = 2,
+                 .feature_treatment = sheafnn::FeatureTreatment::none},
+                3);
     sheafnn::TrainOptions options{.epochs = 150, .input_dropout = 0, .dropout = 0, .kl_maximum = 0.1, .seed = 5};
     options.threads = threads;
     return std::pair(sheafnn::train(model, graph, inputs, loss, split, options), model.parameters().values());
@@ -496,7 +501,12 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   const auto [again, values_again] = trained(2);
   CHECK(again.test_accuracy == result.test_accuracy);
   CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));
-  Model ranked({.features = 4, .channels = 4, .layers = 2, .classes = 2, .feature_treatment = sheafnn::FeatureTreatment::none}, 3);
+  Model ranked({.features = 4,
+                .channels = 4,
+                .layers = 2,
+                .classes = 2,
+                .feature_treatment = sheafnn::FeatureTreatment::none},
+               3);
   CHECK_THROWS_WITH_AS(
       static_cast<void>(sheafnn::train(ranked, graph, inputs, loss, split, {.stop_on = sheafnn::StopOn::macro_f1})),
       "stop_on: macro-f1 is not allowed; a metric of classes; the loss is regression, which has loss and accuracy",
@@ -505,7 +515,12 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   std::vector<double> far = signal;
   for (const std::int32_t u : split.validation) far[static_cast<std::size_t>(2 * u)] = 1e200;
   const sheafnn::Regression far_loss(MatrixView<const double>(far.data(), nodes, 2), 0.3);
-  Model unscorable({.features = 4, .channels = 4, .layers = 2, .classes = 2, .feature_treatment = sheafnn::FeatureTreatment::none}, 3);
+  Model unscorable({.features = 4,
+                    .channels = 4,
+                    .layers = 2,
+                    .classes = 2,
+                    .feature_treatment = sheafnn::FeatureTreatment::none},
+                   3);
   const auto start = unscorable.parameters().values();
   const sheafnn::TrainResult first = sheafnn::train(unscorable, graph, inputs, far_loss, split, {.epochs = 5});
   CHECK(std::isinf(first.validation_loss));
@@ -521,7 +536,12 @@ TEST_CASE("training with regression explains a signal, the same on any number of
     CHECK(std::isnan(score));
   }
 
-  Model model({.features = 4, .channels = 4, .layers = 2, .classes = 3, .feature_treatment = sheafnn::FeatureTreatment::none}, 3);
+  Model model({.features = 4,
+               .channels = 4,
+               .layers = 2,
+               .classes = 3,
+               .feature_treatment = sheafnn::FeatureTreatment::none},
+              3);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, graph, inputs, loss, split)),
                        "outputs: 3 is not allowed; must be 2 (means), or 4 (means and log deviations)",
                        std::invalid_argument);

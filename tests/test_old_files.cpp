@@ -83,6 +83,9 @@ std::vector<std::string> texts(const Model& model) {
   io::detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
     r.push_back(std::string(key) + "=" + io::detail::option_text(field));
   });
+  // As versions before feature_treatment had it.
+  const bool rows = model.options().feature_treatment == sheafnn::FeatureTreatment::rows;
+  r.push_back(std::string("normalise_features=") + (rows ? "true" : "false"));
   return r;
 }
 /// The same with a ; after each.

@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/class_names.hpp"
@@ -190,6 +192,25 @@ TEST_CASE("folders of checkpoints: temporary files of a training that is refused
   CHECK(std::filesystem::exists(temporary));
   CHECK(message_of(folder.path(), true) == "no error");
   CHECK(!std::filesystem::exists(temporary));
+}
+
+TEST_CASE("classes without names are numbers, in a model and in a dataset") {
+  const auto taken = [](std::vector<std::string> own, sheafnn::Index count, std::vector<std::string> names,
+                        sheafnn::Index classes) {
+    sheafnn::Dataset data;
+    data.labels = {0, 1, -1, 0};
+    data.class_names = std::move(own);
+    data.class_count = count;
+    programs::take_class_names(data, std::move(names), classes);
+    return data.labels;
+  };
+  using Labels = std::vector<std::int32_t>;
+  CHECK(taken({}, 2, {}, 3) == Labels{0, 1, -1, 0});
+  CHECK(taken({"0", "2"}, 2, {}, 3) == Labels{0, 2, -1, 0});
+  CHECK(taken({"2", "5"}, 2, {}, 3) == Labels{2, -1, -1, 2});
+  CHECK(taken({}, 2, {"0", "1", "2"}, 3) == Labels{0, 1, -1, 0});
+  CHECK(taken({}, 2, {"1", "2"}, 2) == Labels{-1, 0, -1, -1});
+  CHECK(taken({}, 2, {"red", "green"}, 2) == Labels{0, 1, -1, 0});  // by their numbers
 }
 
 }  // namespace test_program_parts

@@ -129,6 +129,11 @@ TEST_CASE("halving: a training that ended by itself is not made again") {
   CHECK(log == Log{{"done", 0, 4}, {"goes on", 0, 4}});
   CHECK(result.rows[0].round == 2);
   CHECK(result.winner() == 0);
+
+  // Nor is one with as many epochs as the round before.
+  log.clear();
+  static_cast<void>(sheafnn::search({candidate("a", 0.9, false)}, 1, {.epochs = 2, .rounds = 3}));
+  CHECK(log == Log{{"a", 0, 1}, {"a", 0, 2}});
 }
 
 TEST_CASE("halving: out of time, what all settings were trained on counts") {

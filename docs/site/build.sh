@@ -18,8 +18,9 @@ version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/versi
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
 
-# Every page anew: Sphinx says nothing of a page that it made before, whatever is wrong with it.
+# Every page anew: Sphinx says nothing of a page that it made before, whatever is wrong with it, and keeps those of old sources.
 pages() {
+  [ ! -f "$out/objects.inv" ] || find "$out" -name '*.html' -delete
   mkdir -p "$out" &&
     "$environment/bin/sphinx-build" --quiet --fail-on-warning --keep-going --fresh-env --write-all -d "$work/doctrees" \
       -c "$root/docs/site" "$root/docs" "$out"

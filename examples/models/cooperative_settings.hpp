@@ -56,10 +56,19 @@ inline void add_cooperative_options(CLI::App& app, CooperativeSettings& s) {
 /// \throws std::invalid_argument  an option of the other kind, or a value out of range
 inline void resolve_cooperative(const CLI::App& app, const std::string& model, const sheafnn::ModelOptions& pairs,
                                 CooperativeSettings& s) {
-  constexpr std::array shared = {
-      "--model",           "--stalk-dim",        "--channels",         "--layers",
-      "--layer-norm",      "--readout-layers",   "--learner-layers",   "--learner-width",
-      "--left-weights", "--no-right-weights", "--separate-encoder", "--normalise-features", "--feature-treatment"};
+  constexpr std::array shared = {"--model",
+                                 "--stalk-dim",
+                                 "--channels",
+                                 "--layers",
+                                 "--layer-norm",
+                                 "--readout-layers",
+                                 "--learner-layers",
+                                 "--learner-width",
+                                 "--left-weights",
+                                 "--no-right-weights",
+                                 "--separate-encoder",
+                                 "--normalise-features",
+                                 "--feature-treatment"};
   if (!is_cooperative(model)) {
     refuse_options(app, cooperative_group, model);
     return;

@@ -197,7 +197,8 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["options"] = option_json(settings_, resolved_);
   report["features_treated"] = std::apply(
       [&](const auto&... kinds) {
-        return with_kind(settings_.model, kinds..., [](const auto& options) { return options.feature_plan.describe(); });
+        return with_kind(settings_.model, kinds...,
+                         [](const auto& options) { return options.feature_plan.describe(); });
       },
       resolved_);
   if (show_seeds_) report["options"].erase("seed");  // each training says its own

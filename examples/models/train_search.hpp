@@ -169,10 +169,10 @@ struct SearchList {
 
 /// The table of a search, the best first, as text or as JSON.
 inline void print_search(const SearchList& list, const sheafnn::SearchResult& result) {
-  std::printf("%-28s  %-42s  round  splits  epochs   validation    loss  seconds\n", "setting", "network");
+  std::printf("%-26s  %-48s  round  splits  epochs   validation    loss  seconds\n", "setting", "network");
   for (const std::size_t i : result.ranking) {
     const sheafnn::SearchRow& row = result.rows[i];
-    std::printf("%-28s  %-42s  ", row.name.c_str(), network_text(*list.settings[i].setting).c_str());
+    std::printf("%-26s  %-48s  ", row.name.c_str(), network_text(*list.settings[i].setting).c_str());
     if (!row.error.empty()) {
       std::printf("%5td  %s\n", row.round, row.error.c_str());
     } else if (row.splits == 0) {
@@ -184,7 +184,7 @@ inline void print_search(const SearchList& list, const sheafnn::SearchResult& re
     }
   }
   for (const LeftOut& one : list.left_out) {
-    std::printf("%-28s  left out: %s\n", std::string(one.name).c_str(), one.why.c_str());
+    std::printf("%-26s  left out: %s\n", std::string(one.name).c_str(), one.why.c_str());
   }
 }
 

@@ -141,13 +141,15 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                s.options.left_weights);
   model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
   model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  auto* treatment = model
-                        ->add_option("--feature-treatment", s.feature_treatment,
-                                     "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
-                                         "; see docs/data.md")
-                        ->capture_default_str();
-  model->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
-                  "older spellings of --feature-treatment rows and none")
+  auto* treatment =
+      model
+          ->add_option("--feature-treatment", s.feature_treatment,
+                       "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
+                           "; see docs/data.md")
+          ->capture_default_str();
+  model
+      ->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
+                 "older spellings of --feature-treatment rows and none")
       ->excludes(treatment);
   show_default(model->add_flag("--edges,!--no-edges", s.options.use_edges,
                                "see the edges of the graph; without them a network of the nodes alone"),
@@ -207,10 +209,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
       ->capture_default_str();
   train
-      ->add_option(
-          "--stop-on", s.stop_on,
-          "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
-              " (default: loss; with a preset roc-auc where one of two classes has two thirds of the nodes)")
+      ->add_option("--stop-on", s.stop_on,
+                   "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
+                       "; with a preset roc-auc where one of two classes has two thirds of the nodes")
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
   train->add_option("--sheaf-lr", s.train.sheaf_learning_rate, "that of the sheaf learner's weights, 0: as --lr")
@@ -348,13 +349,17 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return is_cooperative(s.model) && s.cooperative.options.directed;
 }
 
-/// Sets what a preset sets and the command line does not.
+/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
-/// \param app       after parsing
-/// \param features  columns; 0 where their number is unknown
-inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features) {
+/// \param app  after parsing
+inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
+                                                   const sheafnn::Dataset& data) {
+  if (s.preset == "none") return {};
+  const sheafnn::Preset preset =
+      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
+                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
   sheafnn::TrainOptions train;
-  set_network(app, s, preset, features, train);
+  set_network(app, s, preset, data.feature_count(), train);
   const auto set = [&](const char* option, auto& field, const auto& value) {
     if (app.get_option(option)->count() == 0) field = value;
   };
@@ -366,18 +371,6 @@ inline void set_preset(const CLI::App& app, TrainSettings& s, sheafnn::Preset pr
   set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
   set("--epochs", s.train.epochs, train.epochs);
   set("--patience", s.train.patience, train.patience);
-}
-
-/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
-///
-/// \param app  after parsing
-inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
-                                                   const sheafnn::Dataset& data) {
-  if (s.preset == "none") return {};
-  const sheafnn::Preset preset =
-      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
-                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
-  set_preset(app, s, preset, data.feature_count());
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);
@@ -388,12 +381,13 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
 
 /// For --help: of the options of a network that presets set, the value of each preset and that without one.
 inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
-  const auto values = [&](std::optional<sheafnn::Preset> preset) {
+  const auto values = [&](std::string_view preset) {
     TrainSettings s;
     s.model = model;
+    s.preset = preset;
     CLI::App app;
     add_training_options(app, s);
-    if (preset) set_preset(app, s, *preset, 0);
+    apply_preset(app, s, {});
     if (is_cooperative(model)) {  // whose learner has its own defaults
       s.options.learner_layers = s.cooperative.options.learner_layers;
       s.options.learner_width = s.cooperative.options.learner_width;
@@ -407,10 +401,9 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     return r;
   };
   std::vector<HelpFormatter::Defaults> with;
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i)
-    with.push_back(values(static_cast<sheafnn::Preset>(i)));
+  for (const std::string_view preset : sheafnn::preset_names) with.push_back(values(preset));
   HelpFormatter::Defaults r;
-  for (const auto& [option, plain] : values({})) {
+  for (const auto& [option, plain] : values("none")) {
     std::string list;
     bool replaced = false;
     for (std::size_t i = 0; i < with.size(); ++i) {
@@ -469,8 +462,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.edge_weights = on_off(s.edge_weights);
   s.options.separate_encoder = on_off(s.separate_encoder);
   if (app.get_option("--normalise-features")->count() > 0) s.feature_treatment = s.rows_to_one ? "rows" : "none";
-  s.options.feature_treatment = sheafnn::parse_name<sheafnn::FeatureTreatment>(
-      "--feature-treatment", s.feature_treatment, sheafnn::feature_treatment_names);
+  s.options.feature_treatment =
+      sheafnn::parse_name<sheafnn::FeatureTreatment>("--feature-treatment", s.feature_treatment,
+                                                     sheafnn::feature_treatment_names);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
   s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
   s.options.filter.basis =
@@ -591,8 +585,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   nlohmann::ordered_json r = flow_json(flow);
   const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
   for (const auto& [key, value] : shared.items()) {
-    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" || key.starts_with("filter") ||
-                           key.starts_with("residual");
+    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" ||
+                           key.starts_with("filter") || key.starts_with("residual");
     if (!of_layers) r[key] = value;
   }
   return r;
@@ -630,10 +624,16 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     json.erase("feature_treatment");
   }
   // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0}, {"learner", "concatenation"}, {"sheaf_activation", "tanh"},
-                                        {"layer_norm", false}, {"readout_layers", 1}, {"directed", false},
-                                        {"in_degree_diagonal", false}, {"batch_norm", false},
-                                        {"layer_learners", false}, {"use_edges", true}};
+  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0},
+                                        {"learner", "concatenation"},
+                                        {"sheaf_activation", "tanh"},
+                                        {"layer_norm", false},
+                                        {"readout_layers", 1},
+                                        {"directed", false},
+                                        {"in_degree_diagonal", false},
+                                        {"batch_norm", false},
+                                        {"layer_learners", false},
+                                        {"use_edges", true}};
   for (const auto& [key, value] : later.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }

@@ -15,6 +15,7 @@
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/presets.hpp"
+#include "sheafnn/bsnn/search_models.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph.hpp"
 #include "sheafnn/layers.hpp"

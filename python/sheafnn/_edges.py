@@ -22,7 +22,7 @@ def check_weights(values: np.ndarray, place: Callable[[int], str], argument: str
     other = int(np.flatnonzero(values != values[0])[0])
     raise ValueError(
         f"{argument}: weights that differ are not allowed, {values[0]:g} at {place(0)} and {values[other]:g} at {place(other)}; "
-        f"networks learn the weights of edges: Dataset's functions with weights='ignore' take the edges alone{more}"
+        f"networks learn the weights of edges: weights='ignore' of Dataset's functions takes the edges alone{more}"
     )
 
 
@@ -56,7 +56,7 @@ def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.
         if not repeated:
             edges = np.flatnonzero(used & (entries.row != entries.col))
             check_weights(
-                entries.data[edges], lambda i: place(entries, edges[i]), argument, ", and so is A != 0 a matrix without weights"
+                entries.data[edges], lambda i: place(entries, edges[i]), argument, ", and so does A != 0"
             )
     return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
 
@@ -78,7 +78,7 @@ def edge_array(
     """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, from names, or from a sparse n x n matrix."""
     if edges is None:
         return np.empty((0, 2), np.int64)
-    edges = plain(edges)
+    edges = list(edges) if hasattr(edges, "__next__") else plain(edges)
     if scipy.sparse.issparse(edges):
         return adjacency_edges(edges, count, weights, argument)
     if np.ma.is_masked(edges):

@@ -50,7 +50,7 @@ def label_array(labels: Any) -> np.ndarray:
             kinds = {_kind(label) for label in own.ravel()}
             if len(kinds) > 1:
                 return own
-    return array.astype(str) if array.dtype.kind == "T" else array
+    return array.astype(object) if array.dtype.kind == "T" else array
 
 
 def _kind(label: Any) -> str:
@@ -119,6 +119,9 @@ def _encode_texts(
                 raise ValueError(
                     f"labels[{node}]: label {text!r} is not allowed; among texts it means unknown: pass numbers, or None where unknown"
                 )
+    for node, text in enumerate(texts):
+        if not text.isascii() and text.encode("utf-8", "replace").decode() != text:
+            raise ValueError(f"labels[{node}]: label {text!r} is not allowed; it is no Unicode text")
     codes, names = _core.encode_text_labels(texts, missing)
     return codes, np.array(names, dtype=str)
 

@@ -139,7 +139,7 @@ def edge_table(
             if getattr(values.dtype, "kind", "O") in "biuf":
                 own = values.to_numpy(np.float64, na_value=np.nan)
                 _edges.check_finite(own, lambda i: f"edges: row {i}, column {column!r}")
-                _edges.check_weights(own, lambda i: f"row {i}", f"edges: column {column!r}", ", arc_features=[…] gives them to the network")
+                _edges.check_weights(own, lambda i: f"row {i}", f"edges: column {column!r}", ", and arc_features=[…] gives them to the network")
             elif values.nunique(dropna=False) > 1:
                 raise ValueError(
                     f"edges: column {column!r} is neither source nor target; weights='ignore' takes the edges without it"

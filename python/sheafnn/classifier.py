@@ -307,7 +307,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         if len(chosen) == 0:
             more = "" if nodes is not None or not own or not X.splits else "; the split has no test nodes, name others with nodes="
             raise ValueError(f"nodes: none of them has a known label{more}")
-        return float(np.mean(predicted[chosen] == same_classes(self.classes_, classes)[codes[chosen]]))
+        same = same_classes(self.classes_, classes)
+        if own and (same < 0).all():
+            raise ValueError(
+                f"X: none of its classes {classes[:5].tolist()} is one of the network's, {self.classes_[:5].tolist()}; labels have "
+                "to be of the same type as those of the training"
+            )
+        return float(np.mean(predicted[chosen] == same[codes[chosen]]))
 
     def _scored_nodes(self, data: Dataset) -> np.ndarray:
         """The nodes of a Dataset that say how good the network is."""

@@ -459,6 +459,11 @@ class Dataset:
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
         return _unpickled, (parts, self.arc_features)
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(
+            "a Dataset is no array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
+        )
+
     def homophily(self) -> float:
         """Share of the edges between labelled nodes that join nodes of one class."""
         return _core.edge_homophily(self._core)
@@ -605,9 +610,24 @@ def load_dataset(
 
     :param splits: take the file's splits, if present
     :param labels: the file must have labels
-    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are classes
-        then. None: words such as NA or None are refused
+    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are
+        classes then. None: words such as NA or None are refused
     :raises RuntimeError: names the file and what is wrong with it
     """
-    words = None if missing_labels is None else [missing_labels] if isinstance(missing_labels, str) else list(missing_labels)
-    return Dataset(_core.load_dataset(os.fspath(path), not splits, not labels, words))
+    if isinstance(missing_labels, str):
+        missing_labels = [missing_labels]
+    words = None if missing_labels is None else list(missing_labels)
+    core = _core.load_dataset(os.fspath(path), not splits, not labels, words)
+    # Labels of arrays are numbers again; a text folder's are texts.
+    arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
+    return Dataset(core, _numbers(core.class_names) if arrays else None)
+
+
+def _numbers(names: list[str]) -> np.ndarray | None:
+    """Names of classes as numbers; None where they are none."""
+    for kind in (int, float):
+        try:
+            return np.array([kind(name) for name in names]) if names else None
+        except ValueError:
+            continue
+    return None

@@ -62,9 +62,9 @@ Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& e
   Dataset data;
   data.name = std::move(name);
   data.graph = make_graph(nodes, edges);
-  data.features = sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()},
-                                                  vector_of(columns), vector_of(values), feature_count,
-                                                  sheafnn::MissingValues::mark);
+  data.features =
+      sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()}, vector_of(columns),
+                                      vector_of(values), feature_count, sheafnn::MissingValues::mark);
   sheafnn::require(data.features.rows() == nodes, "features", data.features.rows(),
                    sheafnn::detail::concat("must have one row for each of ", nodes, " nodes"));
   data.labels = vector_of(labels);

@@ -69,8 +69,9 @@ class Model {
   }
   /// What happens to features.
   [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
-    return programs::with_kind(info_.model, info_.options, info_.cooperative, info_.flow,
-                               [](const auto& options) -> const auto& { return options.feature_plan; });
+    return programs::with_kind(
+        info_.model, info_.options, info_.cooperative, info_.flow,
+        [](const auto& options) -> const auto& { return options.feature_plan; });
   }
 
   /// \throws std::invalid_argument  data with other feature columns
@@ -158,16 +159,16 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
   for (const char* fixed : {"features", "classes", "feature_plan"}) {
     sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
   }
+  if constexpr (requires { options.edge_features; }) {
+    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
+  }
   if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
     const bool given = said.contains("feature_treatment");
     sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
-    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']", rows->second,
-                     "must be true or false");
+    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']",
+                     rows->second, "must be true or false");
     said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
     said.erase("normalise_features");
-  }
-  if constexpr (requires { options.edge_features; }) {
-    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
   }
   take_options(said, options, walk);
   require_empty(said, options, walk, "network", model);

@@ -193,7 +193,7 @@ def test_grid_search_over_datasets_of_isolated_nodes(random):
     labels = random.integers(0, 2, size=120)
     features = random.normal(size=(120, 4)) + 3 * labels[:, None]
     search = GridSearchCV(
-        SheafClassifier("nsd", "identity", 1, epochs=100, network={"normalise_features": False}),
+        SheafClassifier("nsd", "identity", 1, epochs=100),
         {"channels": [4, 8]}, cv=3, error_score="raise",
     ).fit(features, labels)
     assert search.best_score_ > 0.9
@@ -321,6 +321,9 @@ def test_score_of_other_classes(graph):
     assert model.score(graph.features, longer, graph.edges) == model.score(graph.features, names[graph.codes], graph.edges) > 0
     others = sheafnn.Dataset.from_numpy(graph.edges, graph.features, longer, splits=graph.splits)
     assert model.score(others) == model.score(graph.features, longer, graph.edges, nodes=graph.splits[0].test)
+    strangers = sheafnn.Dataset.from_numpy(graph.edges, graph.features, graph.codes)
+    with pytest.raises(ValueError, match=r"none of its classes \[0, 1, 2\] is one of the network's, \['0', '1', '2'\]"):
+        model.score(strangers)
     assert model.score(graph.features, np.array(["x", "y", "1"])[graph.codes], graph.edges) <= np.mean(graph.codes == 2)
 
 

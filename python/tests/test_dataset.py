@@ -110,7 +110,7 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.Dataset.from_numpy([[0, 9]], np.eye(3)), "edges[0, 1]: 9 is not allowed; a node number must be between 0 and 2"),
         (lambda: sheafnn.Dataset.from_numpy([[0.5, 1]], np.eye(3)), "edges: float64 is not allowed; expected whole node numbers"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1, 2]], np.eye(3)), "edges: shape (1, 3)"),
-        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.nan]]), "features[0, 1]: nan"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.inf]]), "features[0, 1]: inf"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [1.0, 2.0]), "features: 1 axes"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1]), "labels: shape (2,)"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -2]), "labels: -2"),
@@ -214,3 +214,60 @@ def test_splits_may_be_a_generator():
 def test_a_missing_file_is_named():
     with pytest.raises(RuntimeError, match="no_such_file.npz"):
         sheafnn.load_dataset("no_such_file.npz")
+
+
+def _text_folder(folder, labels):
+    rows = "".join(f"n{i},{label},{i}.5\n" for i, label in enumerate(labels))
+    (folder / "nodes.csv").write_text("name,label,x\n" + rows)
+    (folder / "edges.csv").write_text("n0,n1\nn1,n2\n")
+    return folder
+
+
+@pytest.mark.parametrize("word", ["None", "nan", "NaT", "#N/A", "unknown", "-", "NA"])
+def test_words_for_missing_labels_are_refused_or_named(word, tmp_path):
+    _text_folder(tmp_path, ["a", word, "b", "a"])
+    np.savez(tmp_path / "g.npz", x=np.eye(4), y=["a", word, "b", "a"], edge_index=[[0, 1, 2], [1, 2, 3]])
+    for path in (tmp_path, tmp_path / "g.npz"):
+        with pytest.raises(RuntimeError, match="usually means a missing value.*missing_labels"):
+            sheafnn.load_dataset(path)
+        for words in ([word], word, ["other", word]):
+            data = sheafnn.load_dataset(path, missing_labels=words)
+            assert data.classes.tolist() == ["a", "b"] and data.codes.tolist() == [0, -1, 1, 0]
+        assert word in sheafnn.load_dataset(path, missing_labels=[]).classes
+
+
+def test_text_labels_are_encoded_by_one_rule():
+    from sheafnn import _core
+
+    codes, names = _core.encode_text_labels(["1", "01", "-1.0", "", "2.0"])
+    assert codes.dtype == np.int32 and codes.tolist() == [0, 0, -1, -1, 1] and names == ["1", "2.0"]
+    assert _core.encode_text_labels(["b", "NA", "a"], [])[1] == ["NA", "a", "b"]
+    assert _core.encode_text_labels(["b", "NA", "a"], ["NA"])[0].tolist() == [1, -1, 0]
+    with pytest.raises(ValueError, match=r"labels\[1\]: label 'NA' is not allowed; it usually means a missing value"):
+        _core.encode_text_labels(["b", "NA", "a"])
+    with pytest.raises(ValueError, match="labels: 40 different numbers, of which 40 are not whole"):
+        _core.encode_text_labels([str(k + 0.5) for k in range(40)])
+
+
+def test_labels_of_archives_are_numbers(tmp_path):
+    for labels, classes, codes in (
+        ([3, 7, -1, 3], [3, 7], [0, 1, -1, 0]),
+        ([0.5, 2.0, 0.5, 2.0], [0.5, 2.0], [0, 1, 0, 1]),
+        ([1, 0, 2, -1], [0, 1, 2], [1, 0, 2, -1]),
+    ):
+        np.savez(tmp_path / "g.npz", x=np.eye(4), y=labels, edge_index=[[0, 1, 2], [1, 2, 3]])
+        data = sheafnn.load_dataset(tmp_path / "g.npz")
+        assert data.classes.tolist() == classes and data.codes.tolist() == codes and data.labels.tolist() == labels
+
+
+@pytest.mark.parametrize("shape", ["splits x nodes", "nodes x splits"])
+def test_archives_with_keys_of_pytorch_geometric(shape, tmp_path):
+    masks = np.zeros((3, 2, 5), bool)
+    masks[0, :, :2] = masks[1, 0, 2] = masks[1, 1, 3] = masks[2, :, 4] = True
+    arrays = masks if shape == "splits x nodes" else masks.transpose(0, 2, 1)
+    np.savez(
+        tmp_path / "g.npz", x=np.eye(5), y=[0, 1, 0, 1, 1], edge_index=[[0, 1, 2], [1, 2, 3]],
+        train_mask=arrays[0], val_mask=arrays[1], test_mask=arrays[2],
+    )
+    splits = sheafnn.load_dataset(tmp_path / "g.npz").splits
+    assert [[part.tolist() for part in split] for split in splits] == [[[0, 1], [2], [4]], [[0, 1], [3], [4]]]

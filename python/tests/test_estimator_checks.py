@@ -6,8 +6,8 @@ from sheafnn import SheafClassifier
 
 
 @parametrize_with_checks(
-    [SheafClassifier("nsd", "identity", 1, epochs=200, network={"normalise_features": False}),
-     SheafClassifier(stalk_dim=2, epochs=100, network={"normalise_features": False})],
+    [SheafClassifier("nsd", "identity", 1, epochs=200),
+     SheafClassifier(stalk_dim=2, epochs=100)],
 )
 def test_scikit_learn_says(estimator, check):
     check(estimator)

@@ -76,6 +76,11 @@ def test_bad_arguments_are_named(graph):
             call()
 
 
+def test_cross_validation_of_a_dataset_names_the_graph_aware_search(karate):
+    with pytest.raises(TypeError, match="sheafnn.grid_search"):
+        GridSearchCV(SheafClassifier(), {"channels": [4]}).fit(karate)
+
+
 def test_cross_validation_with_edges_names_the_graph_aware_search(graph):
     for edges in (graph.edges, graph.adjacency):
         search = GridSearchCV(SheafClassifier(stalk_dim=2, epochs=2), {"channels": [4, 8]}, cv=2)

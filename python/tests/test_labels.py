@@ -45,6 +45,13 @@ def test_words_may_be_unknown_or_classes():
     assert 0 <= model.score(features, ["x", "y", None, None] * 2) <= 1
 
 
+@pytest.mark.parametrize(
+    "labels", [np.array(["b", "a", "b"], getattr(np.dtypes, "StringDType", lambda: object)()), pandas.Series(["b", "a", "b"], dtype="string")]
+)
+def test_texts_of_other_types(labels):
+    assert labelled(labels).classes.tolist() == ["a", "b"] and labelled(labels).codes.tolist() == [1, 0, 1]
+
+
 @pytest.mark.parametrize("labels", [["", "a", "b", "a"], ["-1", "a", "b", "a"], ["  ", "a", "b", "a"]])
 def test_empty_texts_and_minus_one_are_unknown(labels):
     assert labelled(labels).codes.tolist() == [-1, 0, 1, 0]
@@ -86,6 +93,7 @@ def test_unknown_entries(labels):
         ([0.0, np.inf, 1.0], "labels[1]: inf"),
         (np.array([(1, 2)] * 3, "i4,i4"), "labels: [('f0'"),
         ([-3.0, 0.0, 1.0], "labels: -3.0 is not allowed"),
+        (["\ud800", "a", "b"], "labels[0]: label '\\ud800' is not allowed; it is no Unicode text"),
     ],
 )
 def test_what_is_no_label_is_named(labels, message):

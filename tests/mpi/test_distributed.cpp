@@ -475,9 +475,11 @@ void check_training(const typename Model::Options& architecture) {
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
   if (ranks().size() > 1) CHECK(messages > 0);
-  // Per epoch one sum of the gradient, loss and KL, and two of scores; four in the beginning; those of layers.
-  CHECK(everywhere(sent.sums == 3 * epochs + 4 + volume.sums));
-  CHECK(everywhere(sent.summed == epochs * (model.parameters().size() + 2 + 2 * 4) + 9 + volume.summed));
+  // Per epoch one sum of the gradient, loss and KL, and two of scores; four in the beginning, and as many of the features'
+  // columns, 11 numbers of each and the number of rows; those of layers.
+  CHECK(everywhere(sent.sums == 3 * epochs + 8 + volume.sums));
+  CHECK(everywhere(sent.summed ==
+                   epochs * (model.parameters().size() + 2 + 2 * 4) + 9 + 11 * 20 + 1 + volume.summed));
 
   // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
   if (ranks().is_root()) {

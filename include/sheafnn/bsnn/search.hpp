@@ -155,7 +155,7 @@ class SuccessiveHalving {
     SearchRow& row = result_.rows[i];
     if (!row.error.empty()) return true;
     const auto known = scores_[i].find(split);
-    if (known != scores_[i].end() && known->second.finished) {
+    if (known != scores_[i].end() && (known->second.finished || known->second.epochs >= epochs)) {
       row.round = round;
       return true;
     }

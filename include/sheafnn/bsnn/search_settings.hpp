@@ -35,6 +35,7 @@ namespace detail {
 // Rate, decays, dropouts, KL weight, epochs, patience.
 inline constexpr TrainingValues light_decay = {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60};
 inline constexpr TrainingValues strong_decay = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
+inline constexpr TrainingValues all_features = {0.01, 5e-4, 5e-4, 0, 0.5, 0.01, 300, 60};
 inline constexpr TrainingValues much_dropout = {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 300, 60};
 
 inline constexpr std::array all_search_settings = {
@@ -44,6 +45,14 @@ inline constexpr std::array all_search_settings = {
                   .layers = 1,
                   .channels = 64,
                   .use_edges = false,
+                  .training = all_features},
+    SearchSetting{.name = "nodes alone, strong decay",
+                  .model = "nsd",
+                  .maps = "identity",
+                  .layers = 1,
+                  .channels = 64,
+                  .use_edges = false,
+                  .features = FeatureTreatment::columns,
                   .training = strong_decay},
     SearchSetting{.name = "identity sheaf, low-pass",
                   .model = "nsd",

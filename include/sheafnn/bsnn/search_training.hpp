@@ -102,7 +102,7 @@ template <class Run>
     const TrainResult result = run(splits.at(training.split), own);
     if (result.stop_reason == StopReason::callback) return {};
     const SearchScore score = detail::search_score(result, options.stop_on);
-    if (score.finished) {
+    if (score.finished) {  // search() does not ask for more
       states->erase(training.split);
     } else {
       (*states)[training.split] = std::move(state);

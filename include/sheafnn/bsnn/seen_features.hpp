@@ -39,7 +39,8 @@ struct SeenFeatures {
 
 /// \throws std::invalid_argument  as plan_of()
 template <class Options>
-[[nodiscard]] SeenFeatures seen_features(const Options& options, const Graph& graph, const NodeFeatures& features) {
+[[nodiscard]] SeenFeatures seen_features(const Options& options, const Graph& graph,
+                                         const NodeFeatures& features) {
   const FeaturePlan plan = plan_of(options, graph, features);
   SeenFeatures r{plan.apply(features, graph.own_node_count()), {}};
   GraphPart* const part = graph.part();

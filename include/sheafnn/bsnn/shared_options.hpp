@@ -29,8 +29,8 @@ template <class Options>
 
 /// \throws std::invalid_argument  a plan of another number of columns than the model reads
 inline void check_plan(const FeaturePlan& plan, Index features) {
-  require(plan.empty() || plan.columns() == features, "feature_plan", concat(plan.columns(), " columns"),
-          concat("the model reads ", features));
+  if (plan.empty() || plan.columns() == features) return;
+  throw_invalid_argument("feature_plan", concat(plan.columns(), " columns"), concat("the model reads ", features));
 }
 
 /// Calls visit(name, field of a, the same field of b) for the options that ModelOptions and FlowOptions share.

@@ -14,8 +14,8 @@
 
 namespace sheafnn::detail {
 
-/// Parses the whole of `text` as a number of type T; false where it is none or does not fit. What is too small for a
-/// floating-point number is rounded.
+/// Parses the whole of `text` as a number of type T; false where it is none or does not fit. What is too small for
+/// a floating-point number is rounded.
 template <class T>
 [[nodiscard]] bool parse_number(std::string_view text, T& value) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -38,7 +38,8 @@ template <class T>
   return error == std::errc();
 }
 
-/// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are nodeid.
+/// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are
+/// nodeid.
 [[nodiscard]] inline std::string plain_word(std::string_view text) {
   std::string r;
   for (const char c : text) {
@@ -65,8 +66,8 @@ template <class T>
   return bad ? 0 : length;
 }
 
-/// Whether a UTF-8 character is shown as itself: neither a control character nor one that changes the direction of the
-/// text, joins lines or has no width.
+/// Whether a UTF-8 character is shown as itself: neither a control character nor one that changes the direction of
+/// the text, joins lines or has no width.
 [[nodiscard]] inline bool utf8_visible(std::string_view character) noexcept {
   if (character.size() == 1) return character[0] >= ' ' && character[0] <= '~';
   if (character.size() == 2) return character >= "\xC2\xA0" && character != "\xC2\xAD";
@@ -76,8 +77,8 @@ template <class T>
   return !directions && character != "\xEF\xBB\xBF";
 }
 
-/// Text from outside, made fit for a one-line message: UTF-8 as it is, a question mark for every other byte, at most 60
-/// characters.
+/// Text from outside, made fit for a one-line message: UTF-8 as it is, a question mark for every other byte, at
+/// most 60 characters.
 [[nodiscard]] inline std::string printable(std::string_view text) {
   constexpr std::size_t most = 60;
   std::string r;

@@ -264,7 +264,8 @@ namespace detail {
     }
     offsets.push_back(static_cast<Index>(values.size()));
   }
-  NodeFeatures r = NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), whole.columns());
+  NodeFeatures r =
+      NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), whole.columns());
   r.set_indicators({whole.indicators().begin(), whole.indicators().end()});
   return r;
 }

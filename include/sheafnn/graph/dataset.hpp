@@ -45,7 +45,8 @@ struct Dataset {
   std::vector<Split> splits;
   std::vector<std::string> node_names = {};  ///< n, or empty: nodes are known by their numbers
   std::vector<std::string> class_names = {}; ///< C, or empty: so are classes
-  std::vector<std::string> feature_names = {};  ///< of the features' columns but indicators of missing values, or empty
+  std::vector<std::string> feature_names =
+      {};  ///< of the features' columns but indicators of missing values, or empty
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -91,12 +92,14 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
     throw_invalid_argument(detail::concat("feature column ", j), name,
                            detail::concat("the model was trained with ",
                                           j < trained.size() ? "'" + trained[j] + "' there" : "fewer columns",
-                                          sorted(names) == sorted(trained) ? "; the same columns in another order" : ""));
+                                          sorted(names) == sorted(trained) ? "; the same columns in another order"
+                                                                           : ""));
   }
 }
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number, such as 1
-/// and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as it is.
+/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number,
+/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as
+/// it is.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
 inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {

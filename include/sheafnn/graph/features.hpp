@@ -20,7 +20,8 @@ namespace detail {
 /// \throws std::invalid_argument  indicators that do not increase within [0, columns)
 inline void check_indicators(std::span<const std::int32_t> indicators, Index columns) {
   for (std::size_t i = 0; i < indicators.size(); ++i) {
-    const bool good = indicators[i] >= 0 && indicators[i] < columns && (i == 0 || indicators[i - 1] < indicators[i]);
+    const bool good =
+        indicators[i] >= 0 && indicators[i] < columns && (i == 0 || indicators[i - 1] < indicators[i]);
     if (good) continue;
     throw_invalid_argument(concat("indicators[", i, "]"), indicators[i],
                            concat("must increase within [0, ", columns, ")"));

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -226,20 +225,23 @@ class Quantiles {
   std::vector<double> shares_;
 };
 
-/// Is a table one of words, counts or the like: wide, of few and non-negative entries, of which no column has most?
+/// Is a table one of words, counts or the like: wide, of few and non-negative entries of similar size, whole numbers or
+/// shares, of which no column has most? Amounts are none: their rows differ in size.
 [[nodiscard]] inline bool suits_rows(const NodeFeatures& features, const std::vector<ColumnStatistics>& columns) {
   constexpr std::size_t wide = 50;
-  constexpr double few = 0.2, most = 0.2;
+  constexpr double few = 0.2, most = 0.2, similar = 10;
   if (columns.size() < wide || !features.indicators().empty()) return false;
-  double entries = 0, cells = 0, mass = 0, largest = 0;
+  double entries = 0, cells = 0, mass = 0, largest = 0, squares = 0;
   for (const ColumnStatistics& c : columns) {
-    if (c.least < 0) return false;
+    if (c.least < 0 || (c.fractional > 0 && c.most > 1)) return false;
     entries += c.entries;
     cells += c.known;
     mass += c.mass;
     largest = std::max(largest, c.mass);
+    squares += c.sparse() ? c.entries * c.deviation * c.deviation
+                          : c.known * (c.deviation * c.deviation + c.mean * c.mean);
   }
-  return entries <= few * cells && largest <= most * mass;
+  return entries <= few * cells && largest <= most * mass && squares * entries <= similar * mass * mass;
 }
 
 /// The kinds of columns, and all numbers but quantiles.

@@ -1,11 +1,13 @@
 /// \file
-/// Labels as people write them: which texts name a class, which are unknown, which are refused. Readers of files, programs
-/// and Python share this rule.
+/// Labels as people write them: which texts name a class, which are unknown, which are refused. Readers of
+/// files, programs and Python share this rule.
 ///
 /// - An empty text and the number -1 are unknown.
-/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused: the text may be an
-///   unknown label or a class, and only the caller can know. MissingLabels says which texts are unknown instead.
-/// - Where all known labels are numbers, classes are their values: 1, 1.0 and 01 are one class. Otherwise classes are texts.
+/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused: the text may be
+///   an unknown label or a class, and only the caller can know. MissingLabels says which texts are unknown
+///   instead.
+/// - Where all known labels are numbers, classes are their values: 1, 1.0 and 01 are one class. Otherwise classes
+///   are texts.
 /// - Many different numbers that are not whole are a target of regression, and refused.
 #pragma once
 
@@ -32,8 +34,8 @@
 
 namespace sheafnn {
 
-/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also NA or
-/// nan. Without a value: none, and words that mean a missing value are refused.
+/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also
+/// NA or nan. Without a value: none, and words that mean a missing value are refused.
 using MissingLabels = std::optional<std::vector<std::string>>;
 
 /// Labels as class numbers.
@@ -63,14 +65,16 @@ namespace detail {
   }
 }
 
-/// What programs write where a value is missing, in lower case, without brackets and with single blanks between words.
+/// What programs write where a value is missing, in lower case, without brackets and with single blanks between
+/// words.
 inline constexpr std::string_view missing_words[] = {
     // pandas, R, Excel, SQL, Stata, SPSS, SAS, MATLAB, Julia, JavaScript, Weka
     "na", "n/a", "#n/a", "#n/a n/a", "#na", "n.a.", "n.a", "n. a.", "n/d", "n.d.", "nan", "nan(ind)", "nan(snan)",
-    "1.#qnan", "1.#snan", "1.#ind", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer", "na real",
-    "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined", "undef",
-    "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available", "not applicable",
-    "not known", "not specified", "unspecified", "not assigned", "no data", "nodata", "no value", "no answer",
+    "1.#qnan", "1.#snan", "1.#ind", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer",
+    "na real", "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined",
+    "undef", "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available",
+    "not applicable", "not known", "not specified", "unspecified", "not assigned", "unassigned", "no data",
+    "nodata", "no value", "no answer",
     // Signs
     "?", "??", "???", "-", "--", "---", ".", "..", "...", "*", "**", "***", "#", "/", "_", "\xE2\x80\x93",
     "\xE2\x80\x94", "\xE2\x88\x92", "\xE2\x80\xA6",
@@ -167,8 +171,8 @@ struct Decimal {
 /// \param missing  the texts that are unknown, compared without the blanks around them
 /// \param column   what messages call all labels, e.g. "nodes.csv: column 'label'"
 /// \param place    place(u): what messages call text u, e.g. "labels[3]"
-/// \throws std::invalid_argument  a word that means a missing value, many numbers that are not whole, or more classes than
-///                                largest_class_count
+/// \throws std::invalid_argument  a word that means a missing value, many numbers that are not whole, or more
+///                                classes than largest_class_count
 template <class Place>
 [[nodiscard]] EncodedLabels encode_labels(std::span<const std::string> texts, const MissingLabels& missing,
                                           std::string_view column, const Place& place) {

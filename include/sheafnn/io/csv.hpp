@@ -1,9 +1,10 @@
 /// \file
 /// Delimited text: records of fields as RFC 4180 describes them, read with file and line for messages, and written.
 ///
-/// Fields are separated by one character, which a first line such as sep=; may tell. A field in double quotes may hold separators, line ends and, doubled, double
-/// quotes; blanks around a field without quotes do not belong to it. Lines end as on Unix or Windows; empty lines are
-/// skipped, and so is a byte order mark. The text has to be UTF-8.
+/// Fields are separated by one character, which a first line such as sep=; may tell. A field in double quotes may
+/// hold separators, line ends and, doubled, double quotes; blanks around a field without quotes do not belong to
+/// it. Lines end as on Unix or Windows; empty lines are skipped, and so is a byte order mark. The text has to be
+/// UTF-8.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,9 @@ namespace detail {
 
 using sheafnn::detail::utf8_length;
 
-/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is neither blank nor,
-/// by its first character, a comment. Where there is none: the blank if `blanks` and there is one between other
-/// characters, otherwise the comma.
+/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is neither
+/// blank nor, by its first character, a comment. Where there is none: the blank if `blanks` and there is one
+/// between other characters, otherwise the comma.
 [[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
                                           bool blanks = false) noexcept {
   constexpr std::string_view candidates = ",;\t", space = " \t\r";
@@ -86,8 +87,8 @@ class CsvReader {
     separator_ = guessed_ ? detail::guess_separator(rest()) : separator;
   }
 
-  /// For edge lists, before the first record: lines that begin with one of `comments` are skipped, and where the first
-  /// line has no separator, fields are separated by any number of blanks. Takes any characters.
+  /// For edge lists, before the first record: lines that begin with one of `comments` are skipped, and where the
+  /// first line has no separator, fields are separated by any number of blanks. Takes any characters.
   void read_as_edges(std::string comments) {
     comments_ = std::move(comments);
     if (guessed_) separator_ = detail::guess_separator(rest(), comments_, true);
@@ -95,8 +96,8 @@ class CsvReader {
 
   /// Moves to the next record that is not an empty line; false at the end of the text.
   ///
-  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed, or a carriage return
-  ///                             inside a line
+  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed, or a carriage
+  ///                             return inside a line
   [[nodiscard]] bool next() {
     while (at_ < content_.size()) {
       if (skip_comment()) continue;

@@ -83,16 +83,17 @@ inline constexpr EndWords end_words[] = {{"source", "target"},
 
 /// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
 inline constexpr std::string_view end_affixes[] = {
-    "id",      "ids",     "node",   "vertex",  "name",    "index",   "idx",      "key",    "code",
-    "number",  "no",      "nr",     "num",     "n",       "v",       "col",      "column", "field",
-    "user",    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction",
-    "account", "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",
-    "gene",    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",
-    "word",    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",
-    "repo",    "post",    "of",     "the",     "edge",    "link"};
+    "id",      "ids",    "node",    "vertex",  "name",    "index",    "idx",    "key",         "code",
+    "number",  "no",     "nr",      "num",     "v",       "col",      "column", "field",       "user",
+    "person",  "page",   "paper",   "article", "author",  "tx",       "txn",    "transaction", "account",
+    "item",    "entity", "address", "wallet",  "station", "airport",  "city",   "country",     "gene",
+    "protein", "member", "actor",   "agent",   "company", "customer", "doc",    "document",    "word",
+    "url",     "site",   "host",    "ip",      "device",  "player",   "team",   "channel",     "repo",
+    "post",    "of",     "the",     "edge",    "link"};
 
-/// Whether a text, in lower case, consists of these words.
+/// Whether a text, in lower case, consists of these words. None is long.
 [[nodiscard]] inline bool of_affixes(std::string_view text) {
+  if (text.size() > 60) return false;
   return text.empty() || std::any_of(std::begin(end_affixes), std::end(end_affixes), [&](std::string_view word) {
            return text.starts_with(word) && of_affixes(text.substr(word.size()));
          });
@@ -125,17 +126,16 @@ struct EndColumns {
   return std::nullopt;
 }
 
-/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or letter
-/// in the same place.
+/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or
+/// letter in the same place; of a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
+  const std::size_t around = ends.before.size() + ends.behind.size();
   return ends.words->alike && nodes.any_name([&](std::string_view name) {
     const std::string plain = plain_word(name);
-    if (plain.size() <= ends.before.size() + ends.behind.size()) return false;
-    if (!plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
-    const std::string_view middle =
-        std::string_view(plain).substr(ends.before.size(), plain.size() - ends.before.size() - ends.behind.size());
-    return middle.find_first_not_of("0123456789") == std::string_view::npos ||
-           (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
+    if (plain.size() <= around || !plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
+    const std::string_view middle = std::string_view(plain).substr(ends.before.size(), plain.size() - around);
+    const bool number = middle.find_first_not_of("0123456789") == std::string_view::npos;
+    return (number && around > 0) || (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
   });
 }
 
@@ -168,10 +168,11 @@ class EdgeListReader {
     Index line = 0;  ///< of that value, 0: none yet
   };
 
-  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of them the
-  /// ends of an edge. So a mistyped pair of nodes is no header.
+  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of
+  /// them the ends of an edge. So a mistyped pair of nodes is no header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
+    if (fields.size() > 100) return false;  // of no edge list
     std::optional<EndColumns> found;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       for (std::size_t j = i + 1; j < fields.size(); ++j) {
@@ -278,11 +279,11 @@ class EdgeListReader {
   std::vector<Edge> edges_;
 };
 
-/// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a header:
-/// two of its columns are called source and target, from and to, u and v, or the like. Lines that begin with # or % are
-/// comments, unless nodes have such names. Fields may be separated by blanks. Further columns are refused, unless all
-/// edges have the same value there, or they are called Id, Label or Type (Directed, Undirected): sheaves learn the
-/// weights of edges.
+/// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a
+/// header: two of its columns are called source and target, from and to, u and v, or the like. Lines that begin
+/// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are
+/// refused, unless all edges have the same value there, or they are called Id, Label or Type (Directed,
+/// Undirected): sheaves learn the weights of edges.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {

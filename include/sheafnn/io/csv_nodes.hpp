@@ -19,6 +19,7 @@
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/lines.hpp"
 #include "sheafnn/io/masks.hpp"
+#include "sheafnn/io/npz_keys.hpp"
 
 namespace sheafnn::io {
 
@@ -52,6 +53,17 @@ struct NodeColumns {
     if (name.empty()) return true;
     return name.size() > 1 && name[0] == '_' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
   }
+  /// A column that looks like a mask or a split is no feature. \throws std::runtime_error  for one
+  static void refuse_mask(const CsvReader& header, const std::string& name, const std::string& label) {
+    if (name == label || is_split(name)) return;
+    const auto set = SetKey::of(name);
+    std::string plain = plain_word(name);
+    plain.resize(plain.find_last_not_of("0123456789") + 1);
+    if (!(set && set->mask) && plain != "split" && plain != "splits" && plain != "fold") return;
+    fail(header.where(), "column '", printable(name),
+         "' looks like a part of a split, not like a feature; a column ",
+         "called split (or split_0, split_1, ...) holds train, validation or test");
+  }
   NodeColumns(const CsvReader& header, const std::string& label) : names(header.fields()) {
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
@@ -65,6 +77,7 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
+      refuse_mask(header, names[k], label);
       roles.push_back(k == 0               ? Role::name
                       : names[k] == label  ? Role::label
                       : is_split(names[k]) ? Role::split

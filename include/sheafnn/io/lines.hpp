@@ -28,8 +28,8 @@ namespace sheafnn::io::detail {
 
 using sheafnn::detail::parse_number;
 
-/// The lines of a text file that are not empty; line ends may be those of Unix or Windows, and a byte order mark is
-/// skipped.
+/// The lines of a text file that are not empty; line ends may be those of Unix or Windows, and a byte order mark
+/// is skipped.
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path) : LineReader(path.string(), read_file(path)) {}

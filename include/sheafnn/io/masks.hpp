@@ -90,8 +90,8 @@ void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
   return sets;
 }
 
-/// Whether an array under a key of node numbers holds masks instead: truth values, or only 0 and 1 for more than two
-/// nodes.
+/// Whether an array under a key of node numbers holds masks instead: truth values, or only 0 and 1 for more than
+/// two nodes.
 [[nodiscard]] inline bool holds_masks(const NpyArray& array, Index n) {
   if (array.dtype().find('b') != std::string::npos) return true;
   const std::vector<Index>& shape = array.shape();

@@ -1,11 +1,11 @@
 /// \file
-/// Matrix Market files (.mtx): sparse (coordinate) and dense (array) matrices of real, integer, unsigned-integer or pattern
-/// entries, general, symmetric or skew-symmetric, as graphs and as node features.
+/// Matrix Market files (.mtx): sparse (coordinate) and dense (array) matrices of real, integer,
+/// unsigned-integer or pattern entries, general, symmetric or skew-symmetric, as graphs and as node features.
 ///
-/// Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial Design", NISTIR 5935
-/// (1996). Rows and columns are numbered from 1 in the file, dense entries come column by column, and of a symmetric
-/// matrix the file holds the lower triangle, of a skew-symmetric one without the diagonal. Unsigned integers are of
-/// programs that came later (fast_matrix_market, scipy).
+/// Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial Design", NISTIR
+/// 5935 (1996). Rows and columns are numbered from 1 in the file, dense entries come column by column, and of a
+/// symmetric matrix the file holds the lower triangle, of a skew-symmetric one without the diagonal. Unsigned
+/// integers are of programs that came later (fast_matrix_market, scipy).
 #pragma once
 
 #include <algorithm>

@@ -43,8 +43,8 @@ namespace detail {
   });
 }
 
-/// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the fewest
-/// digits that give them.
+/// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the
+/// fewest digits that give them.
 [[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key,
                                                           Index n) {
   const auto check_shape = [&](const std::string& where, const std::vector<Index>& shape) {
@@ -267,10 +267,11 @@ inline void check_edge_attributes(const NpzArchive& archive) {
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint                  |
 ///
-/// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md. Classes that
-/// are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left out. A file without any
-/// mask has no splits. Every split needs training nodes; val_masks and test_masks may select none or be missing, and then
-/// the split has no such nodes. A key that has to do with splits and is not known is refused.
+/// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md.
+/// Classes that are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left
+/// out. A file without any mask has no splits. Every split needs training nodes; val_masks and test_masks may
+/// select none or be missing, and then the split has no such nodes. A key that has to do with splits and is not
+/// known is refused.
 ///
 /// \param use      for prediction, labels may be missing; masks are looked at for training only
 /// \param missing  the texts that are unknown labels

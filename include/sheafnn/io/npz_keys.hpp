@@ -1,6 +1,6 @@
 /// \file
-/// Under which keys people save the parts of a dataset in .npz files. Capitals and the characters between words do not
-/// count: train_mask, trainMask and TRAIN-MASK are one key.
+/// Under which keys people save the parts of a dataset in .npz files. Capitals and the characters between
+/// words do not count: train_mask, trainMask and TRAIN-MASK are one key.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace sheafnn::io::detail {
 
-/// Spellings of the keys, as plain_word() has them; the first is that of the benchmark graphs. Those that end in "data"
-/// begin the three parts of a sparse matrix: …_data, …_indices, …_indptr.
+/// Spellings of the keys, as plain_word() has them; the first is that of the benchmark graphs. Those that end in
+/// "data" begin the three parts of a sparse matrix: …_data, …_indices, …_indptr.
 inline constexpr std::string_view feature_keys[] = {
     "nodefeatures", "nodefeature", "nodefeats",      "nodefeat",     "features", "feature", "feats",
     "feat",         "x",           "nodeattributes", "nodeattr",     "attr",     "attrs",   "attributes",

@@ -179,7 +179,8 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 ///
 /// | file                                 | content                                                              |
 /// | ------------------------------------ | -------------------------------------------------------------------- |
-/// | edges.csv, .tsv, .txt, .edgelist, .mtx | two node names per line; or an n × n matrix, not zero where edges are |
+/// | edges.csv, .tsv, .txt, .edgelist     | two node names per line                                              |
+/// | edges.mtx, in its place              | an n × n matrix, not zero where edges are                            |
 /// | nodes.csv or .tsv (or labels.csv …)  | a node table: names, labels, splits, features (read_node_table)      |
 /// | labels.txt, in its place             | one label per line; nodes are numbered                               |
 /// | features.mtx                         | n × p, where the node table has no feature column                    |
