@@ -113,7 +113,7 @@ def add_fault(table: Table, random: np.random.Generator, pick: Callable[[Any], A
     elif table.fault == "infinite":
         next(iter(table.features.values()))[u] = pick(["inf", "-inf", "1e999"])
     elif table.fault == "text":
-        next(iter(table.features.values()))[u] = pick(["abc", "1,5", "0x10", "1_000", "--"])
+        next(iter(table.features.values()))[u] = pick(["abc", "1,5", "0x10", "1_000", "1.2.3"])
     elif table.fault == "set":
         (table.splits or [table.splits.append([""] * n) or table.splits[-1]])[0][u] = pick(["trian", "2", "nan", "0"])
     elif table.fault == "continuous":
