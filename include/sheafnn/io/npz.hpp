@@ -27,7 +27,7 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// n × p features, dense in the file, sparse in memory.
+/// n × p features, dense in the file, sparse in memory; NaN is a missing value.
 [[nodiscard]] inline NodeFeatures read_features(const NpyArray& array) {
   const std::vector<Index>& shape = array.shape();
   if (shape.size() != 2) fail(array.where(), "has shape ", array.shape_text(), "; expected nodes x features");
@@ -38,8 +38,9 @@ namespace detail {
     fail(array.where(), "has shape ", array.shape_text(), "; at most ", most, " nodes and features are supported");
   }
   return naming_file(array.where(), [&] {
-    return array.fits_float() ? NodeFeatures::from_dense(array.values<float>(), shape[0], shape[1])
-                              : NodeFeatures::from_dense(array.values<double>(), shape[0], shape[1]);
+    constexpr MissingValues nan = MissingValues::mark;
+    return array.fits_float() ? NodeFeatures::from_dense(array.values<float>(), shape[0], shape[1], nan)
+                              : NodeFeatures::from_dense(array.values<double>(), shape[0], shape[1], nan);
   });
 }
 
@@ -159,7 +160,8 @@ struct NpzRows {
   }
   if (offsets.size() == 1 || rows.column_count == 0) fail(archive.file(), printable(key), " holds no features");
   return naming_file(sheafnn::detail::concat(archive.file(), ": ", printable(key)), [&] {
-    return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), rows.column_count);
+    return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), rows.column_count,
+                                  MissingValues::mark);
   });
 }
 
