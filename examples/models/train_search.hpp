@@ -239,8 +239,9 @@ inline void print_search(const SearchList& list, const sheafnn::SearchResult& re
   bar.clear();
   print_search(list, result);
   const SearchedSettings& best = list.settings[result.winner()];
-  std::printf("%s after %.1f s: %s, the same as %s\n\n", result.complete ? "complete" : "out of time",
-              result.seconds, result.rows[result.winner()].name.c_str(), best.options.c_str());
+  const char* end = result.complete ? "complete" : Interruption::signal() != 0 ? "interrupted" : "out of time";
+  std::printf("%s after %.1f s: %s, the same as %s\n\n", end, result.seconds,
+              result.rows[result.winner()].name.c_str(), best.options.c_str());
   s = best.settings;
   s.preset = "none";
   return search_json(list, result);
