@@ -44,16 +44,27 @@ TEST_CASE("labels: texts by their bytes, empty texts and -1 unknown") {
   CHECK(classes({}) == Encoded({}, {}));
 }
 
+TEST_CASE("labels: whole numbers below -1 are refused, for -1 beside them is no class") {
+  const std::string end =
+      " is not allowed; numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of "
+      "programs: "
+      "other words for unknown labels)";
+  CHECK(error_of({"1", "-2", "0", "-2"}) == "t:2: label -2" + end);
+  CHECK(error_of({"0.5", "1", "-3.0"}) == "t:3: label -3.0" + end);
+  CHECK(error_of({"0.5", "-1.5", "-0"}) == "no error");
+  CHECK(error_of({"-2", "x"}) == "no error");
+}
+
 TEST_CASE("labels: numbers are classes by value") {
-  CHECK(classes({"10", "9", "-1", "9", "-2"}) == Encoded({"-2", "9", "10"}, {2, 1, -1, 1, 0}));
+  CHECK(classes({"10", "9", "-1", "9", "2"}) == Encoded({"2", "9", "10"}, {2, 1, -1, 1, 0}));
   CHECK(classes({"1.0", "01", "1e0", "+1", "1", "2.0", "0.2e1", "0", "-0", "0.00"}) ==
         Encoded({"0", "1", "2.0"}, {1, 1, 1, 1, 1, 2, 2, 0, 0, 0}));
   CHECK(classes({"02", "+2"}) == Encoded({"+2"}, {0, 0}));
   CHECK(classes({"0.5", "-0.5", "-2.5", ".25", "1e-2", "5e-1"}) ==
         Encoded({"-2.5", "-0.5", "1e-2", ".25", "0.5"}, {4, 1, 0, 3, 2, 4}));
   // Whole numbers that one double rounds to the same.
-  CHECK(classes({"4611686018427387905", "4611686018427387904", "-4611686018427387905"}) ==
-        Encoded({"-4611686018427387905", "4611686018427387904", "4611686018427387905"}, {2, 1, 0}));
+  CHECK(classes({"4611686018427387905", "4611686018427387904", "4611686018427387906"}) ==
+        Encoded({"4611686018427387904", "4611686018427387905", "4611686018427387906"}, {1, 0, 2}));
   CHECK(classes({"1e300", "1", "1e-300"}) == Encoded({"1e-300", "1", "1e300"}, {2, 1, 0}));
   // One text that is no number: classes are texts.
   CHECK(classes({"1", "1.0", "x"}) == Encoded({"1", "1.0", "x"}, {0, 1, 2}));

@@ -193,10 +193,13 @@ def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tu
         raise ValueError(f"labels: {error}") from None
     if kind in "iuf" and minus_one:
         _check_signs(classes, True)
-        if (classes < -1).any() and (classes == np.floor(classes)).all():
-            raise ValueError(f"labels: {classes.min()} is not allowed; must be at least 0, or -1 where unknown")
+        if ((classes < -1) & (classes == np.floor(classes))).any():
+            texts = np.full(len(known), "", object)
+            texts[known] = [str(value) for value in values.tolist()]
+            _core.encode_text_labels(texts.tolist(), None)  # throws and names the node
     if kind in "iuf":
-        _core.encode_text_labels([str(value) for value in classes.tolist()], None)  # throws where they are no classes
+        counted = classes if minus_one else classes[classes >= 0]  # of a classifier, -1 and less are classes
+        _core.encode_text_labels([str(value) for value in counted.tolist()], None)  # throws where they are no classes
     elif kind == "c" and len(classes) > _MOST_FRACTIONS:
         raise ValueError(f"labels: {len(classes)} different complex numbers are not allowed; they look like a continuous target")
     if kind == "O" and len({str(name) for name in classes}) < len(classes):

@@ -70,11 +70,11 @@ namespace detail {
 inline constexpr std::string_view missing_words[] = {
     // pandas, R, Excel, SQL, Stata, SPSS, SAS, MATLAB, Julia, JavaScript, Weka
     "na", "n/a", "#n/a", "#n/a n/a", "#na", "n.a.", "n.a", "n. a.", "n/d", "n.d.", "nan", "nan(ind)", "nan(snan)",
-    "1.#qnan", "1.#snan", "1.#ind", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer",
-    "na real", "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined",
-    "undef", "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available",
-    "not applicable", "not known", "not specified", "unspecified", "not assigned", "unassigned", "no data",
-    "nodata", "no value", "no answer",
+    "1.#qnan", "1.#snan", "1.#ind", "nat", "pd.na", "pd.nat", "np.nan", "na character", "na integer", "na real",
+    "none", "null", "nil", "\\n", "sysmis", "missing", "missing value", "unknown", "unk", "undefined", "undef",
+    "unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "not available", "not applicable",
+    "not known", "not specified", "unspecified", "not assigned", "unassigned", "no data", "nodata", "no value",
+    "no answer",
     // Signs
     "?", "??", "???", "-", "--", "---", ".", "..", "...", "*", "**", "***", "#", "/", "_", "\xE2\x80\x93",
     "\xE2\x80\x94", "\xE2\x88\x92", "\xE2\x80\xA6",
@@ -220,6 +220,15 @@ template <class Place>
         column, detail::concat(numbers.size(), " different numbers, of which ", fractions, " are not whole,"),
         detail::concat("they look like a continuous target; classes are texts or whole numbers, or at most ",
                        most_fractions, " different numbers"));
+  }
+
+  for (std::size_t t = 0; numeric && t < values.size(); ++t) {
+    if (!values[t]->negative || !values[t]->whole()) continue;
+    const auto first = std::find(text_of.begin(), text_of.end(), static_cast<std::int32_t>(t));
+    throw_invalid_argument(place(static_cast<std::size_t>(first - text_of.begin())),
+                           detail::concat("label ", detail::printable(known[t])),
+                           "numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of "
+                           "programs: other words for unknown labels)");
   }
 
   EncodedLabels r;

@@ -240,8 +240,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
     data.features = detail::geom_gcn_features(nodes, form);
     const auto place = [&](std::size_t u) -> const std::string& { return nodes.where[u]; };
     detail::take_labels(data,
-                        detail::read_label_texts(nodes.labels, missing, node_file.string() + ": labels", place),
-                        place);
+                        detail::read_label_texts(nodes.labels, missing, node_file.string() + ": labels", place));
     data.graph = detail::read_geom_gcn_edges(folder / "out1_graph_edges.txt", n);
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) {

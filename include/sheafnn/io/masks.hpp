@@ -32,22 +32,10 @@ template <class Place>
 }
 
 /// Gives a dataset labels that stand for numbers. Class names are left out where they are 0, 1, …
-///
-/// \param place  place(u): what messages call label u
-/// \throws std::runtime_error  a whole number below -1
-template <class Place>
-void take_labels(Dataset& data, EncodedLabels labels, const Place& place) {
+inline void take_labels(Dataset& data, EncodedLabels labels) {
   bool numbered = true;
-  for (std::size_t c = 0; c < labels.class_names.size(); ++c) {
-    const std::string& name = labels.class_names[c];
-    numbered = numbered && name == std::to_string(c);
-    const auto value = sheafnn::detail::parse_decimal(name);
-    if (!value || !value->negative || !value->whole()) continue;
-    const auto first = std::find(labels.codes.begin(), labels.codes.end(), static_cast<std::int32_t>(c));
-    fail(place(static_cast<std::size_t>(first - labels.codes.begin())), "label ", name,
-         " is not allowed; numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of ",
-         "programs: other words for unknown labels)");
-  }
+  for (std::size_t c = 0; c < labels.class_names.size(); ++c)
+    numbered = numbered && labels.class_names[c] == std::to_string(c);
   data.labels = std::move(labels.codes);
   data.class_count = static_cast<Index>(labels.class_names.size());
   data.class_names = numbered ? std::vector<std::string>() : std::move(labels.class_names);

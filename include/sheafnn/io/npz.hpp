@@ -241,7 +241,7 @@ inline void check_edge_attributes(const NpzArchive& archive) {
     if (use != DatasetUse::prediction || archive.contains(labels)) {
       const std::string where = sheafnn::detail::concat(archive.file(), ": ", printable(labels));
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
-      take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place), place);
+      take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place));
     }
     const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
     const bool sparse = plain.ends_with("data");
