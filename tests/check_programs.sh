@@ -421,7 +421,7 @@ refuse 'nowhere' "${quick[@]}" --dataset nowhere
 refuse 'missing\.npz' "${quick[@]}" --dataset missing.npz
 refuse 'short\.npz' "${quick[@]}" --dataset short.npz
 refuse 'text\.npz' "${quick[@]}" --dataset text.npz
-refuse 'node_features' "${quick[@]}" --dataset "$root/tests/golden/nsd_so2.npz"
+refuse 'node_features' "${quick[@]}" --dataset "$root/tests/files/1/learned.npz"
 refuse 'unlabelled: class_count: 1 ' "${quick[@]}" --dataset unlabelled
 refuse 'channels: 0' "${quick[@]}" --channels 0
 refuse 'stalk-dim' "${quick[@]}" --stalk-dim 6

@@ -175,11 +175,15 @@ Matrix reference_output(const Case& c) {
       z.middleRows(u * d, D) += delta.block(u * D, v * D, D, D) * y.middleRows(v * d, D);
     }
     for (Index i = D; i < d; ++i) {
-      const double sign = c.options.add_lp && i == D ? 1 : -1, own = static_cast<double>(c.graph.degree(u)) + 1;
-      z.row(u * d + i) = (own - 1) / own * y.row(u * d + i);
+      // D^{-1/2} (deg ± A) D^{-1/2} with D = deg + 1, and D = deg with the normalisation block.
+      const double sign = c.options.add_lp && i == D ? 1 : -1;
+      const double more = c.options.normalisation == sheafnn::Normalisation::block ? 0 : 1;
+      const double degree = static_cast<double>(c.graph.degree(u)), own = degree + more;
+      if (degree == 0) continue;
+      z.row(u * d + i) = degree / own * y.row(u * d + i);
       for (Index a = c.graph.first_arc(u); a < c.graph.first_arc(u + 1); ++a) {
         const Index v = c.graph.target(a);
-        z.row(u * d + i) += sign / std::sqrt(own * static_cast<double>(c.graph.degree(v) + 1)) * y.row(v * d + i);
+        z.row(u * d + i) += sign / std::sqrt(own * (static_cast<double>(c.graph.degree(v)) + more)) * y.row(v * d + i);
       }
     }
   }

@@ -17,6 +17,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define CUDART_VERSION 13000
 
 using cudaStream_t = CUstream_st*;
