@@ -542,7 +542,7 @@ refuse '--checkpoint: out .*; not with --search' "${quick[@]}" --search 1 --chec
 refuse '--device: cuda .*; a search .* CPU' "${quick[@]}" --search 1 --device cuda
 refuse '--search: 1 .*; no setting of the list is left; ' "${quick[@]}" --search 1 --model flow
 refuse '--search: 1 .*; no setting of the list is left; ' "${quick[@]}" --search 1 --learner-width -1
-refuse '[Nn]ot expected: --search|unknown' "$bin/uncertainty" --search 1
+refuse '^uncertainty: --search is not an option;' "$bin/uncertainty" --search 1
 refuse 'epoch [0-9]+: .* is ' "$bin/train" --lr 1e30 --epochs 50 --splits 0 --report out.json --save out.safetensors
 diverging=("$bin/train" --lr 1e30 --epochs 50 --splits 0-3 --report out.json --save out.safetensors)
 refuse 'epoch [0-9]+: .* is ' "${diverging[@]}"
