@@ -169,6 +169,18 @@ TEST_CASE("values of any size are treated without overflow") {
                                        column([&](Index u) { return 5e-320 * static_cast<double>(u % 4); })});
   const NodeFeatures treated = fit_features(features, FeatureTreatment::columns).apply(features);
   for (const double value : treated.values()) CHECK(std::abs(value) < 4);
+  // A column of entries apart by more than all powers of two, one without a deviation in doubles, and numbers at prediction
+  // that are far beyond those of the training.
+  const NodeFeatures apart = table({column([&](Index u) { return u == 0       ? 1e200
+                                                                 : u % 8 == 1 ? 1e-200
+                                                                              : 0; }),
+                                    column([&](Index u) { return 5e-324 * static_cast<double>(1 + u % 3); }),
+                                    column([&](Index u) { return 1e-30 * static_cast<double>(u % 7); })});
+  const FeaturePlan plan = fit_features(apart, FeatureTreatment::columns);
+  for (const double value : plan.apply(apart).values()) CHECK(std::abs(value) < 2000);
+  const NodeFeatures far = table({column([](Index) { return 1e300; }), column([](Index) { return 1.0; }),
+                                  column([](Index u) { return u % 2 == 0 ? 1e10 : -1e10; })});
+  for (const double value : plan.apply(far).values()) CHECK(std::isfinite(static_cast<float>(value)));
 }
 
 TEST_CASE("rows are scaled, and features left as they are, to the bit") {

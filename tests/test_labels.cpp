@@ -44,6 +44,26 @@ TEST_CASE("labels: texts by their bytes, empty texts and -1 unknown") {
   CHECK(classes({}) == Encoded({}, {}));
 }
 
+TEST_CASE("labels: words for unknown labels that are numbers are compared by value") {
+  CHECK(classes({"99.0", "1", "0", "99", "099"}, Strings{"99"}) == Encoded({"0", "1"}, {-1, 1, 0, -1, -1}));
+  CHECK(classes({"-2", "1", "0"}, Strings{"-2.0"}) == Encoded({"0", "1"}, {-1, 1, 0}));
+  CHECK(classes({"99.0", "x", "9.9"}, Strings{"99", "9,9"}) == Encoded({"9.9", "x"}, {-1, 1, 0}));
+}
+
+TEST_CASE("labels: numbers with a decimal comma are seen as a continuous target") {
+  Strings texts;
+  for (int i = 0; i < 21; ++i) texts.push_back("0," + std::to_string(101 + i));
+  CHECK(error_of(texts).find("21 different numbers, of which 21 are not whole, is not allowed") !=
+        std::string::npos);
+  texts.pop_back();
+  CHECK(error_of(texts) == "no error");
+}
+
+TEST_CASE("labels: exponents of any size") {
+  CHECK(classes({"0.01e-9223372036854775808", "1"}) == Encoded({"0.01e-9223372036854775808", "1"}, {0, 1}));
+  CHECK(classes({"0.01e-99999999999999999999", "1"}) == Encoded({"0.01e-99999999999999999999", "1"}, {0, 1}));
+}
+
 TEST_CASE("labels: whole numbers below -1 are refused, for -1 beside them is no class") {
   const std::string end =
       " is not allowed; numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of "
@@ -149,7 +169,7 @@ TEST_CASE("labels: words of the caller's own for unknown labels") {
         Encoded({"NA", "a", "none"}, {1, 0, 2, -1, -1, -1, -1}));
   CHECK(classes({"NA", "na", "x"}, Strings{" NA"}) == Encoded({"na", "x"}, {-1, 0, 1}));  // compared exactly
   CHECK(classes({"nan", "?", ""}, Strings{}) == Encoded({"?", "nan"}, {1, 0, -1}));
-  CHECK(classes({"0", "1", "99", "99.0"}, Strings{"99"}) == Encoded({"0", "1", "99.0"}, {0, 1, -1, 2}));
+  CHECK(classes({"0", "1", "99", "99.0"}, Strings{"99"}) == Encoded({"0", "1"}, {0, 1, -1, -1}));
   CHECK(classes({"2", "nan", "10"}, Strings{}) == Encoded({"10", "2", "nan"}, {1, 2, 0}));
 }
 

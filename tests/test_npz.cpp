@@ -408,9 +408,8 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
       archive_with("node_labels", npy<int>({4}, {0, 1, -2, 0}, {"<i8"})),
       "t.npz: node_labels[2]: label -2 is not allowed; numbers must be at least 0, or -1 where unknown "
       "(missing_labels, --missing-labels of programs: other words for unknown labels)");
-  CHECK(error_of([&] {
-          load(archive_with("node_labels", npy<double>({4}, {0, 1, nan, 0})));
-        }).starts_with("t.npz: node_labels[2]: label 'nan' is not allowed; it usually means a missing value"));
+  CHECK(load(archive_with("node_labels", npy<double>({4}, {0, 1, nan, 0}))).labels ==
+        std::vector<std::int32_t>{0, 1, -1, 0});
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, 1, 1, -1}, {"<i8"})),
                    "t.npz: class_count: 1 is not allowed; at least two classes are needed (-1 means an unknown "
                    "label: of the labels -1 and 1, write 0 for -1)");
@@ -647,6 +646,8 @@ TEST_CASE("load_npz: labels by the rule for labels") {
   CHECK(labels_of(npy<double>({4}, {1, 0, 2, -1})) == std::pair(Names{}, Labels{1, 0, 2, -1}));
   CHECK(labels_of(npy<double>({4}, {0.1, 0.25, 0.1, -1}, {"<f4"})) ==
         std::pair(Names{"0.1", "0.25"}, Labels{0, 1, 0, -1}));
+  CHECK(labels_of(npy<double>({4}, {1, std::copysign(nan, -1.0), 0, 1}), Names{"x"}) ==
+        std::pair(Names{}, Labels{1, -1, 0, 1}));
   CHECK(labels_of(npy<double>({4}, {1, nan, 0, 1}), Names{"nan"}) == std::pair(Names{}, Labels{1, -1, 0, 1}));
   CHECK(labels_of(npy<int>({4}, {1, -9, 0, 1}, {"<i2"}), Names{"-9"}) == std::pair(Names{}, Labels{1, -1, 0, 1}));
   // Texts of both orders of bytes, and bytes.
@@ -673,6 +674,9 @@ TEST_CASE("load_npz: labels by the rule for labels") {
           }).starts_with("t.npz: node_labels: its type '"));
   }
   CHECK(labels_of(texts("<U2", {"\xE9", "a", "a", "\xE9"})).first == Names{"a", "\xC3\xA9"});
+  CHECK(error_of([&] {
+          static_cast<void>(labels_of(texts("|S2", {"\xE9", "a", "a", "b"})));
+        }) == "t.npz: node_labels: holds '?', which is not UTF-8 text");
 }
 
 TEST_CASE("load_npz: without masks there are no splits, without those of training there is an error") {

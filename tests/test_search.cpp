@@ -201,6 +201,30 @@ TEST_CASE("halving: settings that fail leave the search") {
                        "all settings of the search failed; fails: diverged", std::runtime_error);
 }
 
+TEST_CASE("halving: settings that fail in a later round are behind those that do not") {
+  World world;
+  const auto fails_later = [&](const std::string& name, double score) -> SearchCandidate {
+    return {name, [&world, score](const SearchTraining& t) -> std::optional<SearchScore> {
+              world.time += 1;
+              if (t.epochs > 50) throw std::runtime_error("diverged");
+              return SearchScore{score, 1, t.epochs, false};
+            }};
+  };
+  const std::vector<SearchCandidate> settings = {fails_later("a", 0.9), fails_later("b", 0.8),
+                                                 world.constant("c", 0.3), world.constant("d", 0.2)};
+  // All that is left after the first round fails.
+  const SearchResult all = sheafnn::search(settings, 1, world.options(1000));
+  CHECK(names(all).front() == "c");
+  CHECK(all.rows[0].error == "diverged");
+  // The best one fails, and the time ends before the next one is trained.
+  world.time = 0;
+  const SearchResult cut = sheafnn::search({fails_later("a", 0.9), world.constant("b", 0.8),
+                                            world.constant("c", 0.3), world.constant("d", 0.2)},
+                                           1, world.options(5.5));
+  CHECK_FALSE(cut.complete);
+  CHECK(names(cut).front() == "b");
+}
+
 TEST_CASE("halving: an interruption ends it, and arguments are checked") {
   World world;
   SearchOptions options = world.options(1e9);
@@ -251,6 +275,18 @@ TEST_CASE("the splits of a search have no test nodes") {
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::search_splits(data, {&none, 1})),
                        doctest::Contains("validation"), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::search_splits(data, {})), std::invalid_argument);
+}
+
+TEST_CASE("divisions of a split keep two classes among its validation nodes") {
+  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 40, .classes = 2});
+  std::fill(data.labels.begin(), data.labels.end(), 0);
+  data.labels[30] = 1;  // the only one of its class
+  sheafnn::Split split;
+  for (std::int32_t u = 0; u < 40; ++u) (u < 25 ? split.train : split.validation).push_back(u);
+  const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&split, 1});
+  for (const sheafnn::Split& one : splits) {
+    CHECK(std::find(one.validation.begin(), one.validation.end(), 30) != one.validation.end());
+  }
 }
 
 TEST_CASE("the list of settings") {

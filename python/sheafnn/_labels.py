@@ -163,6 +163,11 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
         if bytes_given:
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
         return codes, classes
+    if missing is not None and values.dtype.kind in "iuf":  # words that are numbers
+        numbers = [_number(word) for word in missing]
+        own = np.isin(values, [number for number in numbers if number == number])
+        known[np.flatnonzero(known)[own]] = False
+        values = values[~own]
     return _encode_values(values, known, minus_one)
 
 

@@ -118,6 +118,9 @@ class SuccessiveHalving {
       std::erase_if(left, [&](std::size_t i) { return !result_.rows[i].error.empty(); });
       if (round < options_.rounds) left.resize((left.size() + 1) / 2);
     }
+    // What failed after it had been ahead is behind all that did not.
+    std::stable_partition(result_.ranking.begin(), result_.ranking.end(),
+                          [&](std::size_t i) { return result_.rows[i].error.empty(); });
     require_one();
     result_.seconds = now() - start_;
     return std::move(result_);
@@ -222,8 +225,9 @@ class SuccessiveHalving {
   /// Checks that there is a setting left to choose.
   void require_one() const {
     if (result_.rows[result_.ranking.front()].error.empty()) return;
-    throw std::runtime_error(concat("all settings of the search failed; ", result_.rows.front().name, ": ",
-                                    result_.rows.front().error));
+    throw std::runtime_error(concat("all settings of the search failed; ",
+                                    result_.rows[result_.ranking.front()].name, ": ",
+                                    result_.rows[result_.ranking.front()].error));
   }
 
   const std::vector<SearchCandidate>& candidates_;

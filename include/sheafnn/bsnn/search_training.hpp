@@ -54,9 +54,18 @@ inline constexpr Index search_divisions = 4;
     const Index count = std::min(std::max<Index>(rounded, std::min<Index>(total, 1)), std::max<Index>(most, 1));
     return {std::min(count, total), total - std::min(count, total), 0};
   };
+  // A metric of two classes needs both of them among the validation nodes.
+  const auto several_classes = [&](const Split& split) {
+    const std::vector<std::int32_t> nodes = labelled_nodes(data.labels, split.validation);
+    return std::any_of(nodes.begin(), nodes.end(), [&](std::int32_t u) {
+      return data.labels[static_cast<std::size_t>(u)] != data.labels[static_cast<std::size_t>(nodes.front())];
+    });
+  };
+  const bool several = several_classes(r[0]);
   for (Split& division :
        detail::cut_groups(of_class, search_divisions - 1, seed, {true, false, false}, sizes_of)) {
-    if (!division.validation.empty()) r.push_back(std::move(division));
+    if (division.validation.empty() || (several && !several_classes(division))) continue;
+    r.push_back(std::move(division));
   }
   return r;
 }

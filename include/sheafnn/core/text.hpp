@@ -66,6 +66,16 @@ template <class T>
   return bad ? 0 : length;
 }
 
+/// Whether a text is UTF-8.
+[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 /// Whether a UTF-8 character is shown as itself: neither a control character nor one that changes the direction of
 /// the text, joins lines or has no width.
 [[nodiscard]] inline bool utf8_visible(std::string_view character) noexcept {

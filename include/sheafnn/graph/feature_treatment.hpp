@@ -64,13 +64,16 @@ struct FeatureColumn {
       case Kind::left_out:
         return 0;
       case Kind::centred:
-        return (x / 2 - centre / 2) / (scale / 2);  // halves: the difference may be infinite
+        return bounded((x / 2 - centre / 2) / (scale / 2));  // halves: the difference may be infinite
       case Kind::ranked:
         return score(x);
       case Kind::scaled:
-        return x / scale;
-      case Kind::logarithm:
-        return std::copysign(std::log2(1 + std::abs(x) / scale), x);
+        return bounded(x / scale);
+      case Kind::logarithm: {
+        const double ratio = std::abs(x) / scale;
+        const double size = std::isinf(ratio) ? std::log2(std::abs(x)) - std::log2(scale) : std::log2(1 + ratio);
+        return std::copysign(size, x);
+      }
       default:
         return x;
     }
@@ -86,6 +89,11 @@ struct FeatureColumn {
   friend bool operator==(const FeatureColumn&, const FeatureColumn&) = default;
 
  private:
+  /// Numbers far beyond those of the training stay finite, in single precision as well.
+  [[nodiscard]] static double bounded(double x) {
+    constexpr double most = 1e30;
+    return std::clamp(x, -most, most);
+  }
   /// The score of a share of the values.
   [[nodiscard]] static double score_of_level(double level) {
     std::size_t i = 1;

@@ -249,7 +249,7 @@ class Quantiles {
   using Kind = FeatureColumn::Kind;
   constexpr double heavy = 10, small = 2;  // kurtosis; root mean square of counts
   FeatureColumn r;
-  if (c.known == 0 || c.constant() || !(c.deviation > 0)) {
+  if (c.known == 0 || c.constant() || !(c.deviation >= std::numeric_limits<double>::min())) {
     r.kind = Kind::left_out;
   } else if (c.binary()) {
     r.kind = Kind::binary;

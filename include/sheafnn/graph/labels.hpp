@@ -148,6 +148,7 @@ struct Decimal {
   const std::size_t e = text.find_first_of("eE");
   std::int64_t exponent = 0;
   if (e != std::string_view::npos && !parse_number(text.substr(e + 1), exponent)) exponent = INT64_MIN / 2;
+  exponent = std::clamp(exponent, INT64_MIN / 2, INT64_MAX / 2);
   bool fraction = false;
   for (const char c : text.substr(0, e)) {
     if (c == '.') {
@@ -164,11 +165,20 @@ struct Decimal {
   return r;
 }
 
+/// The number that a text such as 0,25 is where the comma is the decimal sign.
+[[nodiscard]] inline std::optional<Decimal> parse_decimal_comma(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos || text.find('.') != std::string_view::npos) return std::nullopt;
+  std::string point(text);
+  point[comma] = '.';
+  return parse_decimal(point);
+}
+
 }  // namespace detail
 
 /// Encodes labels as class numbers; see the file comment.
 ///
-/// \param missing  the texts that are unknown, compared without the blanks around them
+/// \param missing  the texts that are unknown, compared without the blanks around them, and by value where they are numbers
 /// \param column   what messages call all labels, e.g. "nodes.csv: column 'label'"
 /// \param place    place(u): what messages call text u, e.g. "labels[3]"
 /// \throws std::invalid_argument  a word that means a missing value, many numbers that are not whole, or more
@@ -177,10 +187,14 @@ template <class Place>
 [[nodiscard]] EncodedLabels encode_labels(std::span<const std::string> texts, const MissingLabels& missing,
                                           std::string_view column, const Place& place) {
   std::set<std::string_view> unknown = {""};
+  std::set<detail::Decimal> unknown_numbers = {detail::Decimal{true, 1, "1"}};  // -1
   if (missing) {
-    for (const std::string& word : *missing) unknown.insert(detail::trimmed(word));
+    for (const std::string& word : *missing) {
+      unknown.insert(detail::trimmed(word));
+      if (std::optional<detail::Decimal> value = detail::parse_decimal(word))
+        unknown_numbers.insert(*std::move(value));
+    }
   }
-  const detail::Decimal minus_one{true, 1, "1"};
   // Every different text is looked at once.
   constexpr std::int32_t none = -1;
   std::unordered_map<std::string_view, std::int32_t> number_of;
@@ -192,7 +206,7 @@ template <class Place>
     if (inserted) {
       const std::string_view text = detail::trimmed(texts[u]);
       std::optional<detail::Decimal> value = detail::parse_decimal(text);
-      if (unknown.contains(text) || value == minus_one) {
+      if (unknown.contains(text) || (value && unknown_numbers.contains(*value))) {
         found->second = none;
         continue;
       }
@@ -211,7 +225,8 @@ template <class Place>
 
   std::set<detail::Decimal> numbers;
   std::size_t fractions = 0;
-  for (const std::optional<detail::Decimal>& value : values) {
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    const std::optional<detail::Decimal> value = values[t] ? values[t] : detail::parse_decimal_comma(known[t]);
     if (value && numbers.insert(*value).second && !value->whole()) ++fractions;
   }
   const bool numeric = std::all_of(values.begin(), values.end(), [](const auto& v) { return v.has_value(); });

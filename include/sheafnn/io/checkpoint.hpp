@@ -57,8 +57,9 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
                           [&](const char* key, const auto& field) { expected[key] = detail::option_text(field); });
   detail::for_each_option(detail::options_of<Model>(info),
                           [&](const char* key, const auto& field) { found[key] = detail::option_text(field); });
+  const bool has_plan = !detail::options_of<Model>(info).feature_plan.empty();
   for (const auto& [key, value] : expected) {
-    if (key == "feature_treatment" || key == "feature_plan") continue;  // belong to the parameters
+    if (key == "feature_plan" || (key == "feature_treatment" && has_plan)) continue;  // belong to the parameters
     if (found[key] != value) {
       throw std::runtime_error(
           sheafnn::detail::concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));

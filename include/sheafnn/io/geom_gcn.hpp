@@ -68,6 +68,8 @@ inline void skip_header(LineReader& lines, const char* expected) {
     }
     if (!parse_number(fields[0], row.id)) fail(row.where, "'", printable(fields[0]), "' is not a node number");
     row.label = fields[2];
+    if (!sheafnn::detail::is_utf8(row.label))
+      fail(row.where, "label '", printable(row.label), "' is not UTF-8 text; save the file in that encoding");
     if (!fields[1].empty()) {
       for (const std::string_view text : split_fields(fields[1], ',')) {
         double value = 0;

@@ -284,6 +284,8 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
       }
     }
     text.resize(text.find_last_not_of('\0') + 1);  // NumPy pads with zeros
+    if (!wide && !sheafnn::detail::is_utf8(text))
+      detail::fail(r.where, "holds '", detail::printable(text), "', which is not UTF-8 text");
   }
   return r;
 }

@@ -45,7 +45,7 @@ namespace detail {
 }
 
 /// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the
-/// fewest digits that give them.
+/// fewest digits that give them; NaN is an unknown label.
 [[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key,
                                                           Index n) {
   const auto check_shape = [&](const std::string& where, const std::vector<Index>& shape) {
@@ -65,6 +65,12 @@ namespace detail {
   texts.reserve(static_cast<std::size_t>(n));
   const auto add = [&](const auto& values) {
     for (const auto value : values) {
+      if constexpr (std::is_floating_point_v<std::remove_const_t<decltype(value)>>) {
+        if (std::isnan(value)) {
+          texts.emplace_back();
+          continue;
+        }
+      }
       char text[32];
       texts.emplace_back(std::begin(text), std::to_chars(std::begin(text), std::end(text), value).ptr);
     }
