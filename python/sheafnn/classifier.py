@@ -225,9 +225,10 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.pop(attribute, None)
         if self.search is not None:
             self.search_ = _core.search(data._core, number, *self._restrictions(), network, training, seed, float(self.search))
-            self.best_params_ = {key: self.search_[0][key] for key in ("name", "model", "maps", "stalk_dim")}
-            name, *chosen = self.best_params_.values()
-            preset = f"search: {name}"
+            best = self.search_[0]
+            self.best_params_ = {key: best[key] for key in ("name", "model", "maps", "stalk_dim")}
+            chosen = (best["model"], best["maps"], best["stalk_dim"])
+            preset = f"search: {best['name']}"
         with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
                 data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"

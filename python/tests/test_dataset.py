@@ -113,7 +113,7 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1.0, np.inf]]), "features[0, 1]: inf"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [1.0, 2.0]), "features: 1 axes"),
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1]), "labels: shape (2,)"),
-        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -2]), "labels: -2"),
+        (lambda: sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), [0, 1, -2]), "labels[2]: label -2"),
         (lambda: sheafnn.karate_club().with_splits([([0], [1])]), "splits[0]: 2 sets"),
         (lambda: sheafnn.karate_club().with_splits([([0], [0], [])]), "splits[0].validation"),
         (lambda: sheafnn.karate_club().with_splits([([40], [], [])]), "splits[0].train: node 40"),

@@ -92,7 +92,7 @@ def test_unknown_entries(labels):
         ([b"a", "b", "a"], "texts and other values"),
         ([0.0, np.inf, 1.0], "labels[1]: inf"),
         (np.array([(1, 2)] * 3, "i4,i4"), "labels: [('f0'"),
-        ([-3.0, 0.0, 1.0], "labels: -3.0 is not allowed"),
+        ([-3.0, 0.0, 1.0], "labels[0]: label -3.0 is not allowed"),
         (["\ud800", "a", "b"], "labels[0]: label '\\ud800' is not allowed; it is no Unicode text"),
     ],
 )
