@@ -382,7 +382,11 @@ TEST_CASE("text folder: bad edges are named with line and node") {
 
 TEST_CASE("text folder: masks are no features") {
   for (const char* column :
-       {"train_mask", "valMask", "test_masks", "Split", "split0", "splits", "fold", "fold_3"}) {
+       {"train_mask", "valMask",  "test_masks", "Split",     "split0",     "splits",    "fold",       "fold_3",
+        "train",      "val",      "test",       "TRAIN",     "training",   "valid",     "validation", "is_train",
+        "isTest",     "istrain",  "is_val",     "Is Valid",  "set",        "Subset",    "partition",  "cv_fold",
+        "data_split", "testset",  "train_idx",  "val.index", "test nodes", "y_train",   "in_test_1",  "dev",
+        "holdout",    "trainVal", "split_mask", "train1",    "train-flag", "TRAINMASK", "subset_id",  "kfold"}) {
     CAPTURE(column);
     CHECK(
         message_of_nodes(std::string("name,label,x,") + column + "\nada,a,1,1\n") ==
@@ -390,8 +394,17 @@ TEST_CASE("text folder: masks are no features") {
             "' looks like a part of a split, not like a feature; a column called split (or split_0, split_1, ...) "
             "holds train, validation or test");
   }
-  CHECK(message_of_nodes("name,label,x,test_score\nada,a,1,1\nbob,b,2,1\neve,a,2,1\n\"c, d\",a,2,1\n") ==
-        "no error");
+  for (const std::string column :
+       {"test_score", "training_hours", "std_dev", "max_val", "fold_change", "settings", "latest", "invalid",
+        "manifold", "value", "id", "community_idx", "asset", "\u00e4test"}) {
+    CAPTURE(column);
+    CHECK(message_of_nodes("name,label,x," + column + "\nada,a,1,1\nbob,b,2,1\neve,a,2,1\n\"c, d\",a,2,1\n") ==
+          "no error");
+  }
+  CHECK(
+      message_of_nodes("id,label,x,train,val,test\nada,a,1,1,0,0\n").starts_with("nodes.csv:1: column 'train' "));
+  // The first column is the name of a node, whatever it is called, and the column of the labels holds labels.
+  CHECK(message_of_nodes("train_id,label,x\nada,a,1\nbob,b,2\neve,a,2\n\"c, d\",a,2\n") == "no error");
 }
 
 TEST_CASE("edge lists: names of columns that could be nodes") {
@@ -418,6 +431,14 @@ TEST_CASE("edge lists: names of columns that could be nodes") {
   CHECK(message("node1 node2", "n1,n2\nnode1,node2\n").starts_with("edges.csv:1: node 'n1' is not in "));
   CHECK(message("user0 user3", "user7,user8\nuser0,user3\n").starts_with("edges.csv:1: node 'user7' is not in "));
   CHECK(message("0 1 2", "node1,node2\n0,1\n") == "no error");
+  CHECK(message("third fourth", "first,second\nthird,fourth\n").starts_with(both("first", "second")));
+  CHECK(message("Third x", "second,first\nThird,x\n").starts_with(both("first", "second")));
+  CHECK(message("node-three x", "node_one,node_two\nnode-three,x\n").starts_with(both("node_one", "node_two")));
+  CHECK(message("three four", "one,two\nthree,four\n").starts_with(both("one", "two")));
+  CHECK(message("top middle", "left,right\ntop,middle\n").starts_with(both("left", "right")));
+  CHECK(message("first second third", "first,second\nsecond,third\n") == "no error");  // nodes, and an edge
+  CHECK(message("ada bob", "first,second\nada,bob\n") == "no error");
+  CHECK(message("three four", "left,right\nthree,four\n") == "no error");
 }
 
 TEST_CASE("edge lists: comments and fields between blanks") {

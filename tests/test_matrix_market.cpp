@@ -81,7 +81,8 @@ TEST_CASE("Matrix Market: skew-symmetric matrices, unsigned integers and a byte 
 TEST_CASE("Matrix Market: graphs and features") {
   const MatrixEntries matrix =
       read(banner + "coordinate real general\n4 4 5\n1 2 3\n2 1 1\n3 3 1\n4 2 -1\n1 3 0\n");
-  const Graph graph = io::to_graph(matrix);
+  const Graph graph =
+      io::to_graph(read(banner + "coordinate real general\n4 4 5\n1 2 -1\n2 1 -1\n3 3 1\n4 2 -1\n1 3 0\n"));
   CHECK(std::vector<Edge>(graph.edges().begin(), graph.edges().end()) == std::vector<Edge>{{0, 1}, {1, 3}});
   CHECK(graph.dropped_self_loops() == 1);
   CHECK(graph.merged_duplicates() == 0);
@@ -100,6 +101,31 @@ TEST_CASE("Matrix Market: graphs and features") {
                   std::runtime_error);
   CHECK_THROWS_AS(static_cast<void>(io::to_graph(read(banner + "coordinate pattern general\n2 2 1\n1 1\n"))),
                   std::runtime_error);
+}
+
+TEST_CASE("Matrix Market: a graph has no weights") {
+  const auto message = [](const std::string& text) {
+    try {
+      static_cast<void>(io::to_graph(read(banner + text)));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string end = "; edges have no weights here: save ones, or a pattern";
+  CHECK(message("coordinate real general\n3 3 2\n1 2 0.5\n2 3 2\n") ==
+        "t.mtx: entry (1, 2) is 0.5, and entry (2, 3) is 2" + end);
+  CHECK(message("coordinate integer symmetric\n3 3 2\n2 1 5\n3 1 7\n") ==
+        "t.mtx: entry (1, 2) is 5, and entry (1, 3) is 7" + end);
+  CHECK(message("coordinate integer general\n2 2 2\n1 2 1\n2 1 -1\n") ==
+        "t.mtx: entry (1, 2) is 1, and entry (2, 1) is -1" + end);
+  CHECK(message("array real general\n2 2\n0\n1\n3\n0\n") ==
+        "t.mtx: entry (1, 2) is 3, and entry (2, 1) is 1" + end);
+  CHECK(message("coordinate real skew-symmetric\n3 3 2\n2 1 1\n3 1 -2\n") ==
+        "t.mtx: entry (1, 2) is -1, and entry (1, 3) is 2" + end);
+  CHECK(message("coordinate real skew-symmetric\n3 3 2\n2 1 2\n3 1 -2\n") == "no error");
+  CHECK(message("coordinate real general\n3 3 4\n1 2 0.5\n2 3 0.5\n1 3 0\n2 2 9\n") == "no error");
+  CHECK(message("array integer symmetric\n2 2\n4\n3\n5\n") == "no error");
 }
 
 TEST_CASE("Matrix Market: bad files are named with line, value and limit") {

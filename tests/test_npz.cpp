@@ -556,7 +556,7 @@ TEST_CASE("load_npz: keys as people spell them") {
 TEST_CASE("load_npz: no key of a split is passed over") {
   for (const char* key :
        {"masks", "other_masks", "train_mask2", "train_mask_0", "stopping_mask", "splits", "split_0", "fold",
-        "y_train", "x-test", "label_mask", "unlabeled_mask", "test_idx_1", "kfolds"}) {
+        "y_train", "x-test", "label_mask", "unlabeled_mask", "test_idx_1", "kfolds", "subset", "Partition"}) {
     CAPTURE(key);
     const Bytes bytes = archive_with(key, npy<int>({1}, {5}, {"<i8"}));
     CHECK(error_of([&] {
@@ -584,6 +584,65 @@ TEST_CASE("load_npz: no key of a split is passed over") {
       archive_with("edge_weight", npy<double>({3}, {1, 0.5, 1})),
       "t.npz: edge_weight: differs from edge to edge; edges have no weights or other attributes here: "
       "remove the key");
+}
+
+TEST_CASE("load_npz: attributes of edges are compared edge by edge") {
+  const std::string refused =
+      "t.npz: edge_attr: differs from edge to edge; edges have no weights or other attributes here: remove the "
+      "key";
+  check_small(load(archive_with("edge_attr", npy<double>({3, 2}, {1, 0, 1, 0, 1, 0}))));
+  check_small(load(archive_with("edge_attr", npy<double>({3, 1}, {2, 2, 2}))));
+  check_small(load(archive_with("edge_attr", npy<double>({1, 3}, {2, 2, 2}))));
+  CHECK_MESSAGE_IS(archive_with("edge_attr", npy<double>({3, 2}, {1, 0, 1, 0, 0, 1})), refused.c_str());
+  CHECK_MESSAGE_IS(archive_with("edge_attr", npy<double>({1, 3}, {1, 2, 3})), refused.c_str());
+  CHECK_MESSAGE_IS(archive_with("edge_attr", npy<double>({2, 3}, {1, 2, 3, 1, 2, 3})), refused.c_str());
+  Arrays arrays = small_arrays();
+  arrays.erase("edges");
+  arrays["adj"] = npy<int>({4, 4}, {0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0}, {"|u1"});  // with a self-loop
+  arrays["edge_attr"] = npy<double>({7, 2}, {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0});
+  CHECK(load(archive_of(arrays)).graph.edge_count() == 3);
+}
+
+TEST_CASE("load_npz: under the key of a matrix, node numbers are edges and other shapes are refused") {
+  const auto with = [](const Bytes& adj) {
+    Arrays arrays = small_arrays();
+    arrays.erase("edges");
+    arrays["adj"] = adj;
+    return archive_of(arrays);
+  };
+  check_small(load(with(npy<int>({3, 2}, {0, 1, 1, 2, 2, 3}, {"<i8"}))));
+  check_small(load(with(npy<int>({2, 3}, {0, 1, 2, 1, 2, 3}, {"<i8"}))));
+  check_small(load(with(npy<double>({4, 2}, {0, 1, 1, 2, 2, 3, 1, 0}))));
+  const auto message = [](int rows, int columns) {
+    return "t.npz: adj is a matrix of " + std::to_string(rows) + " x " + std::to_string(columns) +
+           "; the graph has 4 nodes";
+  };
+  CHECK_MESSAGE_IS(with(npy<int>({4, 2}, {0, 1, 1, 0, 0, 1, 1, 0}, {"<i8"})),
+                   message(4, 2).c_str());  // could be either
+  CHECK_MESSAGE_IS(with(npy<int>({2, 4}, {0, 1, 1, 0, 0, 1, 1, 0}, {"<i8"})), message(2, 4).c_str());
+  CHECK_MESSAGE_IS(with(npy<int>({2, 2}, {0, 1, 2, 3}, {"<i8"})), message(2, 2).c_str());
+  CHECK_MESSAGE_IS(with(npy<double>({3, 2}, {0, 1, 1, 0.5, 1, 1})), message(3, 2).c_str());
+  CHECK_MESSAGE_IS(with(npy<int>({3, 2}, {0, 1, 1, 4, 1, 1}, {"<i8"})), message(3, 2).c_str());
+  CHECK_MESSAGE_IS(with(npy<int>({4, 3}, {0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1}, {"|u1"})), message(4, 3).c_str());
+  CHECK_MESSAGE_IS(with(npy<int>({4, 1}, {0, 1, 1, 1}, {"|u1"})), message(4, 1).c_str());
+}
+
+TEST_CASE("load_npz: the parts of a sparse matrix in capitals") {
+  Arrays arrays = small_arrays();
+  for (const char* key : {"edges", "node_features"}) arrays.erase(key);
+  arrays["ADJ_DATA"] = npy<double>({3}, {1, 1, 1}, {"<f4"});
+  arrays["ADJ_INDICES"] = npy<int>({3}, {1, 2, 3}, {"<i4"});
+  arrays["adjIndptr"] = npy<int>({5}, {0, 1, 2, 3, 3}, {"<i4"});
+  arrays["ATTR_DATA"] = npy<double>({4}, {1, 2, 3, 4});
+  arrays["ATTR_INDICES"] = npy<int>({4}, {0, 1, 0, 1}, {"<i4"});
+  arrays["ATTR_INDPTR"] = npy<int>({5}, {0, 1, 2, 2, 4}, {"<i4"});
+  check_small(load(archive_of(arrays)));
+  arrays["ATTR_SHAPE"] = npy<int>({2}, {4, 1}, {"<i8"});
+  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: ATTR_INDPTR: has column numbers outside 0 to 0");
+  arrays["ATTR_SHAPE"] = npy<int>({2}, {3, 2}, {"<i8"});
+  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: ATTR_INDPTR: has 4 rows; ATTR_SHAPE says otherwise");
+  arrays["attr_indptr"] = arrays["ATTR_INDPTR"];
+  CHECK(error_of([&] { load(archive_of(arrays)); }).find("; only one can be meant") != std::string::npos);
 }
 
 TEST_CASE("load_npz: sparse features and adjacency matrices") {

@@ -126,14 +126,34 @@ struct EndColumns {
   return std::nullopt;
 }
 
-/// Whether a node has a name such as those of two columns that names of nodes may look like: another number or
-/// letter in the same place; of a single letter, another letter.
+/// Words of which nodes may be called as columns are, in families.
+inline constexpr std::string_view name_families[][14] = {
+    {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+     "twelfth", "next", "last"},
+    {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"},
+    {"left", "right", "middle", "center", "centre", "top", "bottom", "up", "down", "front", "back", "upper",
+     "lower"}};
+
+/// Whether two words are of one family.
+[[nodiscard]] inline bool of_one_family(std::string_view a, std::string_view b) {
+  return std::any_of(std::begin(name_families), std::end(name_families), [&](const auto& family) {
+    const auto holds = [&](std::string_view word) {
+      return !word.empty() && std::find(std::begin(family), std::end(family), word) != std::end(family);
+    };
+    return holds(a) && holds(b);
+  });
+}
+
+/// Whether a node has a name such as those of two columns that names of nodes may look like: another number,
+/// letter or word of the family in the same place; of a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
   const std::size_t around = ends.before.size() + ends.behind.size();
-  return ends.words->alike && nodes.any_name([&](std::string_view name) {
+  const bool family = of_one_family(ends.words->source, ends.words->target);
+  return (ends.words->alike || family) && nodes.any_name([&](std::string_view name) {
     const std::string plain = plain_word(name);
     if (plain.size() <= around || !plain.starts_with(ends.before) || !plain.ends_with(ends.behind)) return false;
     const std::string_view middle = std::string_view(plain).substr(ends.before.size(), plain.size() - around);
+    if (family) return of_one_family(ends.words->source, middle);
     const bool number = middle.find_first_not_of("0123456789") == std::string_view::npos;
     return (number && around > 0) || (middle.size() == 1 && middle[0] >= 'a' && middle[0] <= 'z');
   });

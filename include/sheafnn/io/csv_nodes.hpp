@@ -53,13 +53,9 @@ struct NodeColumns {
     if (name.empty()) return true;
     return name.size() > 1 && name[0] == '_' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
   }
-  /// A column that looks like a mask or a split is no feature. \throws std::runtime_error  for one
-  static void refuse_mask(const CsvReader& header, const std::string& name, const std::string& label) {
-    if (name == label || is_split(name)) return;
-    const auto set = SetKey::of(name);
-    std::string plain = plain_word(name);
-    plain.resize(plain.find_last_not_of("0123456789") + 1);
-    if (!(set && set->mask) && plain != "split" && plain != "splits" && plain != "fold") return;
+  /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
+  static void refuse_set(const CsvReader& header, const std::string& name) {
+    if (!resembles_set_column(name)) return;
     fail(header.where(), "column '", printable(name),
          "' looks like a part of a split, not like a feature; a column ",
          "called split (or split_0, split_1, ...) holds train, validation or test");
@@ -77,11 +73,11 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
-      refuse_mask(header, names[k], label);
       roles.push_back(k == 0               ? Role::name
                       : names[k] == label  ? Role::label
                       : is_split(names[k]) ? Role::split
                                            : Role::feature);
+      if (roles.back() == Role::feature) refuse_set(header, names[k]);
       labelled = labelled || roles.back() == Role::label;
     }
   }
@@ -259,7 +255,7 @@ class NodeTableReader {
 /// Reads a node table: a header line, then one line per node. The first column holds the node's name, the column called
 /// `label` its class, columns called split or split_0, split_1, … its set (train, validation or val, test, or nothing),
 /// all others its features: finite numbers, or missing values (NodeFeatures::indicators()) where a field is empty or says NA,
-/// nan, null or the like.
+/// nan, null or the like. A column that is called like a set, such as is_train, test or fold, is refused.
 ///
 /// What labels mean: encode_labels().
 ///

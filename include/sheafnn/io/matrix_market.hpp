@@ -39,6 +39,7 @@ struct MatrixEntries {
   Index rows = 0;
   Index columns = 0;
   std::vector<Entry> entries;
+  bool skew_symmetric = false;  ///< the file says so: (u, v) and (v, u) are the same but for their signs
 };
 
 namespace detail {
@@ -108,7 +109,7 @@ class MatrixMarketReader {
     if (!pattern_) unsigned_ = choice(banner[3], "real", "integer", "unsigned-integer", "pattern") == 2;
     const int symmetry = choice(banner[4], "general", "symmetric", "skew-symmetric");
     symmetric_ = symmetry > 0;
-    skew_ = symmetry == 2;
+    matrix_.skew_symmetric = skew_ = symmetry == 2;
     if (pattern_ && !coordinate_) fail(lines_.where(), "an array has no pattern; its entries are real or integer");
     if (pattern_ && skew_) fail(lines_.where(), "a pattern has no signs; it is general or symmetric");
   }
@@ -249,8 +250,9 @@ class MatrixMarketReader {
 }
 
 /// The graph of a square matrix: an edge {u, v} for every entry (u, v) or (v, u) that is not zero, self-loops left out.
+/// Edges have no weights: entries off the diagonal are all equal, of a skew-symmetric matrix but for their signs.
 ///
-/// \throws std::runtime_error  a matrix that is not square, or without an entry off its diagonal
+/// \throws std::runtime_error  a matrix that is not square, with entries that differ, or without one off the diagonal
 [[nodiscard]] inline Graph to_graph(const MatrixEntries& matrix) {
   if (matrix.rows != matrix.columns) {
     detail::fail(matrix.file, "is a matrix of ", matrix.rows, " x ", matrix.columns,
@@ -258,7 +260,19 @@ class MatrixMarketReader {
   }
   std::vector<Edge> edges;
   edges.reserve(matrix.entries.size());
-  for (const MatrixEntries::Entry& e : matrix.entries) edges.push_back({e.row, e.column});
+  const MatrixEntries::Entry* first = nullptr;
+  const auto weight = [&](const MatrixEntries::Entry& e) {
+    return matrix.skew_symmetric ? std::abs(e.value) : e.value;
+  };
+  for (const MatrixEntries::Entry& e : matrix.entries) {
+    edges.push_back({e.row, e.column});
+    if (e.row == e.column) continue;
+    if (first == nullptr) first = &e;
+    if (weight(e) == weight(*first)) continue;
+    detail::fail(matrix.file, "entry (", first->row + 1, ", ", first->column + 1, ") is ", first->value,
+                 ", and entry (", e.row + 1, ", ", e.column + 1, ") is ", e.value,
+                 "; edges have no weights here: save ones, or a pattern");
+  }
   Graph graph = graph_of_entries(matrix.rows, std::move(edges));
   if (graph.edge_count() == 0) detail::fail(matrix.file, "the graph has no edge between different nodes");
   return graph;

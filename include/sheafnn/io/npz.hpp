@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -118,12 +119,19 @@ struct NpzRows {
   /// \param key  that of the values
   /// \throws std::runtime_error  a key is missing, or the arrays do not fit together
   NpzRows(const NpzArchive& archive, const std::string& key) {
-    const std::string stem = key.substr(0, key.size() - std::string_view("data").size());
+    constexpr std::string_view data = "data";
+    const std::string stem = key.substr(0, key.size() - data.size()), plain = plain_word(key);
+    const auto part = [&](const char* name) {
+      const std::string spelling = plain.substr(0, plain.size() - data.size()) + name;
+      const std::string_view spellings[] = {spelling};
+      std::string found = find_key(archive, spellings);
+      return found.empty() ? stem + name : found;
+    };
     values = archive.array(key).values<double>();
-    const NpyArray starts = archive.array(stem + "indptr");
+    const NpyArray starts = archive.array(part("indptr"));
     const std::vector<std::int64_t> read = starts.values<std::int64_t>();
     offsets.assign(read.begin(), read.end());
-    columns = archive.array(stem + "indices").values<std::int64_t>();
+    columns = archive.array(part("indices")).values<std::int64_t>();
     const std::size_t stored = values.size();
     if (columns.size() != stored || offsets.empty() || offsets.front() != 0 ||
         offsets.back() != static_cast<Index>(stored) || !std::is_sorted(offsets.begin(), offsets.end())) {
@@ -131,10 +139,11 @@ struct NpzRows {
            " column numbers; it must ", "increase from 0 to their number");
     }
     std::vector<std::int64_t> shape;
-    if (archive.contains(stem + "shape")) shape = archive.array(stem + "shape").values<std::int64_t>();
+    const std::string shape_key = part("shape");
+    if (archive.contains(shape_key)) shape = archive.array(shape_key).values<std::int64_t>();
     const Index rows = static_cast<Index>(offsets.size()) - 1;
     if (!shape.empty() && (shape.size() != 2 || shape[0] != rows)) {
-      fail(starts.where(), "has ", rows, " rows; ", printable(stem), "shape says otherwise");
+      fail(starts.where(), "has ", rows, " rows; ", printable(shape_key), " says otherwise");
     }
     const std::int64_t largest = columns.empty() ? -1 : *std::max_element(columns.begin(), columns.end());
     column_count = shape.empty() ? largest + 1 : static_cast<Index>(shape[1]);
@@ -171,6 +180,19 @@ struct NpzRows {
   });
 }
 
+/// Whether an array under a key of adjacency matrices is a list of edges instead, m × 2 or 2 × m node numbers: no
+/// matrix of n rows or columns of 0 and 1, and not 2 × 2.
+[[nodiscard]] inline bool holds_edges(const NpyArray& array, Index n) {
+  const std::vector<Index>& shape = array.shape();
+  if (shape.size() != 2 || shape[0] == shape[1] || (shape[0] != 2 && shape[1] != 2)) return false;
+  const std::vector<double> values = array.values<double>();
+  const bool numbers = std::all_of(values.begin(), values.end(), [n](double value) {
+    return value >= 0 && value < static_cast<double>(n) && value == std::floor(value);
+  });
+  const bool other = std::any_of(values.begin(), values.end(), [](double value) { return value > 1; });
+  return numbers && (other || (shape[0] != n && shape[1] != n));
+}
+
 /// Graph from an adjacency matrix, sparse or n × n: an edge wherever it is not zero.
 [[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, bool sparse,
                                           Index n) {
@@ -186,7 +208,7 @@ struct NpzRows {
     entries.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
   };
   const auto check_size = [&](Index rows, Index columns) {
-    if (rows == n && columns <= n) return;
+    if (rows == n && (sparse ? columns <= n : columns == n)) return;
     fail(archive.file(), printable(key), " is a matrix of ", rows, " x ", columns, "; the graph has ", n,
          " nodes");
   };
@@ -216,14 +238,35 @@ struct NpzRows {
   return graph;
 }
 
-/// Refuses weights and other attributes of edges, unless they are all the same.
-inline void check_edge_attributes(const NpzArchive& archive) {
+/// Refuses weights and other attributes of edges, unless all edges have the same: all numbers are equal, or all rows
+/// where there is one for each edge.
+///
+/// \param listed  number of edges that the archive lists
+inline void check_edge_attributes(const NpzArchive& archive, Index listed) {
   const std::string key = find_key(archive, edge_attribute_keys);
   if (key.empty()) return;
   const NpyArray array = archive.array(key);
   const std::vector<double> values = array.values<double>();
-  if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end()) return;
+  const bool by_edge = array.shape().size() > 1 && array.shape()[0] == listed && listed > 0;
+  const std::size_t width = by_edge ? values.size() / static_cast<std::size_t>(listed) : 1;
+  bool same = true;
+  for (std::size_t i = 0; i < values.size(); ++i) same = same && values[i] == values[i % width];
+  if (same) return;
   fail(array.where(), "differs from edge to edge; edges have no weights or other attributes here: remove the key");
+}
+
+/// How many edges an archive lists: the length of the list, or the entries of the matrix that are not zero.
+///
+/// \param edges  its key
+[[nodiscard]] inline Index listed_edges(const NpzArchive& archive, const std::string& edges, const Graph& graph,
+                                        bool matrix) {
+  if (!matrix) {
+    const std::vector<Index> shape = archive.array(edges).shape();
+    return shape[0] * shape[1] / 2;
+  }
+  Index r = graph.dropped_self_loops();
+  for (Index a = 0; a < graph.arc_count(); ++a) r += graph.listed(a) ? 1 : 0;
+  return r;
 }
 
 /// The key of a part of a dataset, or its first name where it is missing, for a message.
@@ -251,9 +294,10 @@ inline void check_edge_attributes(const NpzArchive& archive) {
     }
     const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
     const bool sparse = plain.ends_with("data");
-    data.graph = sparse || plain.starts_with("adj") ? read_adjacency(archive, edges, sparse, n)
-                                                    : read_edges(archive.array(edges), n, plain == "edgeindex");
-    check_edge_attributes(archive);
+    const bool matrix = sparse || (plain.starts_with("adj") && !holds_edges(archive.array(edges), n));
+    data.graph = matrix ? read_adjacency(archive, edges, sparse, n)
+                        : read_edges(archive.array(edges), n, plain == "edgeindex");
+    check_edge_attributes(archive, listed_edges(archive, edges, data.graph, matrix));
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) data.splits = read_splits(archive, n);
     validate(data);

@@ -85,8 +85,58 @@ struct SetKey {
   }
 };
 
+/// The words of a name, in lower case: runs of letters (all that is not ASCII counts as one), parted before a capital
+/// that follows a small letter.
+[[nodiscard]] inline std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  char before = ' ';
+  for (const char c : name) {
+    const auto is_capital = [](char x) { return x >= 'A' && x <= 'Z'; };
+    const auto is_small = [](char x) { return (x >= 'a' && x <= 'z') || static_cast<unsigned char>(x) >= 0x80; };
+    const bool capital = is_capital(c), letter = capital || is_small(c);
+    const bool inside = is_capital(before) || (is_small(before) && !capital);
+    if (letter && !inside) words.emplace_back();
+    if (letter) words.back() += capital ? static_cast<char>(c - 'A' + 'a') : c;
+    before = c;
+  }
+  return words;
+}
+
+/// Whether a column of a node table is called like a set or a split: the last word that says something is train,
+/// test, fold, mask or the like, as in is_train, trainIdx, TEST and cv_fold_3, but not in test_score.
+[[nodiscard]] inline bool resembles_set_column(std::string_view name) {
+  constexpr std::string_view passed[] = {"idx",   "index", "indices", "id",        "ids",    "ind",  "inds",
+                                         "node",  "nodes", "flag",    "indicator", "member", "data", "sample",
+                                         "group", "part",  "is",      "in",        "label"};
+  constexpr std::string_view heads[] = {"set",       "sets",       "subset", "subsets", "split", "splits",
+                                        "mask",      "masks",      "fold",   "folds",   "kfold", "kfolds",
+                                        "train",     "training",   "test",   "testing", "valid", "validation",
+                                        "partition", "partitions", "holdout"};
+  constexpr std::string_view alone[] = {"val", "dev", "trn",
+                                        "tr",  "tst", "te"};  // values and deviations elsewhere
+  const auto one_of = [](std::string_view word, const auto& list) {
+    return std::find(std::begin(list), std::end(list), word) != std::end(list);
+  };
+  const auto set = [&](std::string_view word) {
+    return one_of(word, heads) || one_of(word, alone) || SetKey::of(word);
+  };
+  const auto joined = [&](std::string_view word) {
+    if (word.starts_with("is") && set(word.substr(2))) return true;
+    return !one_of(word, alone) && set(word);
+  };
+  std::vector<std::string> words = words_of(name);
+  const auto passes = [&](const std::string& word) { return word.size() == 1 || one_of(word, passed); };
+  while (!words.empty() && passes(words.back())) words.pop_back();
+  if (words.empty()) return false;
+  if (joined(words.back())) return true;
+  return one_of(words.back(), alone) && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+           return passes(word) || set(word);
+         });
+}
+
 /// Whether a key has to do with splits.
 [[nodiscard]] inline bool resembles_split(std::string_view key) {
+  if (resembles_set_column(key)) return true;
   const std::string plain = plain_word(key);
   for (const std::string_view part : {"mask", "split", "fold"}) {
     if (plain.find(part) != std::string::npos) return true;
