@@ -37,6 +37,7 @@ inline constexpr std::array<std::string_view, 4> feature_treatment_names = {"aut
 
 /// What happens to one column.
 struct FeatureColumn {
+  /// Where x is the value of a node.
   enum class Kind : std::uint8_t {
     as_is,      ///< of treatments that leave columns alone
     binary,     ///< 0 and 1, as they are
