@@ -2,8 +2,8 @@
 
 Densities are with respect to the uniform (Haar) distribution, which has mass 1. Arrays hold matrices in their last two axes.
 
-Wherever rotations are taken, SciPy's ``Rotation`` objects are too, for n = 3. ``tolerance`` is the largest entry of the entries of RᵀR − I
-that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, of arrays in single
+Wherever rotations are taken, SciPy's ``Rotation`` objects are too, for n = 3. ``tolerance`` is the largest absolute value among the
+entries of RᵀR − I that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, of arrays in single
 precision 1e-5, in half precision 5e-3. A ``seed`` is a whole number below 2**64, or a ``numpy.random.Generator`` or
 ``RandomState`` from which one is drawn.
 
