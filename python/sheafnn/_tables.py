@@ -8,7 +8,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _checks, _edges
+from . import _checks, _core, _edges
 from ._labels import is_unknown
 
 _SETS = {"train": 0, "validation": 1, "val": 1, "test": 2}
@@ -90,6 +90,12 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     for column in columns:
         if column in used - {None}:
             raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels or a split")
+    for column in columns if features is None else ():
+        if isinstance(column, str) and _core.resembles_set_column(column):
+            raise ValueError(
+                f"nodes: column {column!r} looks like a part of a split, not like a feature; a column called split (or split_0, "
+                "split_1, ...) holds train, validation or test, and features=[…] takes a column as it is"
+            )
     if not columns:
         raise ValueError("features: nodes has no column left for features; a dataset needs at least one")
     return NodeTable(

@@ -202,7 +202,8 @@ class Dataset:
         :param edges: a row for each edge
         :param names: column of ``nodes`` with the names that ``edges`` uses; None: the index
         :param label: column of ``nodes`` with the labels, missing where unknown; None: there are none
-        :param features: columns of ``nodes`` with the features; None: all that are nothing else
+        :param features: columns of ``nodes`` with the features; None: all that are nothing else, and none of
+            them may be called like a set, such as ``train`` or ``fold``
         :param splits: columns of ``nodes`` with train, validation (or val), test or nothing, a split each; None: ``split``,
             or ``split_0``, ``split_1``, …
         :param source: column of ``edges``, by position or name

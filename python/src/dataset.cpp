@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -19,6 +20,7 @@
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/datasets.hpp>
+#include <sheafnn/io/npz_keys.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -215,6 +217,7 @@ void bind_dataset(nb::module_& module) {
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },
       nb::arg("texts"), nb::arg("missing_words") = nb::none());
+  module.def("resembles_set_column", &sheafnn::io::detail::resembles_set_column, nb::arg("name"));
   module.def("edge_homophily",
              [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
 }

@@ -205,6 +205,17 @@ def people():
     return nodes, pandas.DataFrame({"from": ["ada", "bob"], "to": ["bob", "dan"]})
 
 
+@pytest.mark.parametrize("column", ["train", "is_test", "valMask", "set", "fold", "partition", "train_idx"])
+def test_columns_called_like_sets_are_no_features(column):
+    nodes = pandas.DataFrame({"label": ["a", "b"], "x": [1.0, 2.0], column: [0, 1]}, index=["ada", "bob"])
+    edges = pandas.DataFrame({"from": ["ada"], "to": ["bob"]})
+    with pytest.raises(ValueError, match=f"nodes: column '{column}' looks like a part of a split, not like a feature"):
+        Dataset.from_pandas(nodes, edges)
+    assert Dataset.from_pandas(nodes, edges, features=["x", column]).feature_names == ["x", column]
+    assert Dataset.from_pandas(nodes, edges, label=column, features=["x"]).feature_names == ["x"]
+    assert Dataset.from_pandas(nodes.rename(columns={column: "test_score"}), edges).feature_names == ["x", "test_score"]
+
+
 def test_tables(people):
     nodes, edges = people
     data = Dataset.from_pandas(nodes, edges)
