@@ -241,12 +241,14 @@ struct NpzRows {
 /// Refuses weights and other attributes of edges, unless all edges have the same: all numbers are equal, or all rows
 /// where there is one for each edge.
 ///
-/// \param listed  number of edges that the archive lists
-inline void check_edge_attributes(const NpzArchive& archive, Index listed) {
+/// \param count_edges  gives the number of edges that the archive lists
+template <class CountEdges>
+void check_edge_attributes(const NpzArchive& archive, const CountEdges& count_edges) {
   const std::string key = find_key(archive, edge_attribute_keys);
   if (key.empty()) return;
   const NpyArray array = archive.array(key);
   const std::vector<double> values = array.values<double>();
+  const Index listed = count_edges();
   const bool by_edge = array.shape().size() > 1 && array.shape()[0] == listed && listed > 0;
   const std::size_t width = by_edge ? values.size() / static_cast<std::size_t>(listed) : 1;
   bool same = true;
@@ -297,7 +299,7 @@ inline void check_edge_attributes(const NpzArchive& archive, Index listed) {
     const bool matrix = sparse || (plain.starts_with("adj") && !holds_edges(archive.array(edges), n));
     data.graph = matrix ? read_adjacency(archive, edges, sparse, n)
                         : read_edges(archive.array(edges), n, plain == "edgeindex");
-    check_edge_attributes(archive, listed_edges(archive, edges, data.graph, matrix));
+    check_edge_attributes(archive, [&] { return listed_edges(archive, edges, data.graph, matrix); });
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) data.splits = read_splits(archive, n);
     validate(data);
