@@ -55,7 +55,10 @@ def real(name: str, value: Any) -> np.ndarray:
     """An array of doubles, row-major."""
     try:
         array = np.asarray(value)
-        _refuse_times(name, array)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    _refuse_times(name, array)
+    try:
         if not np.iscomplexobj(array):
             return np.ascontiguousarray(array, np.float64)
     except (TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ import scipy.sparse
 from . import _checks, _core
 from ._masks import plain
 
+#: Kinds of numbers that are labels; others, such as fractions, print as texts.
 _NUMBERS = (int, float, complex, np.number, decimal.Decimal)
 #: Blanks that the library cuts off around texts.
 _BLANKS = " \t\r\n\v\f\xa0"
@@ -59,6 +60,8 @@ def label_array(labels: Any) -> np.ndarray:
             kinds = {_kind(label) for label in own.ravel()}
             if len(kinds) > 1 or kinds == {"text"} or _would_round(own.ravel(), array):
                 return _exact_texts(own)
+            if kinds == {"bytes"}:
+                _check_bytes(own.ravel())
     if array.dtype == object:
         return _exact_texts(array)
     return array.astype(object) if array.dtype.kind == "T" else array
@@ -72,6 +75,12 @@ def _exact_texts(array: np.ndarray) -> np.ndarray:
             own[place] = str.__str__(label) if isinstance(label, str) else label
         return own
     return array
+
+
+def _check_bytes(labels: Any) -> None:
+    for label in labels:
+        if label.endswith(b"\0"):
+            raise ValueError(f"labels: {label!r} is not allowed; NumPy cuts off \\0 at the end")
 
 
 def _would_round(labels: Any, array: np.ndarray) -> bool:
@@ -120,6 +129,8 @@ def _of_objects(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         return np.array(own, "m8[us]")
     if any(isinstance(label, numbers.Number) and not isinstance(label, (bool, np.bool_, np.timedelta64)) for label in own):
         return _of_numbers(own, nodes)
+    if kinds == {"bytes"}:
+        _check_bytes(own)
     if kinds == {"text"}:
         for node, text in zip(nodes, own):
             _checks.text(f"labels[{node}]: label", text)  # NumPy cuts off \0

@@ -493,7 +493,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(np.array([label for label in labels.tolist() if not is_unknown(label)]))
         else:
             features, labels = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+                self, X, labels, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
             )
             check_classification_targets(labels)
         codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
