@@ -220,7 +220,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             samples=self.samples,
             threads=self.threads,
         )
-        chosen, preset = (self.model, self.maps, self.stalk_dim), self.preset
+        chosen: Sequence[Any] = (self.model, self.maps, self.stalk_dim)
+        preset = self.preset
         for attribute in ("search_", "best_params_"):  # of an earlier fit
             self.__dict__.pop(attribute, None)
         if self.search is not None:
