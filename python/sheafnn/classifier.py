@@ -220,15 +220,14 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             samples=self.samples,
             threads=self.threads,
         )
-        chosen: Sequence[Any] = (self.model, self.maps, self.stalk_dim)
-        preset = self.preset
+        chosen, preset = (self.model, self.maps, self.stalk_dim), self.preset
         for attribute in ("search_", "best_params_"):  # of an earlier fit
             self.__dict__.pop(attribute, None)
         if self.search is not None:
             self.search_ = _core.search(data._core, number, *self._restrictions(), network, training, seed, float(self.search))
             self.best_params_ = {key: self.search_[0][key] for key in ("name", "model", "maps", "stalk_dim")}
-            name, *chosen = self.best_params_.values()
-            preset = f"search: {name}"
+            best = self.best_params_
+            chosen, preset = (best["model"], best["maps"], best["stalk_dim"]), f"search: {best['name']}"
         with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
                 data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"
