@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Union
 
 import numpy as np
+import scipy.sparse
 
 
 Seed = Union[int, np.random.Generator, np.random.RandomState]
@@ -54,11 +55,56 @@ def real(name: str, value: Any) -> np.ndarray:
     """An array of doubles, row-major."""
     try:
         array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    _refuse_times(name, array)
+    try:
         if not np.iscomplexobj(array):
             return np.ascontiguousarray(array, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
     raise ValueError(f"{name}: Complex data not supported")
+
+
+def _refuse_times(name: str, array: np.ndarray) -> None:
+    """NumPy would take times for numbers of their unit."""
+    if array.dtype.kind in "mM":
+        raise ValueError(f"{name}: {array.dtype} is not allowed; expected numbers, not times")
+    if array.dtype == object:
+        for place, entry in np.ndenumerate(array):
+            if isinstance(entry, (np.datetime64, np.timedelta64)):
+                raise ValueError(f"{name}[{', '.join(map(str, place))}]: {entry!r} is not allowed; expected numbers, not times")
+
+
+def features(name: str, value: Any) -> Any:
+    """Features before others convert them: masked values are NaN, and duplicates of a sparse matrix add up as doubles."""
+    if scipy.sparse.issparse(value):
+        return value.astype(np.float64) if value.dtype.kind in "biuf" else value
+    if hasattr(value, "iloc") and hasattr(value, "columns"):  # a data frame
+        for position, column in enumerate(value.columns):
+            dtype = value.iloc[:, position].dtype
+            if getattr(dtype, "kind", "O") in "mM":
+                raise ValueError(f"{name}: column {column!r} holds {dtype}, not numbers")
+    if isinstance(value, (list, tuple)) and any(map(np.ma.isMaskedArray, value)):
+        try:
+            value = np.ma.array(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    if getattr(getattr(value, "dtype", None), "kind", "O") in "mM":
+        _refuse_times(name, np.asarray(value))
+    return unmasked(name, value)
+
+
+def text(place: str, value: str) -> str:
+    """A text that files can hold.
+
+    :param place: what messages call it, e.g. "labels[0]: label"
+    """
+    if "\0" in value:
+        raise ValueError(f"{place} {value!r} is not allowed; a text must not hold the character \\0")
+    if not value.isascii() and value.encode("utf-8", "replace").decode() != value:
+        raise ValueError(f"{place} {value!r} is not allowed; it is no Unicode text")
+    return value
 
 
 def unmasked(name: str, value: Any) -> Any:

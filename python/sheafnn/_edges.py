@@ -107,7 +107,7 @@ def edge_array(
             array = np.array(array.tolist())
     elif array.dtype.kind in "UT":
         return _numbers_of_names(array, names)
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise ValueError(f"edges: {array.dtype} is not allowed; expected whole node numbers")
     if array.max() > np.iinfo(np.int64).max:
         raise ValueError(f"edges: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import decimal
+import math
+import numbers
 from typing import Any, Sequence
 
 import numpy as np
 import scipy.sparse
 
-from . import _core
+from . import _checks, _core
 from ._masks import plain
 
+#: Kinds of numbers that are labels; others, such as fractions, print as texts.
+_NUMBERS = (int, float, complex, np.number, decimal.Decimal)
+#: Blanks that the library cuts off around texts.
+_BLANKS = " \t\r\n\v\f\xa0"
 #: Labels of more different complex numbers are a target of regression; the limit of real ones is the library's.
 _MOST_FRACTIONS = 20
 
@@ -19,7 +26,7 @@ def is_unknown(label: Any) -> bool:
     """None, NaN, NaT, pandas.NA, a masked entry: what is not equal to itself."""
     try:
         return label is None or label is np.ma.masked or bool(label != label)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):
         return not isinstance(label, (np.ndarray, list, tuple))
 
 
@@ -33,7 +40,10 @@ def label_array(labels: Any) -> np.ndarray:
         if np.ma.is_masked(labels):
             own = own.astype(object)
             own[np.ma.getmaskarray(labels)] = None
-        return own
+        labels = own
+    dtype = None if hasattr(labels, "columns") else getattr(labels, "dtype", None)
+    if hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype) and labels.isna().any():
+        labels = labels.astype(object)  # pandas' own types: NumPy would make floats of whole numbers
     if isinstance(labels, (list, tuple)):
         for node, label in enumerate(labels):
             if isinstance(label, (dict, set, frozenset)):
@@ -42,15 +52,42 @@ def label_array(labels: Any) -> np.ndarray:
         if len(lengths) > 1 or any(label is np.ma.masked for label in labels):
             own = np.empty(len(labels), object)
             own[:] = labels
-            return own
+            return _exact_texts(own)
     array = np.asarray(labels)
     if array.dtype.kind in "USb" or array.dtype.kind in "iufc" and isinstance(labels, (list, tuple)):
         if not isinstance(labels, np.ndarray):
             own = np.asarray(labels, dtype=object)
             kinds = {_kind(label) for label in own.ravel()}
-            if len(kinds) > 1:
-                return own
+            if len(kinds) > 1 or kinds == {"text"} or _would_round(own.ravel(), array):
+                return _exact_texts(own)
+            if kinds == {"bytes"}:
+                _check_bytes(own.ravel())
+    if array.dtype == object:
+        return _exact_texts(array)
     return array.astype(object) if array.dtype.kind == "T" else array
+
+
+def _exact_texts(array: np.ndarray) -> np.ndarray:
+    """Objects whose texts are str itself: str() of a member of an enumeration is its name, which NumPy cuts off."""
+    if any(isinstance(label, str) and type(label) is not str for label in array.ravel()):
+        own = np.empty(array.shape, object)
+        for place, label in np.ndenumerate(array):
+            own[place] = str.__str__(label) if isinstance(label, str) else label
+        return own
+    return array
+
+
+def _check_bytes(labels: Any) -> None:
+    for label in labels:
+        if label.endswith(b"\0"):
+            raise ValueError(f"labels: {label!r} is not allowed; NumPy cuts off \\0 at the end")
+
+
+def _would_round(labels: Any, array: np.ndarray) -> bool:
+    """Whether an array of floating-point numbers has lost digits of whole numbers."""
+    return array.dtype.kind in "fc" and any(
+        isinstance(label, numbers.Integral) and abs(int(label)) > 2**53 for label in labels
+    )
 
 
 def _kind(label: Any) -> str:
@@ -90,7 +127,35 @@ def _of_objects(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         return np.array(own, "M8[us]")
     elif own and all(isinstance(label, datetime.timedelta) for label in own):
         return np.array(own, "m8[us]")
+    if any(isinstance(label, numbers.Number) and not isinstance(label, (bool, np.bool_, np.timedelta64)) for label in own):
+        return _of_numbers(own, nodes)
+    if kinds == {"bytes"}:
+        _check_bytes(own)
+    if kinds == {"text"}:
+        for node, text in zip(nodes, own):
+            _checks.text(f"labels[{node}]: label", text)  # NumPy cuts off \0
     return np.array(own)
+
+
+def _rounded(label: int | float | decimal.Decimal) -> float:
+    try:
+        return float(label)
+    except OverflowError:
+        return math.inf
+
+
+def _of_numbers(own: list[Any], nodes: np.ndarray) -> np.ndarray:
+    """Numbers as an array, of objects where a NumPy type would round them."""
+    for node, label in zip(nodes, own):
+        if isinstance(label, numbers.Number) and not isinstance(label, _NUMBERS):
+            raise ValueError(f"labels[{node}]: {label!r} is not allowed; expected a whole or floating-point number, or a text")
+        if isinstance(label, (int, float, decimal.Decimal)) and math.isinf(_rounded(label)):
+            raise ValueError(f"labels[{node}]: {label!r} is not allowed; a number must be finite, at most 1.8e308, or NaN where unknown")
+    array = np.array(own)
+    if _would_round(own, array):
+        array = np.empty(len(own), object)
+        array[:] = own
+    return array
 
 
 def _check_signs(values: Any, minus_one: bool) -> None:
@@ -110,18 +175,17 @@ def _encode_texts(
     array: np.ndarray, known: np.ndarray, minus_one: bool, missing: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     texts = [str(text) if own else "" for text, own in zip(array.tolist(), known)]
-    numbers = {text: _number(text) for text in set(texts) if text.strip()}
+    values = {text: _number(text) for text in set(texts) if text.strip()}
     if minus_one:
-        _check_signs(sorted(set(numbers.values())), missing is None or not any(text in missing for text in numbers))
+        _check_signs(sorted(set(values.values())), missing is None or not any(text in missing for text in values))
     else:
         for node, text in enumerate(texts):
-            if numbers.get(text) == -1:
+            if values.get(text) == -1:
                 raise ValueError(
                     f"labels[{node}]: label {text!r} is not allowed; among texts it means unknown: pass numbers, or None where unknown"
                 )
     for node, text in enumerate(texts):
-        if not text.isascii() and text.encode("utf-8", "replace").decode() != text:
-            raise ValueError(f"labels[{node}]: label {text!r} is not allowed; it is no Unicode text")
+        _checks.text(f"labels[{node}]: label", text)
     codes, names = _core.encode_text_labels(texts, missing)
     return codes, np.array(names, dtype=str)
 
@@ -158,14 +222,16 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
     if values.dtype.kind in "US":
         bytes_given = values.dtype.kind == "S"
         texts = np.full(count, "", object)
-        texts[known] = [text.decode("latin-1") for text in values.tolist()] if bytes_given else values.tolist()
+        texts[known] = [
+            text.strip(_BLANKS[:-1].encode()).decode("latin-1") if bytes_given else text.strip(_BLANKS) for text in values.tolist()
+        ]
         codes, classes = _encode_texts(texts, known, minus_one, missing)
         if bytes_given:
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
         return codes, classes
-    if missing is not None and values.dtype.kind in "iuf":  # words that are numbers
-        numbers = [_number(word) for word in missing]
-        own = np.isin(values, [number for number in numbers if number == number])
+    if missing is not None and (values.dtype.kind in "iuf" or values.dtype == object):  # words that are numbers
+        words = [_number(word) for word in missing]
+        own = np.isin(values, [number for number in words if number == number])
         known[np.flatnonzero(known)[own]] = False
         values = values[~own]
     return _encode_values(values, known, minus_one)
@@ -189,6 +255,8 @@ def same_classes(own: np.ndarray, others: np.ndarray) -> np.ndarray:
 def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tuple[np.ndarray, np.ndarray]:
     """Of numbers, times and booleans."""
     kind = values.dtype.kind
+    exact = kind == "O" and all(isinstance(value, _NUMBERS) and not isinstance(value, complex) for value in values)
+    real = kind in "iuf" or exact
     if kind in "fc" and not np.isfinite(values).all():
         node = np.flatnonzero(known)[~np.isfinite(values)][0]
         raise ValueError(f"labels[{node}]: {values[~np.isfinite(values)][0]} is not allowed; a number must be finite, or NaN where unknown")
@@ -196,13 +264,13 @@ def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tu
         classes, numbers = np.unique(values, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"labels: {error}") from None
-    if kind in "iuf" and minus_one:
+    if real and minus_one:
         _check_signs(classes, True)
         if ((classes < -1) & (classes == np.floor(classes))).any():
             texts = np.full(len(known), "", object)
             texts[known] = [str(value) for value in values.tolist()]
             _core.encode_text_labels(texts.tolist(), None)  # throws and names the node
-    if kind in "iuf":
+    if real:
         counted = classes if minus_one else classes[classes >= 0]  # of a classifier, -1 and less are classes
         _core.encode_text_labels([str(value) for value in counted.tolist()], None)  # throws where they are no classes
     elif kind == "c" and len(classes) > _MOST_FRACTIONS:
@@ -211,8 +279,10 @@ def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tu
         raise ValueError("labels: two classes print alike; write them as texts or numbers")
     codes = np.full(len(known), -1, np.int32)
     codes[known] = numbers
-    if kind in "iuf" and minus_one and (classes == -1).any():
+    if real and minus_one and (classes == -1).any():
         own = int(np.flatnonzero(classes == -1)[0])
         codes = np.where(codes == own, -1, codes - (codes > own)).astype(np.int32)
         classes = np.delete(classes, own)
+    if exact and np.array(classes.tolist()).dtype.kind in "iu":
+        classes = np.array(classes.tolist())
     return codes, classes

@@ -22,6 +22,10 @@ def plain(value: Any) -> Any:
 def _array(nodes: Any, name: str) -> np.ndarray:
     """Booleans or numbers; of objects, those that they are."""
     nodes = plain(nodes)
+    if nodes is None:
+        raise ValueError(f"{name}: None is not allowed; write [] where there are no nodes")
+    if isinstance(nodes, (set, frozenset, Mapping)):
+        raise ValueError(f"{name}: {type(nodes).__name__} is not allowed; expected a list or an array of node numbers, or a mask")
     if scipy.sparse.issparse(nodes):
         raise ValueError(f"{name}: a sparse matrix is not allowed; expected a mask or node numbers")
     if np.ma.isMaskedArray(nodes):

@@ -75,6 +75,8 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     for row, name in enumerate(own_names):
         if is_unknown(name):
             raise ValueError(f"nodes: row {row} has no name; {'the index' if names is None else f'column {names!r}'} must name every node")
+        if not _hashable(name):
+            raise ValueError(f"nodes: row {row}: the name {name!r} is not allowed; expected a text or a number")
     if label is not None and label not in nodes.columns:
         raise ValueError(f"label: nodes has no column {label!r}; label=None: there are none")
     if splits is None:
@@ -102,7 +104,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
         own_names,
         _numbers(nodes, "nodes", "features", columns),
         [str(column) for column in columns],
-        None if label is None else nodes[label].to_numpy(),
+        None if label is None else nodes[label],
         [_split(nodes, column) for column in splits],
     )
 
@@ -114,6 +116,22 @@ def _end(edges: Any, parameter: str, column: Any) -> Any:
         return edges.columns[column]
     _column(edges, "edges", parameter, column)
     return column
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _constant(values: Any) -> bool:
+    """Whether a column says nothing about its rows; lists say something."""
+    try:
+        return values.nunique(dropna=False) <= 1
+    except TypeError:
+        return len(values) == 0
 
 
 def edge_table(
@@ -132,12 +150,13 @@ def edge_table(
     pairs = np.empty((len(edges), 2), np.int64)
     for side, column in enumerate(ends):
         for row, end in enumerate(edges[column].tolist()):
-            node = None if is_unknown(end) else number.get(end)
+            node = None if is_unknown(end) or not _hashable(end) else number.get(end)
             if node is None:
                 kind = f" ({type(end).__name__})" if names and type(end) is not type(names[0]) else ""
                 like = f", whose names are like {names[0]!r}" if names else ""
                 raise ValueError(f"edges: row {row}, column {column!r}: {end!r}{kind} is not allowed; it is no node{like}")
             pairs[row, side] = node
+    joins = np.flatnonzero(pairs[:, 0] != pairs[:, 1])  # self-loops are dropped
     others = [column for column in edges.columns if column not in ends and column not in of_arcs]
     if weights == "refuse":
         for column in others:
@@ -145,8 +164,8 @@ def edge_table(
             if getattr(values.dtype, "kind", "O") in "biuf":
                 own = values.to_numpy(np.float64, na_value=np.nan)
                 _edges.check_finite(own, lambda i: f"edges: row {i}, column {column!r}")
-                _edges.check_weights(own, lambda i: f"row {i}", f"edges: column {column!r}", ", and arc_features=[…] gives them to the network")
-            elif values.nunique(dropna=False) > 1:
+                _edges.check_weights(own[joins], lambda i: f"row {joins[i]}", f"edges: column {column!r}", ", and arc_features=[…] gives them to the network")
+            elif not _constant(values.iloc[joins]):
                 raise ValueError(
                     f"edges: column {column!r} is neither source nor target; weights='ignore' takes the edges without it"
                 )

@@ -275,14 +275,17 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
-    def score(self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None, sample_weight: Any = None
+    ) -> float:
         """Share of the nodes whose class is predicted.
 
         :param X: a Dataset; or features, with labels ``y`` and ``edges`` as for ``predict_proba``
         :param nodes: mask or numbers of the nodes to look at. None: of a Dataset with splits the test nodes of the split that
             the network was trained on, or, without test nodes, the labelled nodes that are in no set of it; of other data all
             nodes with a known label
-        :raises ValueError: no such node has a known label, or it is not known which split the network was trained on
+        :param sample_weight: n numbers, at least 0; the share is that of the weights. None: all nodes count alike
+        :raises ValueError: no such node has a known label, all of their weights are 0, or it is not known which split the network was trained on
         """
         own = isinstance(X, Dataset)
         if own:
@@ -314,7 +317,14 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 f"X: none of its classes {classes[:5].tolist()} is one of the network's, {self.classes_[:5].tolist()}; labels have "
                 "to be of the same type as those of the training"
             )
-        return float(np.mean(predicted[chosen] == same[codes[chosen]]))
+        right = predicted[chosen] == same[codes[chosen]]
+        if sample_weight is None:
+            return float(np.mean(right))
+        weights = _node_weights(sample_weight, len(predicted))[chosen]
+        largest = weights.max()
+        if largest == 0:
+            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are looked at")
+        return float(np.average(right, weights=weights / largest))
 
     def _scored_nodes(self, data: Dataset) -> np.ndarray:
         """The nodes of a Dataset that say how good the network is."""
@@ -468,7 +478,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
             _checks.whole("split", split, 0, count - 1)
             return X
-        X = _checks.unmasked("X", X)
+        X = _checks.features("X", X)
         if split != 0:
             raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
         if y is None:
@@ -484,7 +494,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(np.array([label for label in labels.tolist() if not is_unknown(label)]))
         else:
             features, labels = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+                self, X, labels, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
             )
             check_classification_targets(labels)
         codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
@@ -527,7 +537,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
         features = validate_data(
-            self, _checks.unmasked("X", X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
+            self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
         )
         if edges is _UNSAID:
             edges, trained_with = None, getattr(self, "trained_with_edges_", None)
@@ -544,11 +554,21 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return Dataset.from_numpy(edges, features)
 
 
+def _node_weights(weights: Any, count: int) -> np.ndarray:
+    own = _checks.real("sample_weight", _checks.unmasked("sample_weight", weights))
+    if own.shape != (count,):
+        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
+    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight[{bad[0]}]: {own[bad[0]]} is not allowed; must be finite and at least 0")
+    return own
+
+
 def _in_cross_validation() -> bool:
     """Whether scikit-learn fits on a part of the rows."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
+        if frame.f_code.co_name in ("_fit_and_score", "_fit_and_predict") and frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False

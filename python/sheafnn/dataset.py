@@ -22,7 +22,7 @@ class Split(NamedTuple):
 
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     """Offsets, columns and values of a matrix without its zeros, and its shape. Missing values are NaN."""
-    features = _checks.unmasked("features", _masks.plain(features))
+    features = _checks.features("features", _masks.plain(features))
     if scipy.sparse.issparse(features):
         if np.iscomplexobj(features):
             raise ValueError("features: Complex data not supported")
@@ -58,7 +58,7 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
     if names is None:
         own = getattr(features, "columns", None)
         names = [] if own is None or not all(isinstance(name, str) for name in own) else list(own)
-    texts = [str(name) for name in names]
+    texts = [_checks.text(f"feature_names[{i}]:", str(name)) for i, name in enumerate(names)]
     if texts and len(texts) != width:
         raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
     return texts
@@ -268,9 +268,12 @@ class Dataset:
                     )
             own = np.array(values, float)
             _edges.check_finite(own, lambda i: f"graph: weight of {between[i]}")
-            _edges.check_weights(own, lambda i: between[i], "graph")
+            joins = np.flatnonzero([u != v for u, v in ends])  # self-loops are dropped
+            _edges.check_weights(own[joins], lambda i: between[joins[i]], "graph")
         edges = np.array([[number[u], number[v]] for u, v in ends], np.int64).reshape(-1, 2)
         if arc_features is not None:
+            if not ends:
+                raise ValueError(f"arc_features: {arc_features!r} is not allowed; the graph has no edges")
             of_edges = [attributes.get(arc_features) for _, _, attributes in graph.edges(data=True)]
             more["arc_features"] = _rows(of_edges, arc_features, "arc_features", between)
         known = None
@@ -317,7 +320,7 @@ class Dataset:
             raise ValueError(f"edge_index: shape {edges.shape} is not allowed; must be 2 x m")
         if weights == "refuse":
             used = "" if arc_features is None else arc_features if isinstance(arc_features, str) else "edge_attr"
-            _check_edge_attributes(data, edges.shape[1], used)
+            _check_edge_attributes(data, edges, used)
         if isinstance(arc_features, str):
             if getattr(data, arc_features, None) is None:
                 raise ValueError(f"arc_features: the data have no attribute {arc_features!r}")
@@ -362,14 +365,15 @@ class Dataset:
 
     @property
     def labels(self) -> np.ndarray:
-        """n labels as they were given; where one is unknown, -1 among whole numbers, else None."""
+        """n labels as they were given; where one is unknown, -1 among whole numbers of 64 bits, else None."""
         codes = self.codes
         if (codes >= 0).all():
             return self._classes[codes]
-        if np.issubdtype(self._classes.dtype, np.integer):
+        if self._classes.dtype.kind in "iu":  # timedelta64 is a subtype of NumPy's integers
             if len(self._classes) == 0:
                 return np.full(len(codes), -1)
-            return np.where(codes >= 0, self._classes[np.maximum(codes, 0)], -1)
+            if self._classes[-1] <= np.iinfo(np.int64).max:
+                return np.where(codes >= 0, self._classes.astype(np.int64)[np.maximum(codes, 0)], -1)
         return np.array([self._classes[c] if c >= 0 else None for c in codes], object)
 
     @property
@@ -488,7 +492,7 @@ def _check_names(names: Sequence[Any]) -> None:
     """Names are known by what they print: 1 and '1' would be one."""
     first: dict[str, int] = {}
     for node, name in enumerate(names):
-        before = first.setdefault(str(name), node)
+        before = first.setdefault(_checks.text(f"node_names[{node}]:", str(name)), node)
         if before != node:
             raise ValueError(
                 f"node_names: nodes {before} and {node} are both called {str(name)!r}, as {names[before]!r} and {name!r}; "
@@ -508,8 +512,13 @@ def _rows(values: list[Any], attribute: str, argument: str, places: list[str]) -
     return np.array(rows, float).reshape(len(rows), -1)
 
 
-def _check_edge_attributes(data: Any, count: int, used: str) -> None:
-    """Refuses weights and features of PyTorch Geometric's edges that would be lost."""
+def _check_edge_attributes(data: Any, edges: np.ndarray, used: str) -> None:
+    """Refuses weights and features of PyTorch Geometric's edges that would be lost.
+
+    :param edges: 2 x m
+    """
+    count = edges.shape[1]
+    joins = np.flatnonzero(edges[0] != edges[1])  # self-loops are dropped
     for attribute in ("edge_weight", "edge_attr"):
         value = getattr(data, attribute, None)
         if value is None or attribute == used:
@@ -520,7 +529,7 @@ def _check_edge_attributes(data: Any, count: int, used: str) -> None:
         for column in table.reshape(count, -1).T:
             _edges.check_finite(column, lambda i: f"{attribute}[{i}]")
             more = ", and arc_features='edge_attr' gives them to the network" if attribute == "edge_attr" else ""
-            _edges.check_weights(column, lambda i: f"edge {i}", attribute, more)
+            _edges.check_weights(column[joins], lambda i: f"edge {joins[i]}", attribute, more)
 
 
 def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
@@ -546,7 +555,7 @@ def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
 
 def _class_names(classes: np.ndarray) -> list[str]:
     """Names of classes for files; none where they are 0, 1, …"""
-    if np.issubdtype(classes.dtype, np.integer) and np.array_equal(classes, np.arange(len(classes))):
+    if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return []
     return [str(c) for c in classes]
 

@@ -81,6 +81,8 @@ def grid_search(
     _checks.choice("scoring", scoring, _SCORES)
     base = SheafClassifier() if classifier is None else classifier
     own = data.splits
+    if splits is not None and np.ndim(splits) != 1:
+        raise ValueError(f"splits: {splits!r} is not allowed; expected a list of numbers of splits")
     if not own:
         raise ValueError("data: it has no splits; make some with make_splits() or with_splits()")
     numbers = list(range(len(own))) if splits is None else [_checks.whole("splits", s, 0, len(own) - 1) for s in splits]
@@ -91,6 +93,8 @@ def grid_search(
             raise ValueError(f"splits: split {s} has no validation nodes with a label, which select the best candidate")
     seen = data.with_splits([(own[s].train, own[s].validation, []) for s in numbers])
     candidates = list(ParameterGrid(grid))  # type: ignore[arg-type]
+    if not candidates:
+        raise ValueError(f"grid: {grid!r} is not allowed; it has no combination of parameters")
     for candidate in candidates:
         clone(base).set_params(**candidate)
     runs = [(c, s) for c in range(len(candidates)) for s in range(len(numbers))]

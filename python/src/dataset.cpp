@@ -164,11 +164,12 @@ void bind_dataset(nb::module_& module) {
       .def_ro("node_names", &Dataset::node_names)
       .def_ro("class_names", &Dataset::class_names)
       .def_prop_ro("dropped_self_loops", [](const Dataset& data) { return data.graph.dropped_self_loops(); })
+      // By reference, for the arrays own their values: a copy would call Python in a function that is noexcept.
       .def_prop_ro(
           "labels", [](const Dataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
-          nb::rv_policy::move)
-      .def_prop_ro("edges", &edge_array, nb::rv_policy::move)
-      .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::move)
+          nb::rv_policy::reference)
+      .def_prop_ro("edges", &edge_array, nb::rv_policy::reference)
+      .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::reference)
       .def_prop_ro("arc_features", &arc_features)
       .def("set_arc_features", &set_arc_features)
       .def("feature_arrays", &feature_arrays)

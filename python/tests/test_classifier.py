@@ -16,7 +16,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import sheafnn
 from sheafnn import SheafClassifier
@@ -405,3 +405,32 @@ def test_old_files_without_residual_predict_what_they_did(karate, tmp_path):
     old.save(tmp_path / "new.safetensors")
     new = SheafClassifier.load(tmp_path / "new.safetensors")
     assert (new.predict_proba(karate) == old.predict_proba(karate)).all()
+
+
+def test_scores_with_weights(graph):
+    model = sheafnn.SheafClassifier("nsd", "identity", 1, epochs=2).fit(graph)
+    features, labels, edges = graph.features, graph.labels, graph.edges
+    weights = np.arange(300.0)
+    right = model.predict(graph) == labels
+    assert 0 < right.sum() < 300
+    error = 300 * np.finfo(float).eps
+    assert abs(model.score(features, labels, edges=edges, sample_weight=weights) - weights[right].sum() / weights.sum()) < error
+    assert abs(model.score(features, labels, edges=edges, sample_weight=np.ones(300)) - model.score(features, labels, edges=edges)) < error
+    test = graph.splits[0].test
+    assert abs(model.score(graph, sample_weight=weights) - (weights * right)[test].sum() / weights[test].sum()) < error
+    for wrong, message in (
+        ([1.0], r"sample_weight: shape \(1,\) is not allowed; expected one number for each of 300"),
+        (np.where(weights == 3, -1, weights), r"sample_weight\[3\]: -1.0 is not allowed"),
+        (np.where(weights == 3, np.nan, weights), r"sample_weight\[3\]: nan is not allowed"),
+        (np.zeros(300), "sample_weight: 0 is not allowed for all"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.score(graph, sample_weight=wrong)
+
+
+def test_scores_of_a_pipeline_with_edges(graph):
+    features, labels, edges = graph.features.toarray(), graph.labels, graph.edges
+    steps = make_pipeline(StandardScaler(), sheafnn.SheafClassifier("nsd", "identity", 1, epochs=2))
+    steps.fit(features, labels, sheafclassifier__edges=edges)
+    expected = np.mean(steps.predict(features, edges=edges) == labels)
+    assert steps[-1].score(steps[:-1].transform(features), labels, edges=edges) == expected

@@ -271,3 +271,63 @@ def test_archives_with_keys_of_pytorch_geometric(shape, tmp_path):
     )
     splits = sheafnn.load_dataset(tmp_path / "g.npz").splits
     assert [[part.tolist() for part in split] for split in splits] == [[[0, 1], [2], [4]], [[0, 1], [3], [4]]]
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.coo_matrix, scipy.sparse.csr_array])
+def test_duplicates_of_small_types_do_not_overflow(form):
+    values = np.array([200, 100], np.uint8)
+    if form is scipy.sparse.coo_matrix:
+        features = form((values, ([0, 0], [0, 0])), shape=(2, 2))
+    else:
+        features = form((values, np.array([0, 0]), np.array([0, 2, 2])), shape=(2, 2))
+    assert sheafnn.Dataset.from_numpy(None, features).features.toarray().tolist() == [[300, 0], [0, 0]]
+    assert features.dtype == np.uint8 and features.nnz == 2  # as they were given
+    model = sheafnn.SheafClassifier("nsd", "identity", 1, epochs=2, validation_fraction=0)
+    added = np.array([[300.0, 0], [0, 0]])
+    assert (model.fit(features, [0, 1]).predict_proba(features) == model.fit(added, [0, 1]).predict_proba(added)).all()
+
+
+@pytest.mark.parametrize("name", ["a\0", "a\0b", "\ud800"])
+def test_names_that_files_cannot_hold_are_refused(name):
+    frame = pandas.DataFrame(np.eye(2), columns=["x", name])
+    for make, argument in (
+        (lambda: sheafnn.Dataset.from_numpy(None, np.eye(2), node_names=["x", name]), "node_names"),
+        (lambda: sheafnn.Dataset.from_numpy(None, np.eye(2), feature_names=["x", name]), "feature_names"),
+        (lambda: sheafnn.Dataset.from_numpy(None, frame), "feature_names"),
+        (lambda: sheafnn.Dataset.from_pandas(frame, None, label=None), "feature_names"),
+        (lambda: sheafnn.SheafClassifier(validation_fraction=0).fit(frame, [0, 1]), "feature_names"),
+    ):
+        with pytest.raises(ValueError) as error:
+            make()
+        assert f"{argument}[1]: {name!r} is not allowed" in str(error.value)
+
+
+TIMES = np.array(["2020", "2021"], "M8[s]")
+
+
+@pytest.mark.parametrize("times", [TIMES, TIMES - TIMES[0]])
+def test_times_are_no_features(times):
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "when": times})
+    mixed = np.array([[1.0, times[0]], [2.0, times[1]]], object)
+    for given, message in (
+        (times[:, None], f": {times.dtype} is not allowed"), (frame, ": column 'when' holds"), (frame[["when"]], ": column 'when' holds"),
+        (mixed, "[0, 1]: np."), (times[:, None].tolist(), ""),
+    ):
+        with pytest.raises((TypeError, ValueError)) as error:
+            sheafnn.Dataset.from_numpy(None, given)
+        assert f"features{message}" in str(error.value)
+        if given is not mixed:
+            with pytest.raises((TypeError, ValueError)):
+                sheafnn.SheafClassifier("nsd", "identity", 1, epochs=2, validation_fraction=0).fit(given, [0, 1])
+    with pytest.raises(ValueError, match="arc_features: "):
+        sheafnn.Dataset.from_numpy([[0, 1]], np.eye(2), arc_features=times[:1])
+    with pytest.raises(ValueError, match="column 'when'"):
+        sheafnn.Dataset.from_pandas(frame, None, label=None)
+
+
+def test_masked_rows_of_a_list():
+    rows = [np.ma.masked_array([1.0, 2.0], [0, 1]), [3.0, 4.0]]
+    features = sheafnn.Dataset.from_numpy(None, rows).features.toarray()
+    assert np.array_equal(features, [[1, np.nan], [3, 4]], equal_nan=True)
+    with pytest.raises(ValueError, match="features: "):
+        sheafnn.Dataset.from_numpy(None, [np.ma.masked_array([1.0, 2.0], [0, 1]), [3.0]])

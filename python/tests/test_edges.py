@@ -273,3 +273,45 @@ def test_missing_features_of_tables_are_nan(people):
     nodes, edges = people
     data = Dataset.from_pandas(nodes.assign(age=pandas.array([31, None, 29, 52], "Int64")), edges)
     assert np.isnan(data.features.toarray()[1, 0]) and data.feature_names == ["age", "height"]
+
+
+def test_weights_of_self_loops_do_not_count():
+    edges = pandas.DataFrame({"u": [2, 0, 1], "v": [2, 1, 2], "w": [7.0, 1, 1], "kind": ["b", "a", "a"]})
+    nodes = pandas.DataFrame({"x": [1.0, 2, 3]})
+    graph = path([1, 1])
+    graph.add_edge(0, 0, weight=7)
+    loops = types.SimpleNamespace(x=np.eye(3), edge_index=np.array([[2, 0, 1], [2, 1, 2]]), edge_weight=np.array([7, 1, 1]))
+    for data in (Dataset.from_pandas(nodes, edges, label=None), Dataset.from_networkx(graph), Dataset.from_pyg(loops)):
+        assert data.edges.tolist() == [[0, 1], [1, 2]]
+    edges.loc[2, "w"], loops.edge_weight[2] = 3, 3
+    graph.edges[1, 2]["weight"] = 3
+    for make, message in (
+        (lambda: Dataset.from_pandas(nodes, edges, label=None), "1 at row 1 and 3 at row 2"),
+        (lambda: Dataset.from_networkx(graph), "1 at edge 0 – 1 and 3 at edge 1 – 2"),
+        (lambda: Dataset.from_pyg(loops), "1 at edge 1 and 3 at edge 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+
+
+def test_what_is_no_edge_is_named():
+    nodes = pandas.DataFrame({"x": [1.0, 2, 3]})
+    graph = path([])
+    for make, message in (
+        (lambda: Dataset.from_networkx(graph, arc_features="w"), "arc_features: 'w' is not allowed; the graph has no edges"),
+        (
+            lambda: Dataset.from_pandas(nodes, pandas.DataFrame({"u": [0, [0]], "v": [1, 2]}), label=None),
+            r"edges: row 1, column 'u': \[0\] \(list\) is not allowed",
+        ),
+        (
+            lambda: Dataset.from_pandas(nodes, pandas.DataFrame({"u": [0, 1], "v": [1, 2], "w": [[1], [1]]}), label=None),
+            "edges: column 'w' is neither source nor target",
+        ),
+        (
+            lambda: Dataset.from_pandas(pandas.DataFrame({"x": [1.0, 2], "name": ["a", ["b"]]}), None, names="name", label=None),
+            r"nodes: row 1: the name \['b'\] is not allowed",
+        ),
+        (lambda: Dataset.from_numpy(np.array([[0, 1]], "m8[s]"), np.eye(3)), r"edges: timedelta64\[s\] is not allowed"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 import sheafnn
 from sheafnn import SheafClassifier, grid_search
@@ -68,6 +68,8 @@ def test_bad_arguments_are_named(graph):
         (lambda: grid_search(graph.with_splits([]), {}), ValueError, "make_splits"),
         (lambda: grid_search(graph, {}, splits=[10]), ValueError, "splits: 10"),
         (lambda: grid_search(graph, {}, splits=[]), ValueError, "splits: an empty list"),
+        (lambda: grid_search(graph, {}, splits=1), ValueError, "splits: 1 is not allowed; expected a list"),
+        (lambda: grid_search(graph, []), ValueError, r"grid: \[\] is not allowed"),
         (lambda: grid_search(graph, {}, scoring="accuracy"), ValueError, "scoring: 'accuracy'"),
         (lambda: grid_search(graph, {"chanels": [4]}), ValueError, "chanels"),
         (lambda: grid_search(graph.with_splits([(graph.splits[0].train, [], [])]), {}), ValueError, "split 0 has no validation nodes"),
@@ -90,3 +92,5 @@ def test_cross_validation_with_edges_names_the_graph_aware_search(graph):
         assert text.count("use sheafnn.grid_search(data, grid)") == 1
         with pytest.raises(ValueError, match="sheafnn.grid_search"):
             cross_val_score(SheafClassifier(epochs=2), graph.features, graph.labels, cv=2, params={"edges": edges})
+        with pytest.raises(ValueError, match="sheafnn.grid_search"):
+            cross_val_predict(SheafClassifier(epochs=2), graph.features, graph.labels, cv=2, params={"edges": edges})

@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import enum
+import fractions
 
 import networkx
 import numpy as np
@@ -93,6 +95,16 @@ def test_unknown_entries(labels):
         ([0.0, np.inf, 1.0], "labels[1]: inf"),
         (np.array([(1, 2)] * 3, "i4,i4"), "labels: [('f0'"),
         ([-3.0, 0.0, 1.0], "labels[0]: label -3.0 is not allowed"),
+        (["a\0", "a", "b"], "labels[0]: label 'a\\x00' is not allowed; a text must not hold the character \\0"),
+        (np.array(["a", "b", "a\0b"]), "labels[2]: label 'a\\x00b'"),
+        (np.array(["a", "a\0", "b"], object), "labels[1]: label 'a\\x00'"),
+        ([b"a", b"a\0", b"b"], "labels: b'a\\x00' is not allowed"),
+        ([fractions.Fraction(1, 3), 1, 2], "labels[0]: Fraction(1, 3) is not allowed"),
+        ([1, 10**400, 2], "a number must be finite"),
+        ([decimal.Decimal(0), decimal.Decimal("inf"), 1], "labels[1]: Decimal('Infinity') is not allowed"),
+        ([decimal.Decimal(-2), decimal.Decimal(0), 1], "labels[0]: label -2 is not allowed"),
+        ([decimal.Decimal(-1), decimal.Decimal(1), -1], "labels: -1 and 1 alone"),
+        ([2**63 + 1, -2, 2**63 + 3], "labels[1]: label -2 is not allowed"),
         (["\ud800", "a", "b"], "labels[0]: label '\\ud800' is not allowed; it is no Unicode text"),
     ],
 )
@@ -132,6 +144,7 @@ def test_a_continuous_target_is_refused_everywhere(random):
         lambda: SheafClassifier().fit(features, target),
         lambda: SheafClassifier().fit(features, some),
         lambda: sheafnn.Dataset.from_numpy(edges, features, target * 1j),
+        lambda: sheafnn.Dataset.from_numpy(edges, features, [decimal.Decimal(float(number)) for number in target]),
     ):
         with pytest.raises(ValueError, match="(?i)continuous"):
             make()
@@ -219,3 +232,91 @@ def test_a_file_with_other_classes_is_refused(tmp_path, ring):
         model.model_.save(str(tmp_path / "m.safetensors"), more)
         with pytest.raises(RuntimeError, match=message):
             SheafClassifier.load(tmp_path / "m.safetensors")
+
+
+class Drink(str, enum.Enum):
+    TEA = "tea"
+    TEAPOT = "teapot"
+
+
+@pytest.mark.parametrize("form", [list, tuple, lambda own: np.array(own, object), pandas.Series, lambda own: [*own, None]])
+def test_members_of_enumerations_are_their_texts(form):
+    data = labelled(form([Drink.TEAPOT, Drink.TEA, Drink.TEAPOT]))
+    assert data.classes.tolist() == ["tea", "teapot"] and data.codes.tolist()[:3] == [1, 0, 1]
+
+
+def test_members_of_enumerations_in_a_training():
+    model = SheafClassifier("nsd", "identity", 1, epochs=2, validation_fraction=0)
+    assert model.fit(np.eye(4), [Drink.TEA, Drink.TEAPOT] * 2).classes_.tolist() == ["tea", "teapot"]
+
+
+LARGE = 2**53  # LARGE + 1 is no double
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pandas.array([LARGE + 1, LARGE, None], "Int64"), pandas.Series([LARGE + 1, LARGE, None], dtype="Int64"),
+        pandas.Index([LARGE + 1, LARGE, None], dtype="UInt64"), pandas.Categorical([LARGE + 1, LARGE, None], [LARGE, LARGE + 1]),
+        pandas.Series(pandas.Categorical([LARGE + 1, LARGE, None], [LARGE, LARGE + 1])), [LARGE + 1, LARGE, np.nan],
+        [2**10 * LARGE + 1, 2**10 * LARGE, -1], [10 * LARGE**2 + 1, 10 * LARGE**2, None],
+        [decimal.Decimal(LARGE + 1), decimal.Decimal(LARGE), decimal.Decimal("NaN")],
+    ],
+)
+def test_large_numbers_stay_apart(labels):
+    made = [labelled(labels)]
+    if not isinstance(labels, list):  # of which pandas makes doubles
+        made.append(sheafnn.Dataset.from_pandas(pandas.DataFrame({"x": [1.0, 2, 3]}).assign(label=pandas.Series(labels)), None))
+    for data in made:
+        assert data.codes.tolist() == [1, 0, -1]
+        assert int(data.classes[1]) - int(data.classes[0]) == 1
+        assert [int(label) for label in data.labels[:2]] == [int(label) for label in labels[:2]]
+
+
+def test_small_types_of_pandas_stay_whole_numbers():
+    for labels in (pandas.array([3, 7, None], "UInt8"), pandas.Categorical([3, 7, None]), pandas.array([3, 7, None], "Int16")):
+        frame = pandas.DataFrame({"x": [1.0, 2, 3], "label": labels})
+        for data in (labelled(labels), sheafnn.Dataset.from_pandas(frame, None)):
+            assert data.classes.dtype.kind == "i" and data.labels.tolist() == [3, 7, -1]
+
+
+def test_large_numbers_and_fractions_stay_apart():
+    data = labelled([LARGE + 1, LARGE, 0.5])
+    assert data.classes.tolist() == [0.5, LARGE, LARGE + 1] and data.codes.tolist() == [2, 1, 0]
+
+
+def test_decimals_follow_the_rules_of_numbers():
+    data = labelled([decimal.Decimal(text) for text in ("1", "1.0", "0.5", "-1")])
+    assert data.classes.tolist() == [0.5, 1] and data.codes.tolist() == [1, 1, 0, -1]
+    assert labelled([decimal.Decimal(3), decimal.Decimal(4)], missing_labels=["4"]).codes.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (np.ma.masked_array(np.array([3, 7, 7], np.uint8), [0, 0, 1]), [3, 7, -1]),
+        (np.array([3, 7, -1], np.int8), [3, 7, -1]),
+        (np.ma.masked_array(np.array([3, 2**63, 3], np.uint64), [0, 0, 1]), [3, 2**63, None]),
+        (np.array([0, 1, "NaT"], "m8[s]"), [np.timedelta64(0, "s"), np.timedelta64(1, "s"), None]),
+    ],
+)
+def test_an_unknown_label_is_no_other_one(labels, expected):
+    assert labelled(labels).labels.tolist() == expected
+
+
+def test_lengths_of_time_have_names():
+    assert labelled(np.array([0, 1, 1], "m8[s]"))._core.class_names == ["0 seconds", "1 seconds"]
+
+
+def test_blanks_around_texts_are_cut_off():
+    for labels in (["a ", "a", "\xa0b"], np.array([" a", "a\t", "b"]), pandas.Series(["a\n", "a", "b"])):
+        data = labelled(labels)
+        assert data.classes.tolist() == ["a", "b"] and data.codes.tolist() == [0, 0, 1]
+    assert labelled([b"a ", b"a", b"\xc3\xa0"]).classes.tolist() == [b"a", b"\xc3\xa0"]  # of bytes, ASCII's alone
+
+
+@pytest.mark.parametrize("labels", [[b"a", b"b"], [1j, 2j], [0.5, 1.5], [decimal.Decimal(1), decimal.Decimal(2)]])
+def test_what_scikit_learn_refuses(labels):
+    assert len(labelled(labels).classes) == 2
+    with pytest.raises((TypeError, ValueError), match="bytes|Complex|Unknown label type"):
+        SheafClassifier("nsd", "identity", 1, epochs=2).fit(np.eye(8), labels * 4)

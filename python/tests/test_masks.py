@@ -113,6 +113,8 @@ def _with_splits(train):
         (_with_splits([0.0, 1.0, 2.0, 0, 0, 0]), "splits[0].train: node 2: 2.0"),
         (_with_splits([0.0, 1.0]), "splits[0].train: float64"),
         (_with_splits([9]), "splits[0].train: node 9"),
+        (_with_splits(None), "splits[0].train: None is not allowed; write [] where there are no nodes"),
+        (_with_splits({0, 1}), "splits[0].train: set is not allowed; expected a list or an array"),
         (_with_splits(np.ma.masked_array(TRAIN[0], TRAIN[0])), "splits[0].train: entry 0 is masked"),
         (_with_splits([[0, 1], [2]]), "splits[0].train: "),
         (_with_splits(TRAIN[0][:4]), "splits[0].train: a mask of 4: the graph has 6 nodes"),

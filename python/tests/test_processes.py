@@ -174,3 +174,21 @@ def test_handlers_of_ones_own():
         print(len(calls))
     """)
     assert interrupt(process) == "2\n"
+
+
+def test_a_process_ends_while_a_thread_reads_arrays():
+    for _ in range(5):
+        process = start(
+            """
+            import sys, threading, time, sheafnn
+            data = sheafnn.synthetic(nodes=300)
+            def read():
+                while True:
+                    data.edges, data.codes, data._core.listed_arcs
+            threading.Thread(target=read, daemon=True).start()
+            time.sleep(0.1)
+            sys.exit(7)
+            """
+        )
+        output, _ = process.communicate(timeout=120)
+        assert (process.returncode, output) == (7, "")
