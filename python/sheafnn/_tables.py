@@ -92,6 +92,8 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     for column in columns:
         if column in used - {None}:
             raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels or a split")
+    for place, column in enumerate(columns):
+        _checks.text(f"feature_names[{place}]:", str(column))
     for column in columns if features is None else ():
         if isinstance(column, str) and _core.resembles_set_column(column):
             raise ValueError(
