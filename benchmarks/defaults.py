@@ -26,7 +26,8 @@ import subprocess
 import sys
 import tempfile
 
-PUBLIC = ["texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"]
+PUBLIC = ["texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper", "planted/frames_2000_wide",
+          "planted/frames_5000"]
 IDENTITY = ["--model", "nsd", "--maps", "identity", "--stalk-dim", "1"]
 
 
