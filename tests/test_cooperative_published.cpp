@@ -328,7 +328,7 @@ void check_model() {
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
 
-    // The opposite sign, which files of version 1 have: of a single layer without norm it is that of what the readout reads.
+    // The opposite sign, which files of version 1 have: a single layer without norm then gives the readout the negative.
     if (setting.name != "one layer") continue;
     sheafnn::CooperativeOptions negated = setting.options;
     negated.negate_diffused = true;
@@ -357,13 +357,13 @@ void check_model() {
 
 }  // namespace cooperative_published_test
 
-TEST_CASE("without residual, cooperative networks are those of the published equations") {
+TEST_CASE("without residual, cooperative networks compute the published equations") {
   using namespace cooperative_published_test;
   check_model<sheafnn::Csnn<1, double>>();
   check_model<sheafnn::Csnn<2, double>>();
   check_model<sheafnn::Csnn<3, double>>();
 }
-TEST_CASE("without residual, Bayesian cooperative networks are those of the published equations") {
+TEST_CASE("without residual, Bayesian cooperative networks compute the published equations") {
   using namespace cooperative_published_test;
   check_model<sheafnn::Bcsnn<2, double>>();
   check_model<sheafnn::Bcsnn<3, double>>();

@@ -170,7 +170,7 @@ TEST_CASE("values of any size are treated without overflow") {
   const NodeFeatures treated = fit_features(features, FeatureTreatment::columns).apply(features);
   for (const double value : treated.values()) CHECK(std::abs(value) < 4);
   // A column of entries apart by more than all powers of two, one without a deviation in doubles, and numbers at prediction
-  // that are far beyond those of the training.
+  // that are far beyond the training's.
   const NodeFeatures apart = table({column([&](Index u) { return u == 0       ? 1e200
                                                                  : u % 8 == 1 ? 1e-200
                                                                               : 0; }),

@@ -539,7 +539,7 @@ TEST_CASE("load_npz: keys as people spell them") {
   arrays["test_idx"] = npy<int>({2, 2}, {0, 1, 2, 3}, {"<i4"});
   CHECK_MESSAGE_IS(archive_of(arrays),
                    "t.npz: test_idx: has shape (2, 2); expected the node numbers of one split, or masks");
-  // As many splits as nodes: rows of train_masks are splits, those of train_mask could be either.
+  // As many splits as nodes: rows of train_masks are splits, rows of train_mask could be either.
   const std::vector<int> lower = {1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
   arrays = renamed("train_masks", "val_masks", "test_masks");
   arrays.erase("val_masks");

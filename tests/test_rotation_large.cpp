@@ -180,7 +180,7 @@ void check_derivatives() {
       CHECK(std::abs(e(k) - 0.25 - e_expected) <= bound);
       CHECK(std::abs(c(k) - 0.25 - c_expected) <= bound);
     }
-    // exp is an isometry along φ: volumes are compared with those of the derivative itself, the product of its singular values.
+    // exp is an isometry along φ: volumes are compared with the product of the derivative's singular values.
     Eigen::Matrix<double, N * N, P> rows;
     for (int k = 0; k < N * N; ++k) {
       SquareMatrix<double, N> entry = SquareMatrix<double, N>::Zero();
@@ -372,7 +372,7 @@ TEST_CASE("a turn in one coordinate plane keeps all digits, beside a small one i
   }
 }
 
-/// 2^60 in one plane makes a half turn there, to 2^-59; the other axes turn as if those of the plane did not exist.
+/// 2^60 in one plane makes a half turn there, to 2^-59; the other axes turn as if that plane did not exist.
 TEST_CASE("one large entry does not round the others away") {
   constexpr double small[10] = {0.5, -0.25, 1.5, 0.75, -1.25, 2, 0.375, -0.625, 1, -1.75};
   for (int axis = 0; axis < 5; ++axis) {

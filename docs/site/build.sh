@@ -18,7 +18,7 @@ version=$(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/sheafnn/versi
 style=/usr/share/doxygen-awesome-css/doxygen-awesome.css
 [ -f "$style" ] || style=
 
-# Every page anew: Sphinx says nothing of a page that it made before, whatever is wrong with it, and keeps those of old sources.
+# Every page anew: Sphinx says nothing of a page that it made before, whatever is wrong with it, and keeps pages whose sources are gone.
 pages() {
   [ ! -f "$out/objects.inv" ] || find "$out" -name '*.html' -delete
   mkdir -p "$out" &&

@@ -164,7 +164,7 @@ class GraphScript : public Script {
   const double node_size, edge_width;
 
  private:
-  /// Pixels that such a key needs below those of every picture.
+  /// Pixels that such a key needs below the margin of every picture.
   static int lower(int key_rows) { return 20 * std::max(key_rows - 3, 0); }
 };
 

@@ -38,7 +38,7 @@ struct LeftOut {
   return sheafnn::detail::concat(s.model, maps, ", stalk dimension ", s.stalk_dimension);
 }
 
-/// Searches; `options.epochs` are those of the settings.
+/// Searches; `options.epochs` is what the settings say.
 ///
 /// \param splits  of sheafnn::search_splits()
 /// \throws as sheafnn::search() and the trainings

@@ -57,7 +57,7 @@ inline void refuse_beside_search(const CLI::App& app, const TrainSettings& s) {
 struct SearchedSettings {
   const sheafnn::SearchSetting* setting = nullptr;
   TrainSettings settings;
-  std::string options;  ///< those of the setting, as the command line has them
+  std::string options;  ///< the setting's options, as the command line has them
 };
 
 /// \param app  after parsing

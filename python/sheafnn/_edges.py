@@ -33,7 +33,7 @@ def check_finite(values: np.ndarray, place: Callable[[int], str]) -> None:
 
 
 def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.ndarray:
-    """The entries of a sparse n x n matrix that are not 0, after those of one place are added up."""
+    """The entries of a sparse n x n matrix that are not 0, after entries of one place are added up."""
     _checks.choice("weights", weights, ("refuse", "ignore"))
     if matrix.shape != (count, count):
         raise ValueError(
@@ -115,7 +115,7 @@ def edge_array(
 
 
 def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, name: str = "arc_features") -> np.ndarray:
-    """Features of all arcs, 2m x k, from those of the pairs that a graph was built from.
+    """Features of all arcs, 2m x k, from the features of the pairs that a graph was built from.
 
     :param pairs: r x 2 node numbers, in any order, with repetitions
     :param features: r x k, of the arcs that are listed, and of their reverses where these are not listed; or r x 2 x k, of the

@@ -73,7 +73,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none
     :param feature_treatment: what happens to features first: ``"automatic"`` (by what the columns hold), ``"rows"`` (scaled
-        to sum 1), ``"columns"`` or ``"none"``; its statistics are those of the graph that is fitted
+        to sum 1), ``"columns"`` or ``"none"``; its statistics come from the graph that is fitted
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's, above 0
@@ -254,7 +254,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
-        """Class probabilities, n x C, of every node of a graph; columns are those of ``classes_``.
+        """Class probabilities, n x C, of every node of a graph; a column for each of ``classes_``.
 
         :param X: a Dataset; or n x p features, dense or sparse
         :param edges: with features: as for ``fit``; None or []: nodes without neighbours. A network that was trained with edges
@@ -264,13 +264,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return self.uncertainty(X, edges).probabilities
 
     def predict(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
-        """The most probable class of every node of a graph; the arguments are those of ``predict_proba``."""
+        """The most probable class of every node of a graph; ``predict_proba`` takes the same arguments."""
         probabilities = self.predict_proba(X, edges)  # fails first where nothing was fitted
         return self.classes_[probabilities.argmax(axis=1)]
 
     def uncertainty(self, X: Any, edges: Any = _UNSAID) -> Uncertainty:
-        """Probabilities, entropy, mutual information and epistemic variance of every node of a graph; the arguments are those
-        of ``predict_proba``."""
+        """Probabilities, entropy, mutual information and epistemic variance of every node of a graph;
+        ``predict_proba`` takes the same arguments."""
         check_is_fitted(self)
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
@@ -284,7 +284,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :param nodes: mask or numbers of the nodes to look at. None: of a Dataset with splits the test nodes of the split that
             the network was trained on, or, without test nodes, the labelled nodes that are in no set of it; of other data all
             nodes with a known label
-        :param sample_weight: n numbers, at least 0; the share is that of the weights. None: all nodes count alike
+        :param sample_weight: n numbers, at least 0; the weights' share is returned. None: all nodes count alike
         :raises ValueError: no such node has a known label, all of their weights are 0, or it is not known which split the network was trained on
         """
         own = isinstance(X, Dataset)
@@ -315,7 +315,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         if own and (same < 0).all():
             raise ValueError(
                 f"X: none of its classes {classes[:5].tolist()} is one of the network's, {self.classes_[:5].tolist()}; labels have "
-                "to be of the same type as those of the training"
+                "to be of the same type as the training's labels"
             )
         right = predicted[chosen] == same[codes[chosen]]
         if sample_weight is None:
@@ -586,7 +586,7 @@ def _classes_of(path: str, model: _core.Model) -> np.ndarray:
         if len(classes) != count:
             raise RuntimeError(f"{path}: class_data: {len(classes)} classes are not allowed; the network has {count}")
         return classes
-    kind = metadata.get("class_kind", "U")  # older files and those of programs
+    kind = metadata.get("class_kind", "U")  # older files and the programs' files
     if not names:
         return np.arange(count)
     if kind in "iu":

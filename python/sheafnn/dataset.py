@@ -102,7 +102,7 @@ class Dataset:
         :param splits: see with_splits
         :param name: shown in messages
         :param node_names: n different names, or none
-        :param feature_names: p names; None: those of a data frame. A model that was trained with names refuses others
+        :param feature_names: p names; None: a data frame's names. A model that was trained with names refuses others
         :param arc_features: numbers of the edges as they are listed, m x k: both directions of an edge have them, but where
             both are listed; or m x 2 x k, of the listed direction and of the other one. Learned maps read them
         :param missing_labels: texts that mean an unknown label; all others are classes then. None: words such as NA, nan or
@@ -508,7 +508,7 @@ def _rows(values: list[Any], attribute: str, argument: str, places: list[str]) -
     rows = [np.atleast_1d(np.asarray(_checks.unmasked(argument, _masks.plain(value)))) for value in values]
     for row, place in zip(rows, places):
         if row.shape != rows[0].shape or row.dtype.kind not in "biuf":
-            raise ValueError(f"{argument}: {place} has {row.tolist()!r}; must be numbers, as many as those of {places[0]}")
+            raise ValueError(f"{argument}: {place} has {row.tolist()!r}; must be numbers, as many as {places[0]} has")
     return np.array(rows, float).reshape(len(rows), -1)
 
 

@@ -29,7 +29,7 @@ class GridSearch:
     best_index: int  #: in ``results``
     #: an array for each quantity, with an entry for each candidate, under the names of scikit-learn's ``cv_results_``: params,
     #: param_NAME, split0_test_score, …, mean_test_score, std_test_score, rank_test_score, mean_fit_time. "test" is
-    #: scikit-learn's word; the scores are those of the validation nodes
+    #: scikit-learn's word; the scores come from the validation nodes
     results: dict[str, Any] = dataclasses.field(repr=False)
 
 
@@ -61,9 +61,9 @@ def grid_search(
     score of the validation nodes. The test nodes are never looked at.
 
     :param grid: values to try for parameters of the classifier, or several such mappings, as scikit-learn's ``ParameterGrid``
-    :param classifier: the parameters that stay; None: those of ``SheafClassifier()``
+    :param classifier: the parameters that stay; None: the defaults of ``SheafClassifier()``
     :param splits: numbers of the splits; None: all
-    :param scoring: ``"validation_accuracy"``; ``"validation_metric"``, that of the training's ``stop_on``; or
+    :param scoring: ``"validation_accuracy"``; ``"validation_metric"``, which the training's ``stop_on`` names; or
         ``"validation_loss"``, of which the smallest is the best
     :param n_jobs: processes, as joblib counts them; None: this one alone
     :raises ValueError: names the argument, its value and the limit; data without splits, or a split without validation nodes

@@ -157,7 +157,7 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
                  std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
   for (const char* fixed : {"features", "classes", "feature_plan"}) {
-    sheafnn::require(!said.contains(fixed), "network", fixed, "is that of the data");
+    sheafnn::require(!said.contains(fixed), "network", fixed, "the data decide it");
   }
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the package into a virtual environment as users do, builds the programs that it is compared with, and runs its
-# tests, the examples of its docstrings and mypy. The models of both are those of the tests; SHEAFNN_PYTHON_MODELS=all: all.
+# tests, the examples of its docstrings and mypy. Both contain the models that the tests use; SHEAFNN_PYTHON_MODELS=all: all.
 # The last line is "N passed, M failed"; mypy counts as one. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -61,7 +61,7 @@ def test_the_treatment_is_told_kept_and_applied(tmp_path):
     copied = pickle.loads(pickle.dumps(model))
     for other in (loaded, copied):
         assert other.feature_treatment_ == model.feature_treatment_
-        # One row: its statistics are not those of the training.
+        # One row: its statistics are not the training's.
         assert (other.predict_proba(X[:1]) == model.predict_proba(X[:1])).all()
     assert np.allclose(model.predict_proba(X)[:1], model.predict_proba(X[:1]), atol=1e-5)
 
@@ -82,7 +82,7 @@ def test_treatments_are_chosen_by_name():
         SheafClassifier(feature_treatment="ranks").fit(X, y)
     with pytest.raises(ValueError, match="feature_treatment says the same"):
         SheafClassifier("nsd", stalk_dim=2, feature_treatment="rows", network={"normalise_features": False}).fit(X, y)
-    with pytest.raises(ValueError, match="is that of the data"):
+    with pytest.raises(ValueError, match="the data decide it"):
         SheafClassifier("nsd", stalk_dim=2, network={"feature_plan": "rows; as-is*2"}).fit(X, y)
 
 

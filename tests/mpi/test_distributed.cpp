@@ -476,7 +476,7 @@ void check_training(const typename Model::Options& architecture) {
   CHECK(bytes == formula.bytes);
   if (ranks().size() > 1) CHECK(messages > 0);
   // Per epoch one sum of the gradient, loss and KL, and two of scores; four in the beginning, and as many of the features'
-  // columns, 11 numbers of each and the number of rows; those of layers.
+  // columns, 11 numbers of each and the number of rows; and what layers sum.
   CHECK(everywhere(sent.sums == 3 * epochs + 8 + volume.sums));
   CHECK(everywhere(sent.summed ==
                    epochs * (model.parameters().size() + 2 + 2 * 4) + 9 + 11 * 20 + 1 + volume.summed));

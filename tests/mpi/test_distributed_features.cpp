@@ -1,5 +1,5 @@
 /// \file
-/// Features of a graph that is cut into parts are treated as those of the whole: plans, trainings, predictions.
+/// Features of a graph that is cut into parts are treated as in the whole graph: plans, trainings, predictions.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ struct SearchScore {
 /// One training of a search.
 struct SearchTraining {
   std::size_t split;  ///< on which of the splits
-  Index epochs;       ///< at most, those of earlier rounds included
+  Index epochs;       ///< at most, the epochs of earlier rounds included
   /// To be asked between two epochs. Once it is true, the training ends and returns nothing.
   std::function<bool()> out_of_time;
 };
@@ -64,7 +64,7 @@ struct SearchOptions {
   std::function<bool()> interrupted = {};
   /// Called before every training with the name of its setting, the round from 1, and the settings left in it.
   std::function<void(const std::string& name, Index round, std::size_t left)> on_training = {};
-  /// Seconds since any moment; by default those of the steady clock.
+  /// Seconds since any moment; by default the steady clock's.
   std::function<double()> clock = {};
 };
 
@@ -184,7 +184,7 @@ class SuccessiveHalving {
   }
 
   /// Sorts what is left by its scores on the first `splits` splits, the best first, and moves it to the front of the ranking
-  /// in that order. Without such splits the order stays, but that of the first round: what was trained comes first.
+  /// in that order. Without such splits the order stays; in the first round what was trained comes first.
   void rank(std::vector<std::size_t>& left, Index splits, Index epochs, bool first) {
     if (splits == 0 && !first) return;
     const auto failed = [&](std::size_t i) { return !result_.rows[i].error.empty(); };

@@ -45,7 +45,7 @@ struct ModelSetting {
 /// What a search among types of models came to.
 template <class... Models>
 struct ModelSearch {
-  SearchResult result;                 ///< its rows are those of `settings`
+  SearchResult result;                 ///< a row for each of `settings`
   std::vector<ModelSetting> settings;  ///< all that were tried
 
   /// The best one. Takes any result of search().
@@ -73,7 +73,7 @@ template <class Model>
   return true;
 }
 
-/// The settings of a type of model, or those of the preset for the data where the list has none.
+/// The settings of a type of model, or the preset for the data where the list has none.
 template <class Model>
 void add_settings(const Dataset& data, std::size_t type, const TrainOptions& given,
                   std::vector<ModelSetting>& all) {
@@ -119,7 +119,7 @@ template <class Model>
 /// (search_splits()). Types that the list does not know have the preset for the data.
 ///
 /// \tparam Models    SheafModel, CooperativeModel, …: those with ModelOptions or CooperativeOptions
-/// \param options    `epochs` are those of the settings
+/// \param options    `epochs` is what the settings say
 /// \param training   seed, threads and on_epoch; settings replace the rest
 /// \throws std::invalid_argument  as search(), search_splits() and train()
 /// \throws std::runtime_error     every setting failed

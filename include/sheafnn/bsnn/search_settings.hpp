@@ -153,8 +153,8 @@ inline constexpr std::array all_search_settings = {
   return detail::all_search_settings;
 }
 
-/// Sets what a setting says of a network with maps per incident pair, and of its training; the best epoch is that of the
-/// largest accuracy or of what choose_stop_on(data, StopOn::accuracy) says. Takes any options.
+/// Sets what a setting says of a network with maps per incident pair, and of its training. The caller sets
+/// training.stop_on to choose_stop_on(data, StopOn::accuracy). Takes any options.
 inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
   model.channels = setting.channels;

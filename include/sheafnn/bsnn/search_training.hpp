@@ -20,7 +20,7 @@
 
 namespace sheafnn {
 
-/// How many divisions a search makes of the training and validation nodes of a single split, that of the split included.
+/// How many divisions a search makes of the training and validation nodes of a single split, the split itself included.
 inline constexpr Index search_divisions = 4;
 
 /// The splits that a search trains on: the chosen ones without their test nodes, so that no training of it can score them.
@@ -86,7 +86,7 @@ namespace detail {
 /// A candidate of search(). A training with more epochs than the last one on the same split goes on where that ended.
 ///
 /// \param splits   of search_splits(); they must outlive the candidate
-/// \param options  `epochs` are those of the search, `on_checkpoint` and `resume` its own
+/// \param options  the search sets `epochs`, `on_checkpoint` and `resume`
 /// \param run      run(split, options) trains a new model and returns its TrainResult; the same model every time
 /// Unchecked: that the options are in range, which train() checks.
 template <class Run>

@@ -1,5 +1,5 @@
 /// \file
-/// What a network reads of the features of a graph: those of its model's FeaturePlan, or of one that is made here.
+/// What a network reads of the features of a graph, by its model's FeaturePlan or by a plan that is made here.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace sheafnn::detail {
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 template <class Options>
 [[nodiscard]] FeaturePlan plan_of(const Options& options, const Graph& graph, const NodeFeatures& features) {
-  // A plan has indicators of its own, whatever those of the features.
+  // A plan has indicators of its own, whatever indicators the features have.
   const FeaturePlan& plan = options.feature_plan;
   const Index given = features.columns() - static_cast<Index>(features.indicators().size());
   const bool fits = !plan.empty() && given == plan.given_columns();

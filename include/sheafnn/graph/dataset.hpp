@@ -97,7 +97,7 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
   }
 }
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. those of a trained model; names of one number,
+/// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model; names of one number,
 /// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as
 /// it is.
 ///

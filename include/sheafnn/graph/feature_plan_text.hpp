@@ -98,7 +98,7 @@ template <class T>
   using Kind = FeatureColumn::Kind;
   if (text.empty()) return {};
   require(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }), "feature_plan",
-          "a text that is not printable", "expected that of a plan");
+          "a text that is not printable", "expected the text of a plan");
   const std::string_view name = detail::next_part(text, ';');
   std::size_t treatment = 0;
   while (treatment < feature_treatment_names.size() && feature_treatment_names[treatment] != name) ++treatment;

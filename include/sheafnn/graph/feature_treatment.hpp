@@ -1,6 +1,6 @@
 /// \file
 /// FeaturePlan: what a network does to node features before it reads them, column by column. fit_features.hpp makes it
-/// from the features of a graph; applied to those of any graph, it does the same. Source: math: "Features".
+/// from the features of a graph; applied to the features of any graph, it does the same. Source: math: "Features".
 #pragma once
 
 #include <algorithm>
@@ -90,7 +90,7 @@ struct FeatureColumn {
   friend bool operator==(const FeatureColumn&, const FeatureColumn&) = default;
 
  private:
-  /// Numbers far beyond those of the training stay finite, in single precision as well.
+  /// Numbers far beyond the training's stay finite, in single precision as well.
   [[nodiscard]] static double bounded(double x) {
     constexpr double most = 1e30;
     return std::clamp(x, -most, most);

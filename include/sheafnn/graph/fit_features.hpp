@@ -43,7 +43,7 @@ class PartStatistics {
 
 /// What one column shows.
 struct ColumnStatistics {
-  double known = 0, entries = 0;  ///< values that are not missing; those of them that are not 0
+  double known = 0, entries = 0;  ///< values that are not missing; known values that are not 0
   double least = 0, most = 0;
   double others = 0;                             ///< entries other than 1
   double fractional = 0;                         ///< entries that are negative or no whole number
@@ -271,11 +271,11 @@ class Quantiles {
 
 }  // namespace detail
 
-/// What a network does to these features, and to those of other graphs after it; see the file comment.
+/// What a network does to these features, and to the features of other graphs after it; see the file comment.
 ///
-/// \param part  null: the features are those of a whole graph; else of this part of one, whose statistics all parts put
+/// \param part  null: the features of a whole graph; else of this part of one, whose statistics all parts put
 ///              together: all of them call this. Rows behind the part's own nodes are not looked at
-/// \throws std::invalid_argument  features without rows or columns. Unchecked: that the part is that of the features
+/// \throws std::invalid_argument  features without rows or columns. Unchecked: that part and features belong together
 [[nodiscard]] inline FeaturePlan fit_features(const NodeFeatures& features, FeatureTreatment treatment,
                                               GraphPart* part = nullptr) {
   using Kind = FeatureColumn::Kind;

@@ -71,7 +71,7 @@ class GraphPart {
 
   /// The largest of the values of all parts: the same on all. Unchecked: that none is NaN.
   [[nodiscard]] virtual double largest(double value) = 0;
-  /// Replaces every number by the largest of those of all parts. Unchecked: as above, and that all parts give as many.
+  /// Replaces every number by the largest that any part gives. Unchecked: as above, and that all parts give as many.
   virtual void largest(std::span<double> values) {
     for (double& value : values) value = largest(value);
   }

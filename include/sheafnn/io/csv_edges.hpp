@@ -106,7 +106,7 @@ struct EndColumns {
   std::string before, behind;  ///< the words, in lower case
 };
 
-/// What the names of two columns say, where they are those of an arc's ends.
+/// What the names of two columns say, where they name an arc's ends.
 [[nodiscard]] inline std::optional<EndColumns> match_ends(std::string_view first, std::string_view second) {
   const std::string a = plain_word(first), b = plain_word(second);
   for (const bool turned : {false, true}) {
@@ -144,7 +144,7 @@ inline constexpr std::string_view name_families[][14] = {
   });
 }
 
-/// Whether a node has a name such as those of two columns that names of nodes may look like: another number,
+/// Whether a node has a name that resembles the names of two columns: another number,
 /// letter or word of the family in the same place; of a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
   const std::size_t around = ends.before.size() + ends.behind.size();

@@ -28,7 +28,7 @@ namespace sheafnn::io::detail {
 
 using sheafnn::detail::parse_number;
 
-/// The lines of a text file that are not empty; line ends may be those of Unix or Windows, and a byte order mark
+/// The lines of a text file that are not empty; lines may end as on Unix or on Windows, and a byte order mark
 /// is skipped.
 class LineReader {
  public:

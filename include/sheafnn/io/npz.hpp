@@ -116,7 +116,7 @@ struct NpzRows {
   std::vector<double> values;
   Index column_count = 0;
 
-  /// \param key  that of the values
+  /// \param key  the key of the values
   /// \throws std::runtime_error  a key is missing, or the arrays do not fit together
   NpzRows(const NpzArchive& archive, const std::string& key) {
     constexpr std::string_view data = "data";

@@ -18,7 +18,7 @@
 
 namespace sheafnn::io::detail {
 
-/// Spellings of the keys, as plain_word() has them; the first is that of the benchmark graphs. Those that end in
+/// Spellings of the keys, as plain_word() has them; the first is the one in the benchmark graphs. Keys that end in
 /// "data" begin the three parts of a sparse matrix: …_data, …_indices, …_indptr.
 inline constexpr std::string_view feature_keys[] = {
     "nodefeatures", "nodefeature", "nodefeats",      "nodefeat",     "features", "feature", "feats",

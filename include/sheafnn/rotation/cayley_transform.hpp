@@ -113,7 +113,7 @@ template <class T, int N>
   return h;
 }
 
-/// Cotangent of X, given that of C(X) and H = (I − X)⁻¹: 2 Hᵀ P̄ Hᵀ.
+/// Cotangent of X, given the cotangent of C(X) and H = (I − X)⁻¹: 2 Hᵀ P̄ Hᵀ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_cotangent(const SquareMatrix<T, N>& h,
                                                                     const SquareMatrix<T, N>& cotangent) {
@@ -164,7 +164,7 @@ template <class T, int N>
   return r;
 }
 
-/// Cotangent of A, given that of P = C(A): dP = (I − A)⁻¹ dA (P + I), so Ā = (I − A)⁻ᵀ P̄ (P + I)ᵀ.
+/// Cotangent of A, given the cotangent of P = C(A): dP = (I − A)⁻¹ dA (P + I), so Ā = (I − A)⁻ᵀ P̄ (P + I)ᵀ.
 /// Unchecked: that P is C(A).
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_transform_backward(const SquareMatrix<T, N>& a,

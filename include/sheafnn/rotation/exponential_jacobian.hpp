@@ -12,8 +12,8 @@
 /// Source: math: "Normal in the tangent space" (2.24).
 ///
 /// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
-/// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large, the θ_i
-/// are those of large_parameters.hpp.
+/// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large,
+/// large_parameters.hpp gives the θ_i.
 #pragma once
 
 #include <cmath>

@@ -100,7 +100,7 @@ template <class T, int N>
   return multiply_nt(image, form.basis);
 }
 
-/// exp(X) of R³ by Rodrigues' formula. The angle has twice the digits of T, so that the rotation is that of φ to rounding,
+/// exp(X) of R³ by Rodrigues' formula. The angle has twice the digits of T, so that the rotation is right to rounding,
 /// not only to ε‖φ‖, up to ‖φ‖ = 1/ε.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM SquareMatrix<T, 3> far_exponential_3(const RotationParameters<T, 3>& phi) {
@@ -161,8 +161,8 @@ template <class T>
 }
 
 /// L(−X_φ, E) for large φ, L the derivative of exp: ∫ exp(−(1 − t) X) E exp(−t X) dt, block by block in the basis W. A block of E
-/// that commutes with J is turned by the mean of both angles and shrunk by the sine quotient of half their difference; of one that
-/// anticommutes with J, with −θ for the second angle.
+/// that commutes with J is turned by the mean of both angles and shrunk by the sine quotient of half their difference; the
+/// part that anticommutes with J likewise, with −θ for the second angle.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM SquareMatrix<T, N> far_exponential_adjoint(
     const RotationParameters<T, N>& phi, const SquareMatrix<T, N>& e) {
