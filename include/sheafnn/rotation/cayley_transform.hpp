@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/large_parameters.hpp"
@@ -90,7 +89,7 @@ template <class T, int N>
 /// Is φ too large for elimination, which loses ε‖φ‖², for even N ε‖φ‖?
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto is_far_for_elimination(const RotationParameters<T, N>& phi) {
-  return squared_length(phi) > T(16);
+  return inner_product(phi, phi) > T(16);
 }
 
 /// (I − X_φ)⁻¹ for large φ.
@@ -140,13 +139,9 @@ SHEAFNN_HD SHEAFNN_INLINE void for_large_skew_lanes(const SquareMatrix<T, N>& a,
                                                     const F& result) {
   if constexpr (N > 1) {
     const auto phi = lower_triangle<T, N>(a);
-    if (!any(is_far_for_elimination<T, N>(phi))) return;
-    for (int lane = 0; lane < lanes_of<T>(); ++lane) {
-      const auto own = matrix_lane(phi, lane);
-      if (!is_far_for_elimination<scalar_of_t<T>, N>(own) || !is_skew<scalar_of_t<T>, N>(matrix_lane(a, lane)))
-        continue;
-      set_matrix_lane(r, lane, result(own, lane));
-    }
+    for_lanes(is_far_for_elimination<T, N>(phi), [&](int lane) {
+      if (is_skew(matrix_lane(a, lane))) set_matrix_lane(r, lane, result(matrix_lane(phi, lane), lane));
+    });
   }
 }
 

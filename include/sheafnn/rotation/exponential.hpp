@@ -84,8 +84,7 @@ struct Halvings {
 };
 template <class T, int P>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Halvings<T> halvings(const Column<T, P>& phi) {
-  T squared = T(0);
-  for (int k = 0; k < P; ++k) squared += phi(k) * phi(k);
+  T squared = inner_product(phi, phi);
   Halvings<T> r{T(0), T(1)};
   for (int k = 0; k < 12; ++k) {
     const auto large = squared > T(0.81);
@@ -167,13 +166,10 @@ template <class T, int N>
         for (int i = 0; i < N; ++i) r(i, j) = select(active, squared(i, j), r(i, j));
       }
     }
-    if (halvings_needed > most_squarings) {
-      for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
-        if (!(detail::lane_of(halving.count, lane) > most_squarings)) continue;
-        detail::set_matrix_lane(r, lane,
-                                detail::far_exponential<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane)));
-      }
-    }
+    detail::for_lanes(halving.count > T(most_squarings), [&](int lane) {
+      detail::set_matrix_lane(r, lane,
+                              detail::far_exponential<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane)));
+    });
     return r;
   }
 }
@@ -225,15 +221,11 @@ SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationPar
         }
       }
     }
-    if (halvings_needed > most_squarings) {
-      for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
-        if (!(detail::lane_of(halving.count, lane) > most_squarings)) continue;
-        detail::set_matrix_lane(l, lane,
-                                detail::far_exponential_adjoint<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane),
-                                                                                   detail::matrix_lane(cotangent,
-                                                                                                       lane)));
-      }
-    }
+    detail::for_lanes(halving.count > T(most_squarings), [&](int lane) {
+      const auto own = detail::matrix_lane(phi, lane);
+      const auto own_cotangent = detail::matrix_lane(cotangent, lane);
+      detail::set_matrix_lane(l, lane, detail::far_exponential_adjoint<scalar_of_t<T>, N>(own, own_cotangent));
+    });
     skew_matrix_backward<T, N>(l, gradient);
   }
 }

@@ -270,7 +270,7 @@ template <bool With, class T, int N>
 /// the square of a small sine over φ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto has_far_jacobian(const RotationParameters<T, N>& phi) {
-  return squared_length(phi) > T(N <= 4 ? 1e12 : 0.81 * (1 << 2 * most_squarings));
+  return inner_product(phi, phi) > T(N <= 4 ? 1e12 : 0.81 * (1 << 2 * most_squarings));
 }
 
 /// ‖φ‖² ≤ 1e12 for N = 3 and 4, ‖φ‖ ≤ 14.4 from N = 5 on.
@@ -320,18 +320,16 @@ template <bool With, class T, int N>
     RotationParameters<T, N> near = phi;  // far lanes: 0
     for (int k = 0; k < rotation_parameters<N>; ++k) near(k) = select(far, T(0), phi(k));
     T value = near_log_jacobian<With, T, N>(near, weight, gradient);
-    for (int lane = 0; lane < lanes_of<T>(); ++lane) {
+    for_lanes(far, [&](int lane) {
       using S = scalar_of_t<T>;
-      const RotationParameters<S, N> own = matrix_lane(phi, lane);
-      if (!has_far_jacobian<S, N>(own)) continue;
       RotationParameters<S, N> slope;
-      set_lane_of(value, lane, far_log_jacobian<S, N>(own, slope));
+      set_lane_of(value, lane, far_log_jacobian<S, N>(matrix_lane(phi, lane), slope));
       if constexpr (With) {
         for (int k = 0; k < rotation_parameters<N>; ++k) {
           set_lane_of(gradient(k), lane, lane_of(gradient(k), lane) + lane_of(weight, lane) * slope(k));
         }
       }
-    }
+    });
     return value;
   }
 }

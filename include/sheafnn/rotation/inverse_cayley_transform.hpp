@@ -70,13 +70,10 @@ template <class T, int N>
   const T determinant = solve_unpivoted<T, N, 1>(shifted, Column<T, N>::Constant(T(0))).determinant;
   T logarithm = log(determinant);
   if constexpr (N > 1) {
-    if (any(detail::is_far_for_elimination<T, N>(phi))) {
-      for (int lane = 0; lane < detail::lanes_of<T>(); ++lane) {
-        const auto own = detail::matrix_lane(phi, lane);
-        if (!detail::is_far_for_elimination<scalar_of_t<T>, N>(own)) continue;
-        detail::set_lane_of(logarithm, lane, detail::far_log_determinant<scalar_of_t<T>, N>(own));
-      }
-    }
+    detail::for_lanes(detail::is_far_for_elimination<T, N>(phi), [&](int lane) {
+      const auto own = detail::matrix_lane(phi, lane);
+      detail::set_lane_of(logarithm, lane, detail::far_log_determinant<scalar_of_t<T>, N>(own));
+    });
   }
   return T(0.75 * N * (N - 1) * 0.69314718055994530942) - T(N - 1) * logarithm;
 }

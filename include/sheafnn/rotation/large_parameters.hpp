@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/log_sine_ratio.hpp"
@@ -17,15 +19,20 @@
 
 namespace sheafnn::detail {
 
-/// Lanes of a pack; 1 for a scalar.
-template <class T>
-[[nodiscard]] SHEAFNN_HD constexpr int lanes_of() {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return 1;
-  } else {
-    return T::width;
+/// f(lane) for each lane in which the condition holds; lane 0 is a scalar's.
+template <class T, int W, class F>
+SHEAFNN_INLINE void for_lanes(const PackMask<T, W>& mask, const F& f) {
+  const std::uint32_t bits = mask_bits(mask);
+  if (bits == 0) return;
+  for (int lane = 0; lane < W; ++lane) {
+    if ((bits >> lane & 1U) != 0) f(lane);
   }
 }
+template <class F>
+SHEAFNN_HD SHEAFNN_INLINE void for_lanes(bool condition, const F& f) {
+  if (condition) f(0);
+}
+
 template <class T>
 [[nodiscard]] SHEAFNN_HD scalar_of_t<T> lane_of(const T& value, [[maybe_unused]] int lane) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -57,14 +64,6 @@ SHEAFNN_HD void set_matrix_lane(Eigen::Matrix<T, R, C>& m, int lane,
   for (int j = 0; j < C; ++j) {
     for (int i = 0; i < R; ++i) set_lane_of(m(i, j), lane, value(i, j));
   }
-}
-
-/// ‖φ‖²; infinite where it overflows.
-template <class T, int P>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T squared_length(const Column<T, P>& phi) {
-  T squared = T(0);
-  SHEAFNN_UNROLL for (int k = 0; k < P; ++k) squared += phi(k) * phi(k);
-  return squared;
 }
 
 template <class T>
