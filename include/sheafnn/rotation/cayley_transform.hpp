@@ -194,7 +194,9 @@ SHEAFNN_HD inline void cayley_rotation_backward(const RotationParameters<T, N>& 
     skew_matrix_backward<T, N>(detail::cayley_cotangent(h, cotangent), gradient);
   } else {
     const SquareMatrix<T, N> x = skew_matrix<T, N>(phi);
-    skew_matrix_backward<T, N>(cayley_transform_backward<T, N>(x, cayley_transform<T, N>(x), cotangent), gradient);
+    // Lanes with a large φ do not need C(X).
+    const SquareMatrix<T, N> p = detail::cayley_by_elimination<T, N>(x);
+    skew_matrix_backward<T, N>(cayley_transform_backward<T, N>(x, p, cotangent), gradient);
   }
 }
 

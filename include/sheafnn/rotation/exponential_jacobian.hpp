@@ -273,13 +273,11 @@ template <class T, int N>
   return inner_product(phi, phi) > T(N <= 4 ? 1e12 : 0.81 * (1 << 2 * most_squarings));
 }
 
-/// ‖φ‖² ≤ 1e12 for N = 3 and 4, ‖φ‖ ≤ 14.4 from N = 5 on.
+/// N ≥ 3; ‖φ‖² ≤ 1e12 for N = 3 and 4, ‖φ‖ ≤ 14.4 from N = 5 on.
 template <bool With, class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T near_log_jacobian(const RotationParameters<T, N>& phi, const T& weight,
                                                     RotationParameters<T, N>& gradient) {
-  if constexpr (N <= 2) {
-    return T(0);
-  } else if constexpr (N == 3) {
+  if constexpr (N == 3) {
     const LogSine<T> l = log_sine_ratio(phi(0) * phi(0) + phi(1) * phi(1) + phi(2) * phi(2));
     for (int k = 0; k < 3; ++k) gradient(k) += T(2) * weight * l.slope * phi(k);
     return l.value;

@@ -153,10 +153,10 @@ template <class T, int N>
   }
 }
 
-/// sin x / x of x · scale.
+/// sin α / α of α = x · scale, given sin α.
 template <class T>
-[[nodiscard]] SHEAFNN_HD T sine_quotient(T x, T scale) {
-  return x == T(0) ? T(1) : sine_and_cosine(x, scale).sine / (x * scale);
+[[nodiscard]] SHEAFNN_HD T sine_quotient(T x, T scale, T sine) {
+  return x == T(0) ? T(1) : sine / (x * scale);
 }
 
 /// L(−X_φ, E) for large φ, L the derivative of exp: ∫ exp(−(1 − t) X) E exp(−t X) dt, block by block in the basis W. A block of E
@@ -183,7 +183,8 @@ template <class T, int N>
       const T other_imaginary = T(0.5) * (upper[2 * b + 1] + lower[2 * b]);
       const T mean = T(0.5) * (angle[a] + angle[b]), half = T(0.5) * (angle[a] - angle[b]);
       const SineCosine<T> at_mean = sine_and_cosine(mean, form.scale), at_half = sine_and_cosine(half, form.scale);
-      const T shrink = sine_quotient(half, form.scale), other_shrink = sine_quotient(mean, form.scale);
+      const T shrink = sine_quotient(half, form.scale, at_half.sine);
+      const T other_shrink = sine_quotient(mean, form.scale, at_mean.sine);
       const T c = shrink * (at_mean.cosine * commuting_real - at_mean.sine * commuting_imaginary);
       const T d = shrink * (at_mean.cosine * commuting_imaginary + at_mean.sine * commuting_real);
       const T k = other_shrink * (at_half.cosine * other_real - at_half.sine * other_imaginary);
