@@ -24,16 +24,20 @@ const std::string banner = "%%MatrixMarket matrix ";
 MatrixEntries read(const std::string& text) {
   return io::detail::MatrixMarketReader(io::detail::LineReader("t.mtx", {text.begin(), text.end()})).read();
 }
-// The message, or "no error".
-std::string message_of(const std::string& text) {
+// The message of call(), or "no error".
+template <class Call>
+std::string message_from(const Call& call) {
   try {
-    static_cast<void>(read(text));
+    static_cast<void>(call());
   } catch (const std::runtime_error& error) {
     const std::string message = error.what();
     CHECK(message.find('\n') == std::string::npos);
     return message;
   }
   return "no error";
+}
+std::string message_of(const std::string& text) {
+  return message_from([&] { return read(text); });
 }
 using Entries = std::vector<std::tuple<int, int, double>>;
 Entries entries(const MatrixEntries& matrix) {
@@ -105,12 +109,7 @@ TEST_CASE("Matrix Market: graphs and features") {
 
 TEST_CASE("Matrix Market: a graph has no weights") {
   const auto message = [](const std::string& text) {
-    try {
-      static_cast<void>(io::to_graph(read(banner + text)));
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return message_from([&] { return io::to_graph(read(banner + text)); });
   };
   const std::string end = "; edges have no weights here: save ones, or a pattern";
   CHECK(message("coordinate real general\n3 3 2\n1 2 0.5\n2 3 2\n") ==

@@ -93,14 +93,12 @@ inline constexpr std::size_t longest_title = 18;
 /// What a key calls a class: its name, shortened where it is long, or "class 3" where it has none or its name is a number.
 inline std::string class_title(const std::vector<std::string>& class_names, std::int32_t c) {
   const std::size_t k = static_cast<std::size_t>(c);
-  const bool is_named =
-      k < class_names.size() && class_names[k].find_first_not_of("0123456789 ") != std::string::npos;
-  if (!is_named)
-    return joined(
-        {"class ", k < class_names.size() && !class_names[k].empty() ? class_names[k] : std::to_string(c)});
+  const std::string name = k < class_names.size() ? class_names[k] : "";
+  if (name.find_first_not_of("0123456789 ") == std::string::npos)
+    return joined({"class ", name.empty() ? std::to_string(c) : name});
   std::string r;
   std::size_t characters = 0;
-  for (const char letter : class_names[k]) {
+  for (const char letter : name) {
     const bool begins_one = (letter & 0xC0) != 0x80;  // of UTF-8
     if (begins_one && ++characters > longest_title) return r + "…";
     r += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? ' ' : letter;

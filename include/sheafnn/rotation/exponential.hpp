@@ -167,8 +167,7 @@ template <class T, int N>
       }
     }
     detail::for_lanes(halving.count > T(most_squarings), [&](int lane) {
-      detail::set_matrix_lane(r, lane,
-                              detail::far_exponential<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane)));
+      detail::set_matrix_lane(r, lane, detail::far_exponential<scalar_of_t<T>, N>(detail::matrix_lane(phi, lane)));
     });
     return r;
   }

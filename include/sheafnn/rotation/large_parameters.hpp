@@ -74,7 +74,7 @@ struct SineCosine {
 template <class T>
 [[nodiscard]] SHEAFNN_HD SineCosine<T> sine_and_cosine(T x, T scale) {
   const T angle = x * scale;
-  const bool representable = absolute(angle) <= std::numeric_limits<T>::max();
+  const bool representable = std::abs(angle) <= std::numeric_limits<T>::max();
   const T part = representable ? angle : x * (scale / T(64));
   SineCosine<T> r{std::sin(part), std::cos(part)};
   if (!representable) {
@@ -254,7 +254,7 @@ template <class T>
   const T half = T(0.5) * x;
   const SineCosine<T> at_half = sine_and_cosine(half, scale);
   const T sine = away_from_zero(at_half.sine, rounding_unit<T>());
-  return {T(2) * (std::log(absolute(sine)) - std::log(absolute(half)) - std::log(scale)),
+  return {T(2) * (std::log(std::abs(sine)) - std::log(std::abs(half)) - std::log(scale)),
           at_half.cosine / sine - T(1) / half / scale};
 }
 

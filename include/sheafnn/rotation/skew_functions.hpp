@@ -3,7 +3,6 @@
 /// exponential_rotation() and cayley_rotation() with φ.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -25,8 +24,7 @@ template <class Scalar, int N>
                                                                const SquareMatrix<Scalar, N>& a) {
   detail::require_finite<Scalar, N>(name, a);
   constexpr Scalar half = Scalar(0.5);  // sums of halves do not overflow
-  Scalar largest = 0;
-  for (int k = 0; k < N * N; ++k) largest = std::max(largest, std::abs(a.data()[k]));
+  const Scalar largest = a.cwiseAbs().maxCoeff();
   const Scalar limit = Scalar(4096) * std::numeric_limits<Scalar>::epsilon() * (half + half * largest);
   RotationParameters<Scalar, N> phi;
   for (int j = 0; j < N; ++j) {

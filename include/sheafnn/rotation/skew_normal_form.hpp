@@ -17,16 +17,11 @@
 
 namespace sheafnn::detail {
 
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T absolute(T a) {
-  return a < T(0) ? -a : a;
-}
-
 /// The power of 2 with scale ≤ max |φ_k| < 2 scale; NaN where that is infinite.
 template <class T, int P>
 [[nodiscard]] SHEAFNN_HD T binary_scale(const Column<T, P>& phi) {
   T largest = T(0);
-  for (int k = 0; k < P; ++k) largest = absolute(phi(k)) > largest ? absolute(phi(k)) : largest;
+  for (int k = 0; k < P; ++k) largest = std::abs(phi(k)) > largest ? std::abs(phi(k)) : largest;
   if (largest == T(0)) return T(1);
   if (!(largest <= std::numeric_limits<T>::max())) return std::numeric_limits<T>::quiet_NaN();
   int exponent = 0;
@@ -37,9 +32,8 @@ template <class T, int P>
 /// X_φ/scale, its angles ≥ 0 and its basis: X W_{2j} = θ_j W_{2j+1}, X W_{2j+1} = −θ_j W_{2j}.
 template <class T, int N>
 struct SkewNormalForm {
-  static constexpr int pairs = N / 2;
   SquareMatrix<T, N> basis;  ///< W
-  T angle[pairs];            ///< θ_j/scale
+  T angle[N / 2];            ///< θ_j/scale
   T scale;                   ///< a power of 2
 };
 
@@ -69,15 +63,15 @@ SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w
   T largest = T(0);
   for (int j = 0; j < N; ++j) {
     for (int i = j + 1; i < N; ++i) {
-      if (!(absolute(a(i, j)) > largest)) continue;
-      largest = absolute(a(i, j));
+      if (!(std::abs(a(i, j)) > largest)) continue;
+      largest = std::abs(a(i, j));
       largest_column = j;
     }
   }
   swap_axes<T, N>(a, w, 0, largest_column);
   for (int k = 0; k + 2 < N; ++k) {
     int pivot = k + 1;
-    for (int i = k + 2; i < N; ++i) pivot = absolute(a(i, k)) > absolute(a(pivot, k)) ? i : pivot;
+    for (int i = k + 2; i < N; ++i) pivot = std::abs(a(i, k)) > std::abs(a(pivot, k)) ? i : pivot;
     swap_axes<T, N>(a, w, k + 1, pivot);
     const T head = a(k + 1, k);
     T rest = T(0);
@@ -119,10 +113,20 @@ SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD T column_length(const Eigen::Matrix<T, R, C>& m, int column) {
   T largest = T(0), sum = T(0);
-  for (int i = 0; i < R; ++i) largest = absolute(m(i, column)) > largest ? absolute(m(i, column)) : largest;
+  for (int i = 0; i < R; ++i) largest = std::abs(m(i, column)) > largest ? std::abs(m(i, column)) : largest;
   if (!(largest > T(0))) return T(0);
   for (int i = 0; i < R; ++i) sum += (m(i, column) / largest) * (m(i, column) / largest);
   return largest * std::sqrt(sum);
+}
+
+/// Turns columns i and j.
+template <class T, int R, int C>
+SHEAFNN_HD void rotate_columns(Eigen::Matrix<T, R, C>& m, int i, int j, T cosine, T sine) {
+  for (int k = 0; k < R; ++k) {
+    const T left = m(k, i), right = m(k, j);
+    m(k, i) = cosine * left - sine * right;
+    m(k, j) = sine * left + cosine * right;
+  }
 }
 
 /// Makes the columns of B orthogonal: B becomes B V. One-sided Jacobi rotations (Hestenes).
@@ -139,24 +143,16 @@ SHEAFNN_HD void orthogonalise_columns(Eigen::Matrix<T, R, C>& b, Eigen::Matrix<T
         if (!(first > T(0) && second > T(0))) continue;
         T cosine = T(0);
         for (int k = 0; k < R; ++k) cosine += (b(k, i) / first) * (b(k, j) / second);
-        if (!(absolute(cosine) > least)) continue;
+        if (!(std::abs(cosine) > least)) continue;
         changed = true;
         const T zeta = (second / first - first / second) / (T(2) * cosine);
-        const T size = absolute(zeta);
+        const T size = std::abs(zeta);
         // 1e8² is not beside 1, in float neither.
         const T positive = size > T(1e8) ? T(0.5) / size : T(1) / (size + std::sqrt(T(1) + size * size));
         const T tangent = zeta < T(0) ? -positive : positive;
         const T c = T(1) / std::sqrt(T(1) + tangent * tangent), s = c * tangent;
-        for (int k = 0; k < R; ++k) {
-          const T left = b(k, i), right = b(k, j);
-          b(k, i) = c * left - s * right;
-          b(k, j) = s * left + c * right;
-        }
-        for (int k = 0; k < C; ++k) {
-          const T left = v(k, i), right = v(k, j);
-          v(k, i) = c * left - s * right;
-          v(k, j) = s * left + c * right;
-        }
+        rotate_columns(b, i, j, c, s);
+        rotate_columns(v, i, j, c, s);
       }
     }
   }
