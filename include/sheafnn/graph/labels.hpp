@@ -97,7 +97,7 @@ template <std::size_t N>
   std::string word;
   bool letters = false;
   for (const char c : text) {
-    word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    word += lower(c);
     letters = letters || (word.back() >= 'a' && word.back() <= 'z');
   }
   std::string_view stem = word;
