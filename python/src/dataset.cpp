@@ -138,7 +138,7 @@ auto feature_arrays(const Dataset& data) {
   const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
   std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
   std::vector<double> values(x.values().begin(), x.values().end());
-  const Index given = x.columns() - static_cast<Index>(x.indicators().size());
+  const Index given = x.given_columns();
   for (std::size_t i = 0; i < count; ++i) {
     if (columns[i] < given) continue;
     columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
@@ -155,10 +155,7 @@ void bind_dataset(nb::module_& module) {
       .def_ro("name", &Dataset::name)
       .def_prop_ro("node_count", &Dataset::node_count)
       .def_prop_ro("edge_count", [](const Dataset& data) { return data.graph.edge_count(); })
-      .def_prop_ro("feature_count",
-                   [](const Dataset& data) {
-                     return data.feature_count() - static_cast<Index>(data.features.indicators().size());
-                   })
+      .def_prop_ro("feature_count", [](const Dataset& data) { return data.features.given_columns(); })
       .def_ro("feature_names", &Dataset::feature_names)
       .def_ro("class_count", &Dataset::class_count)
       .def_ro("node_names", &Dataset::node_names)
