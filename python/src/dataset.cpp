@@ -19,6 +19,7 @@
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/npz_keys.hpp>
 #include <string>
@@ -215,7 +216,14 @@ void bind_dataset(nb::module_& module) {
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },
       nb::arg("texts"), nb::arg("missing_words") = nb::none());
+  module.attr("blanks") = std::string(sheafnn::detail::blanks);
+  module.attr("fixed_blank") = std::string(sheafnn::detail::fixed_blank);
+  module.attr("most_fractions") = sheafnn::most_fractions;
   module.def("resembles_set_column", &sheafnn::io::detail::resembles_set_column, nb::arg("name"));
+  module.def("is_split_column", &sheafnn::io::detail::is_split_column, nb::arg("name"));
+  nb::dict set_words;
+  for (const auto& [word, set] : sheafnn::io::detail::set_words) set_words[nb::cast(std::string(word))] = set;
+  module.attr("set_words") = set_words;
   module.def("edge_homophily",
              [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
 }
