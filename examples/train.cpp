@@ -256,7 +256,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %s, %td features, %td classes\n",
               data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean, share.c_str(),
-              data.feature_count() - static_cast<Index>(data.features.indicators().size()), data.class_count);
+              data.features.given_columns(), data.class_count);
   if (preset) {
     const auto& t = s.train;
     std::printf(

@@ -32,6 +32,9 @@ using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOpt
 
 // Of what --model and checkpoints call bsnn, nsd, bcsnn, csnn, bflow and flow.
 inline constexpr std::array<std::string_view, 6> model_names = {"bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"};
+// Of what --maps and checkpoints call the maps per incident pair.
+inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "special-orthogonal", "general-linear",
+                                                               "identity"};
 [[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
 [[nodiscard]] inline bool is_bayesian(std::string_view model) {
   return model == "bsnn" || model == "bcsnn" || model == sheafnn::bayesian_flow_kind;

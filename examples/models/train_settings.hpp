@@ -95,7 +95,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->check(one_of({model_names.begin(), model_names.end()}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
       ->capture_default_str()
-      ->check(one_of({"diagonal", "special-orthogonal", "general-linear", "identity"}));
+      ->check(one_of({maps_names.begin(), maps_names.end()}));
   model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 1 to 5")
       ->capture_default_str()
       ->check(CLI::Range(1, 5));

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Union
+from typing import Any, Callable, Iterable, Union
 
 import numpy as np
 import scipy.sparse
@@ -95,16 +95,16 @@ def features(name: str, value: Any) -> Any:
     return unmasked(name, value)
 
 
-def text(place: str, value: str) -> str:
-    """A text that files can hold.
+def texts(place: Callable[[int], str], values: Iterable[str]) -> None:
+    """Texts that files can hold.
 
-    :param place: what messages call it, e.g. "labels[0]: label"
+    :param place: what messages call text i, e.g. "labels[0]: label"
     """
-    if "\0" in value:
-        raise ValueError(f"{place} {value!r} is not allowed; a text must not hold the character \\0")
-    if not value.isascii() and value.encode("utf-8", "replace").decode() != value:
-        raise ValueError(f"{place} {value!r} is not allowed; it is no Unicode text")
-    return value
+    for i, value in enumerate(values):
+        if "\0" in value:
+            raise ValueError(f"{place(i)} {value!r} is not allowed; a text must not hold the character \\0")
+        if not value.isascii() and value.encode("utf-8", "replace").decode() != value:
+            raise ValueError(f"{place(i)} {value!r} is not allowed; it is no Unicode text")
 
 
 def unmasked(name: str, value: Any) -> Any:

@@ -66,10 +66,13 @@ def _numbers_of_names(array: np.ndarray, names: Sequence[str]) -> np.ndarray:
     if not names:
         raise ValueError("edges: names of nodes are not allowed without node_names; expected m x 2 node numbers")
     number = {name: i for i, name in enumerate(names)}
+    pairs = np.empty(array.shape, np.int64)
     for (row, side), end in np.ndenumerate(array):
-        if end not in number:
+        node = number.get(end)
+        if node is None:
             raise ValueError(f"edges[{row}, {side}]: {end!r} is not allowed; no node has this name")
-    return np.array([[number[u], number[v]] for u, v in array], np.int64).reshape(-1, 2)
+        pairs[row, side] = node
+    return pairs
 
 
 def edge_array(

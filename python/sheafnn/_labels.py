@@ -16,10 +16,6 @@ from ._masks import plain
 
 #: Kinds of numbers that are labels; others, such as fractions, print as texts.
 _NUMBERS = (int, float, complex, np.number, decimal.Decimal)
-#: Blanks that the library cuts off around texts.
-_BLANKS = " \t\r\n\v\f\xa0"
-#: Labels of more different complex numbers are a target of regression; the limit of real ones is the library's.
-_MOST_FRACTIONS = 20
 
 
 def is_unknown(label: Any) -> bool:
@@ -98,11 +94,14 @@ def _kind(label: Any) -> str:
     return "boolean" if isinstance(label, (bool, np.bool_)) else "number"
 
 
-def _known(array: np.ndarray) -> np.ndarray:
-    """Which labels are known, before the rule of the library."""
-    if array.dtype == object or array.dtype.kind in "fcmM":
+def known_labels(array: np.ndarray) -> np.ndarray:
+    """Which labels are known, before the rule of the library.
+
+    :param array: n labels, as label_array() gives them
+    """
+    if array.dtype == object:
         return np.array([not is_unknown(label) for label in array], bool)
-    return np.ones(array.shape, bool)
+    return array == array if array.dtype.kind in "fcmM" else np.ones(array.shape, bool)
 
 
 def _of_objects(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -132,8 +131,7 @@ def _of_objects(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     if kinds == {"bytes"}:
         _check_bytes(own)
     if kinds == {"text"}:
-        for node, text in zip(nodes, own):
-            _checks.text(f"labels[{node}]: label", text)  # NumPy cuts off \0
+        _checks.texts(lambda i: f"labels[{nodes[i]}]: label", own)  # NumPy cuts off \0
     return np.array(own)
 
 
@@ -171,26 +169,23 @@ def _number(text: str) -> float:
         return np.nan
 
 
-def _encode_texts(
-    array: np.ndarray, known: np.ndarray, minus_one: bool, missing: Sequence[str] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    texts = [str(text) if own else "" for text, own in zip(array.tolist(), known)]
+def _encode_texts(texts: list[str], minus_one: bool, missing: Sequence[str] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Of texts without blanks around them, "" where unknown."""
     values = {text: _number(text) for text in set(texts) if text.strip()}
     if minus_one:
         _check_signs(sorted(set(values.values())), missing is None or not any(text in missing for text in values))
-    else:
-        for node, text in enumerate(texts):
-            if values.get(text) == -1:
-                raise ValueError(
-                    f"labels[{node}]: label {text!r} is not allowed; among texts it means unknown: pass numbers, or None where unknown"
-                )
-    for node, text in enumerate(texts):
-        _checks.text(f"labels[{node}]: label", text)
+    elif -1 in values.values():
+        node = next(node for node, text in enumerate(texts) if values.get(text) == -1)
+        raise ValueError(
+            f"labels[{node}]: label {texts[node]!r} is not allowed; among texts it means unknown: pass numbers, or None where unknown"
+        )
+    _checks.texts(lambda node: f"labels[{node}]: label", texts)
     codes, names = _core.encode_text_labels(texts, missing)
     return codes, np.array(names, dtype=str)
 
 
-def _words(missing: Any) -> list[str] | None:
+def missing_words(missing: Any) -> list[str] | None:
+    """Words that mean an unknown label, of one or several."""
     if missing is None:
         return None
     if isinstance(missing, str):
@@ -206,7 +201,7 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
     :param minus_one: among numbers, -1 is unknown as well, and smaller whole ones are errors
     :param missing_labels: texts that are unknown; None: none, and words that usually mean a missing value are errors
     """
-    missing = _words(missing_labels)
+    missing = missing_words(missing_labels)
     array = label_array(labels)
     if array.ndim != 1 or array.shape[0] != count:
         hint = ""
@@ -215,17 +210,17 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
         raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} nodes{hint}")
     if array.dtype.kind == "V":
         raise ValueError(f"labels: {array.dtype} is not allowed; expected numbers or texts")
-    known = _known(array)
+    known = known_labels(array)
     values = array[known]
     if array.dtype == object:
         values = _of_objects(values, np.flatnonzero(known))
     if values.dtype.kind in "US":
         bytes_given = values.dtype.kind == "S"
+        blanks: Any = _core.blanks.encode() if bytes_given else _core.blanks + _core.fixed_blank
+        own = [text.strip(blanks) for text in values.tolist()]
         texts = np.full(count, "", object)
-        texts[known] = [
-            text.strip(_BLANKS[:-1].encode()).decode("latin-1") if bytes_given else text.strip(_BLANKS) for text in values.tolist()
-        ]
-        codes, classes = _encode_texts(texts, known, minus_one, missing)
+        texts[known] = [text.decode("latin-1") for text in own] if bytes_given else own
+        codes, classes = _encode_texts(texts.tolist(), minus_one, missing)
         if bytes_given:
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
         return codes, classes
@@ -273,7 +268,7 @@ def _encode_values(values: np.ndarray, known: np.ndarray, minus_one: bool) -> tu
     if real:
         counted = classes if minus_one else classes[classes >= 0]  # of a classifier, -1 and less are classes
         _core.encode_text_labels([str(value) for value in counted.tolist()], None)  # throws where they are no classes
-    elif kind == "c" and len(classes) > _MOST_FRACTIONS:
+    elif kind == "c" and len(classes) > _core.most_fractions:
         raise ValueError(f"labels: {len(classes)} different complex numbers are not allowed; they look like a continuous target")
     if kind == "O" and len({str(name) for name in classes}) < len(classes):
         raise ValueError("labels: two classes print alike; write them as texts or numbers")

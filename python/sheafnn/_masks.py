@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 #: Train, validation and test of a split, int32.
 Sets = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-_PARTS = ("train", "validation", "test")
-_SPELLINGS = {"train": ("train",), "validation": ("validation", "valid", "val"), "test": ("test",)}
+#: Keys of a mapping of sets, the first that there is before the others
+SPELLINGS = {"train": ("train",), "validation": ("validation", "valid", "val"), "test": ("test",)}
 
 
 def plain(value: Any) -> Any:
@@ -149,14 +149,14 @@ def split_sets(parts: Sequence[Any] | Mapping[str, Any], count: int, names: Sequ
 def parts_of(split: Any, name: str) -> Sequence[Any]:
     """Train, validation and test of a sequence, or of a mapping with these keys."""
     if isinstance(split, Mapping):
-        known = {spelling for spellings in _SPELLINGS.values() for spelling in spellings}
+        known = {spelling for spellings in SPELLINGS.values() for spelling in spellings}
         unknown = [key for key in split if key not in known]
         if unknown:
             raise ValueError(f"{name}: key {unknown[0]!r} is not allowed; choose train, validation (valid, val), test")
-        found = {part: [split[key] for key in keys if key in split] for part, keys in _SPELLINGS.items()}
+        found = {part: [split[key] for key in keys if key in split] for part, keys in SPELLINGS.items()}
         if not found["train"]:
             raise ValueError(f"{name}: it has no key 'train'")
-        return [found[part][0] if found[part] else [] for part in _PARTS]
+        return [own[0] if own else [] for own in found.values()]
     try:
         size = len(split)
     except TypeError:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any, Sequence
 
 import numpy as np
 
 from . import _checks, _core, _edges
 from ._labels import is_unknown
-
-_SETS = {"train": 0, "validation": 1, "val": 1, "test": 2}
 
 
 @dataclasses.dataclass
@@ -58,7 +55,7 @@ def _split(table: Any, column: Any) -> tuple[list[int], ...]:
     for node, word in enumerate(_column(table, "nodes", "splits", column).to_numpy(object)):
         if is_unknown(word) or (isinstance(word, str) and not word.strip()):
             continue
-        number = _SETS.get(word.strip()) if isinstance(word, str) else None
+        number = _core.set_words.get(word.strip()) if isinstance(word, str) else None
         if number is None:
             raise ValueError(f"nodes: column {column!r}, row {node}: {word!r} is not allowed; choose train, validation (val), test, or nothing")
         sets[number].append(node)
@@ -80,7 +77,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     if label is not None and label not in nodes.columns:
         raise ValueError(f"label: nodes has no column {label!r}; label=None: there are none")
     if splits is None:
-        splits = [c for c in nodes.columns if isinstance(c, str) and re.fullmatch(r"split(_\d+)?", c)]
+        splits = [c for c in nodes.columns if isinstance(c, str) and c.isascii() and _core.is_split_column(c)]
         splits = sorted(splits, key=lambda c: (len(c), c))
         splits = [c for c in splits if features is None or c not in features]
     elif isinstance(splits, str):
@@ -92,8 +89,8 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     for column in columns:
         if column in used - {None}:
             raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels or a split")
-    for place, column in enumerate(columns):
-        _checks.text(f"feature_names[{place}]:", str(column))
+    feature_names = [str(column) for column in columns]
+    _checks.texts(lambda place: f"feature_names[{place}]:", feature_names)
     for column in columns if features is None else ():
         if isinstance(column, str) and _core.resembles_set_column(column):
             raise ValueError(
@@ -105,7 +102,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
     return NodeTable(
         own_names,
         _numbers(nodes, "nodes", "features", columns),
-        [str(column) for column in columns],
+        feature_names,
         None if label is None else nodes[label],
         [_split(nodes, column) for column in splits],
     )

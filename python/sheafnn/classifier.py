@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from ._labels import encode, is_unknown, label_array, same_classes
+from ._labels import encode, known_labels, label_array, same_classes
 from ._masks import node_numbers
 from .dataset import Dataset
 from .sheaf import LearnedSheaf, NodeMaps, read_learned
@@ -228,7 +228,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             best = self.search_[0]
             self.best_params_ = {key: best[key] for key in ("name", "model", "maps", "stalk_dim")}
             chosen = (best["model"], best["maps"], best["stalk_dim"])
-            preset = f"search: {best['name']}"
+            preset = _core.searched + best["name"]
         with _Progress(self.progress, self.callback) as report:
             model, result, history, prediction = _core.train(
                 data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"
@@ -426,13 +426,13 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         return samples, self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
 
     def _check_options(self) -> None:
-        _checks.choice("model", self.model, ("bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"))
-        _checks.choice("maps", self.maps, ("diagonal", "special-orthogonal", "general-linear", "identity"))
+        _checks.choice("model", self.model, _core.model_names)
+        _checks.choice("maps", self.maps, _core.maps_names)
         _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
-        _checks.choice("preset", self.preset, ("auto", "none", "small", "citation", "heterophilic", "large", "dense"))
+        _checks.choice("preset", self.preset, ("auto", "none", *_core.preset_names))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
         if self.feature_treatment is not None:
-            _checks.choice("feature_treatment", self.feature_treatment, ("automatic", "rows", "columns", "none"))
+            _checks.choice("feature_treatment", self.feature_treatment, _core.feature_treatment_names)
         _checks.whole("threads", self.threads, 0, 1_000_000)
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
@@ -489,9 +489,10 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                 "which trains on the splits of a Dataset"
             )
         labels = label_array(y)
-        if labels.ndim == 1 and any(map(is_unknown, labels)) and not all(map(is_unknown, labels)):
+        known = known_labels(labels) if labels.ndim == 1 else np.empty(0, bool)
+        if known.any() and not known.all():
             features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
-            check_classification_targets(np.array([label for label in labels.tolist() if not is_unknown(label)]))
+            check_classification_targets(np.array(labels[known].tolist()))
         else:
             features, labels = validate_data(
                 self, X, labels, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"

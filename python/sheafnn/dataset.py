@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse
 
 from . import _checks, _core, _edges, _masks, _tables
-from ._labels import encode as _encode
+from ._labels import encode as _encode, missing_words
 
 
 class Split(NamedTuple):
@@ -58,7 +58,8 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
     if names is None:
         own = getattr(features, "columns", None)
         names = [] if own is None or not all(isinstance(name, str) for name in own) else list(own)
-    texts = [_checks.text(f"feature_names[{i}]:", str(name)) for i, name in enumerate(names)]
+    texts = [str(name) for name in names]
+    _checks.texts(lambda i: f"feature_names[{i}]:", texts)
     if texts and len(texts) != width:
         raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
     return texts
@@ -144,7 +145,7 @@ class Dataset:
         names = [str(node) for node in node_names]
         if names and len(names) != count:
             raise ValueError(f"node_names: {len(names)} names are not allowed; must be one for each of {count} nodes")
-        _check_names(node_names)
+        _check_names(names, node_names)
         _checks.choice("weights", weights, ("refuse", "ignore"))
         pairs = _edges.edge_array(edges, count, names, weights)
         core = _core.make_dataset(
@@ -255,21 +256,24 @@ class Dataset:
             raise ValueError("graph: it has no nodes; a dataset needs at least one")
         number = {node: i for i, node in enumerate(nodes)}
         table = _rows(
-            [graph.nodes[node].get(features) for node in nodes], features, "features", [f"node {node!r}" for node in nodes]
+            [graph.nodes[node].get(features) for node in nodes], features, "features", lambda i: f"node {nodes[i]!r}"
         )
         ends = list(graph.edges())
-        between = [f"edge {u!r} – {v!r}" for u, v in ends]
+
+        def between(i: int) -> str:
+            return f"edge {ends[i][0]!r} – {ends[i][1]!r}"
+
         if weights == "refuse" and arc_features != "weight":
             values = [attributes.get("weight", 1) for _, _, attributes in graph.edges(data=True)]
-            for weight, place in zip(values, between):
+            for i, weight in enumerate(values):
                 if not isinstance(weight, (int, float, np.number)):
                     raise ValueError(
-                        f"graph: {place} has the weight {weight!r}; must be a number, and weights='ignore' takes the edges alone"
+                        f"graph: {between(i)} has the weight {weight!r}; must be a number, and weights='ignore' takes the edges alone"
                     )
             own = np.array(values, float)
-            _edges.check_finite(own, lambda i: f"graph: weight of {between[i]}")
+            _edges.check_finite(own, lambda i: f"graph: weight of {between(i)}")
             joins = np.flatnonzero([u != v for u, v in ends])  # self-loops are dropped
-            _edges.check_weights(own[joins], lambda i: between[joins[i]], "graph")
+            _edges.check_weights(own[joins], lambda i: between(joins[i]), "graph")
         edges = np.array([[number[u], number[v]] for u, v in ends], np.int64).reshape(-1, 2)
         if arc_features is not None:
             if not ends:
@@ -488,27 +492,34 @@ def _unpickled(parts: tuple[Any, ...], arc_features: np.ndarray | None) -> Datas
     return data
 
 
-def _check_names(names: Sequence[Any]) -> None:
-    """Names are known by what they print: 1 and '1' would be one."""
+def _check_names(names: Sequence[str], given: Sequence[Any]) -> None:
+    """Names are known by what they print: 1 and '1' would be one.
+
+    :param given: what prints them
+    """
+    _checks.texts(lambda node: f"node_names[{node}]:", names)
     first: dict[str, int] = {}
     for node, name in enumerate(names):
-        before = first.setdefault(_checks.text(f"node_names[{node}]:", str(name)), node)
+        before = first.setdefault(name, node)
         if before != node:
             raise ValueError(
-                f"node_names: nodes {before} and {node} are both called {str(name)!r}, as {names[before]!r} and {name!r}; "
+                f"node_names: nodes {before} and {node} are both called {name!r}, as {given[before]!r} and {given[node]!r}; "
                 "every name must print otherwise"
             )
 
 
-def _rows(values: list[Any], attribute: str, argument: str, places: list[str]) -> np.ndarray:
-    """One row of numbers for each value, all of one length."""
-    missing = [place for value, place in zip(values, places) if value is None]
-    if missing:
-        raise ValueError(f"{argument}: {missing[0]} has no attribute {attribute!r}")
+def _rows(values: list[Any], attribute: str, argument: str, place: Callable[[int], str]) -> np.ndarray:
+    """One row of numbers for each value, all of one length.
+
+    :param place: what messages call value i
+    """
+    for i, value in enumerate(values):
+        if value is None:
+            raise ValueError(f"{argument}: {place(i)} has no attribute {attribute!r}")
     rows = [np.atleast_1d(np.asarray(_checks.unmasked(argument, _masks.plain(value)))) for value in values]
-    for row, place in zip(rows, places):
+    for i, row in enumerate(rows):
         if row.shape != rows[0].shape or row.dtype.kind not in "biuf":
-            raise ValueError(f"{argument}: {place} has {row.tolist()!r}; must be numbers, as many as {places[0]} has")
+            raise ValueError(f"{argument}: {place(i)} has {row.tolist()!r}; must be numbers, as many as {place(0)} has")
     return np.array(rows, float).reshape(len(rows), -1)
 
 
@@ -536,14 +547,14 @@ def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
     """The splits of the masks or node numbers that PyTorch Geometric's data have."""
     parts: list[Any] = []
     names: list[str] = []
-    for spellings in (("train",), ("val", "valid", "validation"), ("test",)):
+    for spellings in _masks.SPELLINGS.values():
         found = [
-            f"{part}_{form}" for part in spellings for form in ("mask", "masks", "idx", "index")
+            f"{part}_{form}" for part in spellings[::-1] for form in ("mask", "masks", "idx", "index")
             if getattr(data, f"{part}_{form}", None) is not None
         ]
         if len(found) > 1:
             raise ValueError(f"{found[1]}: {found[0]} is there as well; only one can be meant")
-        names.append(found[0] if found else f"{spellings[0]}_mask")
+        names.append(found[0] if found else f"{spellings[-1]}_mask")
         parts.append(getattr(data, found[0]) if found else None)
     if all(part is None for part in parts):
         return []
@@ -625,10 +636,7 @@ def load_dataset(
         classes then. None: words such as NA or None are refused
     :raises RuntimeError: names the file and what is wrong with it
     """
-    if isinstance(missing_labels, str):
-        missing_labels = [missing_labels]
-    words = None if missing_labels is None else list(missing_labels)
-    core = _core.load_dataset(os.fspath(path), not splits, not labels, words)
+    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels))
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
     return Dataset(core, _numbers(core.class_names) if arrays else None)

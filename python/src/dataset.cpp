@@ -19,6 +19,7 @@
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/npz_keys.hpp>
 #include <string>
@@ -138,7 +139,7 @@ auto feature_arrays(const Dataset& data) {
   const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
   std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
   std::vector<double> values(x.values().begin(), x.values().end());
-  const Index given = x.columns() - static_cast<Index>(x.indicators().size());
+  const Index given = x.given_columns();
   for (std::size_t i = 0; i < count; ++i) {
     if (columns[i] < given) continue;
     columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
@@ -155,10 +156,7 @@ void bind_dataset(nb::module_& module) {
       .def_ro("name", &Dataset::name)
       .def_prop_ro("node_count", &Dataset::node_count)
       .def_prop_ro("edge_count", [](const Dataset& data) { return data.graph.edge_count(); })
-      .def_prop_ro("feature_count",
-                   [](const Dataset& data) {
-                     return data.feature_count() - static_cast<Index>(data.features.indicators().size());
-                   })
+      .def_prop_ro("feature_count", [](const Dataset& data) { return data.features.given_columns(); })
       .def_ro("feature_names", &Dataset::feature_names)
       .def_ro("class_count", &Dataset::class_count)
       .def_ro("node_names", &Dataset::node_names)
@@ -218,7 +216,14 @@ void bind_dataset(nb::module_& module) {
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },
       nb::arg("texts"), nb::arg("missing_words") = nb::none());
+  module.attr("blanks") = std::string(sheafnn::detail::blanks);
+  module.attr("fixed_blank") = std::string(sheafnn::detail::fixed_blank);
+  module.attr("most_fractions") = sheafnn::most_fractions;
   module.def("resembles_set_column", &sheafnn::io::detail::resembles_set_column, nb::arg("name"));
+  module.def("is_split_column", &sheafnn::io::detail::is_split_column, nb::arg("name"));
+  nb::dict set_words;
+  for (const auto& [word, set] : sheafnn::io::detail::set_words) set_words[nb::cast(std::string(word))] = set;
+  module.attr("set_words") = set_words;
   module.def("edge_homophily",
              [](const Dataset& data) { return sheafnn::edge_homophily(data.graph, data.labels); });
 }

@@ -8,7 +8,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -156,9 +158,7 @@ template <class Options>
 void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
                  std::string_view maps) {
   const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
-  for (const char* fixed : {"features", "classes", "feature_plan"}) {
-    sheafnn::require(!said.contains(fixed), "network", fixed, "the data decide it");
-  }
+  for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
   }
@@ -277,14 +277,21 @@ nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes)
   return d;
 }
 
+/// A split of a dataset for training.
+///
+/// \throws std::invalid_argument  there is no such split, or the parts of the dataset do not belong together
+const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
+  validate(data);
+  sheafnn::require(number < data.splits.size(), "split", number,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  return data.splits[number];
+}
+
 /// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
 nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
                 int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
                 std::uint64_t seed, const nb::object& report, bool keep_interrupted) {
-  validate(data);
-  sheafnn::require(split_number < data.splits.size(), "split", split_number,
-                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
-  const sheafnn::Split& split = data.splits[split_number];
+  const sheafnn::Split& split = checked_split(data, split_number);
   const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
   Settings settings = make_settings(data, split, model, maps, preset, network, training);
   settings.training.seed = seed;
@@ -336,10 +343,8 @@ nb::dict row_of(const sheafnn::SearchRow& row) {
 nb::list search(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
                 int stalk_dimension, const Texts& network, const Texts& training, std::uint64_t seed,
                 double seconds) {
-  validate(data);
-  sheafnn::require(split_number < data.splits.size(), "split", split_number,
-                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
-  const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&data.splits[split_number], 1}, seed);
+  const sheafnn::Split& split = checked_split(data, split_number);
+  const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&split, 1}, seed);
   Supervisor supervisor(nb::none(), 0, /*keep=*/false);  // Ctrl-C leaves the search
   std::vector<programs::SearchedModel> models;
   std::vector<sheafnn::SearchRow> left_out;
@@ -379,6 +384,14 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
   for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
   return rows;
+}
+
+/// Names of values of an option, as a tuple of Python.
+template <std::size_t N>
+nb::tuple names_of(const std::array<std::string_view, N>& names) {
+  nb::list r;
+  for (const std::string_view name : names) r.append(std::string(name));
+  return nb::tuple(r);
 }
 
 template <class Scalar>
@@ -479,6 +492,11 @@ void bind_model(nb::module_& module) {
         }
         return nb::bytes(bytes.data(), bytes.size());
       });
+  module.attr("model_names") = names_of(programs::model_names);
+  module.attr("maps_names") = names_of(programs::maps_names);
+  module.attr("preset_names") = names_of(sheafnn::preset_names);
+  module.attr("feature_treatment_names") = names_of(sheafnn::feature_treatment_names);
+  module.attr("searched") = std::string(searched);
   module.def("search", &search);
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none(), nb::arg());

@@ -13,6 +13,11 @@ namespace python {
 
 using Texts = std::map<std::string, std::string>;
 
+/// Options of a network that its data decide.
+[[nodiscard]] inline bool is_decided(std::string_view key) {
+  return key == "features" || key == "classes" || key == "feature_plan";
+}
+
 /// Calls visit(key, field) for every option of a training but the callbacks and what resumes one.
 template <class Options, class Visit>
 void for_each_training_option(Options& options, const Visit& visit) {
@@ -83,10 +88,7 @@ void require_empty(const Texts& texts, Options& options, const Walk& walk, std::
   if (texts.empty()) return;
   std::string names;
   walk(options, [&](const char* key, auto&) {
-    const std::string_view name = key;
-    if (name != "features" && name != "classes" && name != "feature_plan") {
-      names += (names.empty() ? "" : ", ") + std::string(key);
-    }
+    if (!is_decided(key)) names += (names.empty() ? "" : ", ") + std::string(key);
   });
   sheafnn::throw_invalid_argument(sheafnn::detail::concat(mapping, "['", texts.begin()->first, "']"),
                                   texts.begin()->second,

@@ -25,8 +25,7 @@ template <class Options>
 [[nodiscard]] FeaturePlan plan_of(const Options& options, const Graph& graph, const NodeFeatures& features) {
   // A plan has indicators of its own, whatever indicators the features have.
   const FeaturePlan& plan = options.feature_plan;
-  const Index given = features.columns() - static_cast<Index>(features.indicators().size());
-  const bool fits = !plan.empty() && given == plan.given_columns();
+  const bool fits = !plan.empty() && features.given_columns() == plan.given_columns();
   check_input(graph.node_count(), features.rows(), fits ? plan.columns() : features.columns(), options.features);
   return plan.empty() ? fit_features(features, options.feature_treatment, graph.part()) : plan;
 }

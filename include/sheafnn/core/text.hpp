@@ -38,13 +38,18 @@ template <class T>
   return error == std::errc();
 }
 
+/// A letter of ASCII in lower case; any other character as it is.
+[[nodiscard]] constexpr char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 /// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are
 /// nodeid.
 [[nodiscard]] inline std::string plain_word(std::string_view text) {
   std::string r;
   for (const char c : text) {
     if (std::string_view("_-. /:").find(c) != std::string_view::npos) continue;
-    r += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    r += lower(c);
   }
   return r;
 }

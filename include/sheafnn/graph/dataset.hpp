@@ -196,8 +196,7 @@ inline void validate(const Dataset& data) {
   };
   check_names(data.node_names, "node_names", n);
   check_names(data.class_names, "class_names", data.class_count);
-  check_names(data.feature_names, "feature_names",
-              data.feature_count() - static_cast<Index>(data.features.indicators().size()));
+  check_names(data.feature_names, "feature_names", data.features.given_columns());
   for (std::size_t s = 0; s < data.splits.size(); ++s)
     validate(data.splits[s], n, detail::part_name(data, detail::concat("splits[", s, "]")));
 }

@@ -30,31 +30,34 @@ namespace detail {
 inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",   "binary", "counts", "left-out",
                                                                       "centred", "ranked", "scaled", "logarithm"};
 
+/// Where a name stands among others; their number where it is none of them.
+template <std::size_t N>
+[[nodiscard]] std::size_t place_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 /// With as many digits as it takes to read the same number back.
 [[nodiscard]] inline std::string shortest_text(double value) {
   std::array<char, 64> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// The numbers of a column that its text has.
+/// The numbers of a column that its text has, in order. Those of a column as it is may be left out where they are 0.
+///
+/// \param column  with all of its quantiles
 template <class Column>
-[[nodiscard]] std::vector<double> numbers_of(const Column& column) {
+[[nodiscard]] auto numbers_of(Column& column) {
   using Kind = FeatureColumn::Kind;
-  switch (column.kind) {
-    case Kind::as_is:
-    case Kind::binary:
-      if (column.centre == 0) return {};
-      return {column.centre};
-    case Kind::centred:
-      return {column.centre, column.scale};
-    case Kind::scaled:
-    case Kind::logarithm:
-      return {column.scale};
-    case Kind::ranked:
-      return column.quantiles;
-    default:
-      return {};
-  }
+  std::vector<decltype(&column.scale)> numbers;
+  const Kind kind = column.kind;
+  if (kind == Kind::as_is || kind == Kind::binary || kind == Kind::centred) numbers.push_back(&column.centre);
+  if (kind == Kind::centred || kind == Kind::scaled || kind == Kind::logarithm) numbers.push_back(&column.scale);
+  for (auto& quantile : column.quantiles) numbers.push_back(&quantile);
+  return numbers;
+}
+/// Whether the text may lack the numbers of such a column: what stands for its missing values is 0.
+[[nodiscard]] constexpr bool may_lack_numbers(FeatureColumn::Kind kind) noexcept {
+  return kind == FeatureColumn::Kind::as_is || kind == FeatureColumn::Kind::binary;
 }
 
 /// What is before the next separator, without blanks around it; it and the separator are taken from the text.
@@ -66,6 +69,8 @@ template <class Column>
   while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
   return part;
 }
+
+/// \throws std::invalid_argument  a text that is no number of type T
 template <class T>
 [[nodiscard]] T number_in_plan(std::string_view text) {
   T value{};
@@ -82,7 +87,9 @@ template <class T>
   std::string text(to_string(plan.treatment()));
   for (const FeaturePlan::Run& run : plan.runs()) {
     text += detail::concat("; ", detail::column_kind_names[static_cast<std::size_t>(run.column.kind)]);
-    for (const double number : detail::numbers_of(run.column)) text += " " + detail::shortest_text(number);
+    if (run.column.centre != 0 || !detail::may_lack_numbers(run.column.kind)) {
+      for (const double* number : detail::numbers_of(run.column)) text += " " + detail::shortest_text(*number);
+    }
     if (run.count > 1) text += detail::concat("*", run.count);
   }
   if (plan.indicators().empty()) return text;
@@ -100,8 +107,7 @@ template <class T>
   require(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }), "feature_plan",
           "a text that is not printable", "expected the text of a plan");
   const std::string_view name = detail::next_part(text, ';');
-  std::size_t treatment = 0;
-  while (treatment < feature_treatment_names.size() && feature_treatment_names[treatment] != name) ++treatment;
+  const std::size_t treatment = detail::place_of(name, feature_treatment_names);
   require(treatment < feature_treatment_names.size(), "feature_plan", name,
           "must begin with rows, columns or none");
   std::vector<FeaturePlan::Run> runs;
@@ -118,26 +124,16 @@ template <class T>
     std::string_view column = detail::next_part(part, '*');
     if (!part.empty()) run.count = detail::number_in_plan<Index>(part);
     const std::string_view kind_name = detail::next_part(column, ' ');
-    std::size_t kind = 0;
-    while (kind < detail::column_kind_names.size() && detail::column_kind_names[kind] != kind_name) ++kind;
+    const std::size_t kind = detail::place_of(kind_name, detail::column_kind_names);
     require(kind < detail::column_kind_names.size(), "feature_plan", kind_name, "is no treatment of a column");
     run.column.kind = static_cast<Kind>(kind);
     std::vector<double> numbers;
     while (!column.empty()) numbers.push_back(detail::number_in_plan<double>(detail::next_part(column, ' ')));
-    const std::size_t most = run.column.kind == Kind::ranked    ? FeatureColumn::levels.size()
-                             : run.column.kind == Kind::centred ? 2
-                                                                : 1;
-    const bool optional = run.column.kind == Kind::as_is || run.column.kind == Kind::binary;
-    const bool none = run.column.kind == Kind::counts || run.column.kind == Kind::left_out;
-    require(numbers.size() == (none ? 0 : most) || (optional && numbers.empty()), "feature_plan", kind_name,
-            detail::concat("has ", numbers.size(), " numbers"));
-    if (run.column.kind == Kind::ranked) {
-      run.column.quantiles = std::move(numbers);
-    } else if (!numbers.empty()) {
-      const bool scale_alone = run.column.kind == Kind::scaled || run.column.kind == Kind::logarithm;
-      (scale_alone ? run.column.scale : run.column.centre) = numbers.front();
-      if (run.column.kind == Kind::centred) run.column.scale = numbers.back();
-    }
+    if (run.column.kind == Kind::ranked) run.column.quantiles.resize(FeatureColumn::levels.size());
+    const std::vector<double*> own = detail::numbers_of(run.column);
+    require(numbers.size() == own.size() || (numbers.empty() && detail::may_lack_numbers(run.column.kind)),
+            "feature_plan", kind_name, detail::concat("has ", numbers.size(), " numbers"));
+    for (std::size_t i = 0; i < numbers.size(); ++i) *own[i] = numbers[i];
     runs.push_back(std::move(run));
   }
   return {static_cast<FeatureTreatment>(treatment), runs, std::move(indicators)};

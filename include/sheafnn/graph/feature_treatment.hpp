@@ -172,9 +172,9 @@ class FeaturePlan {
   [[nodiscard]] NodeFeatures apply(const NodeFeatures& features, Index rows = -1) const {
     if (rows < 0) rows = features.rows();
     require_between("rows", rows, 0, features.rows());
-    const Index given = features.columns() - static_cast<Index>(features.indicators().size());
-    if (given != given_) {
-      throw_invalid_argument("features.columns", given, detail::concat("the model was built for ", given_));
+    if (features.given_columns() != given_) {
+      throw_invalid_argument("features.columns", features.given_columns(),
+                             detail::concat("the model was built for ", given_));
     }
     NodeFeatures r = keeps_entries(features) ? features : treated(features, rows);
     if (treatment_ == FeatureTreatment::rows) r.normalise_rows();

@@ -109,6 +109,8 @@ class NodeFeatures {
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(offset_.size()) - 1; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
+  /// Columns of the table, without the indicators behind them.
+  [[nodiscard]] Index given_columns() const noexcept { return columns_ - static_cast<Index>(indicators_.size()); }
   /// Columns with missing values, increasing: of k of them, the last k of columns() are the indicators.
   [[nodiscard]] std::span<const std::int32_t> indicators() const noexcept { return indicators_; }
   /// Says that the last columns are indicators of these. Unchecked: that their entries are 1, and that a row with one has

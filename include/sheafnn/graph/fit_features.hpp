@@ -63,22 +63,34 @@ struct ColumnStatistics {
 
 /// Calls use(column, value) for all entries of the first `rows` rows, but for indicators.
 template <class Use>
-void for_entries(const NodeFeatures& features, Index rows, Index columns, const Use& use) {
+void for_entries(const NodeFeatures& features, Index rows, const Use& use) {
   const std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(rows)]);
+  const Index columns = features.given_columns();
   for (std::size_t i = 0; i < last; ++i) {
     const std::int32_t j = features.column_of()[i];
     if (j < columns) use(static_cast<std::size_t>(j), features.values()[i]);
+  }
+}
+/// Calls use(column) for all missing values of these rows.
+template <class Use>
+void for_missing(const NodeFeatures& features, Index rows, const Use& use) {
+  if (features.indicators().empty()) return;
+  const std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(rows)]);
+  const Index columns = features.given_columns();
+  for (std::size_t i = 0; i < last; ++i) {
+    const std::int32_t j = features.column_of()[i];
+    if (j >= columns) use(static_cast<std::size_t>(features.indicators()[static_cast<std::size_t>(j - columns)]));
   }
 }
 
 /// Counts and extremes.
 [[nodiscard]] inline std::vector<ColumnStatistics> count_columns(const NodeFeatures& features, Index rows,
                                                                  const PartStatistics& parts) {
-  const std::size_t p = static_cast<std::size_t>(features.columns()) - features.indicators().size();
+  const std::size_t p = static_cast<std::size_t>(features.given_columns());
   constexpr double lowest = std::numeric_limits<double>::lowest();
   constexpr std::size_t fields = 5;
   std::vector<double> sums(fields * p + 1), extremes(2 * p, lowest);
-  for_entries(features, rows, static_cast<Index>(p), [&](std::size_t j, double x) {
+  for_entries(features, rows, [&](std::size_t j, double x) {
     if (x == 0) return;
     double* of = sums.data() + fields * j;
     of[0] += 1;
@@ -88,11 +100,7 @@ void for_entries(const NodeFeatures& features, Index rows, Index columns, const 
     extremes[2 * j] = std::max(extremes[2 * j], -x);
     extremes[2 * j + 1] = std::max(extremes[2 * j + 1], x);
   });
-  const std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(rows)]);
-  for (std::size_t i = 0; i < last; ++i) {
-    const std::size_t j = static_cast<std::size_t>(features.column_of()[i]);
-    if (j >= p) sums[fields * static_cast<std::size_t>(features.indicators()[j - p]) + 4] += 1;
-  }
+  for_missing(features, rows, [&](std::size_t j) { sums[fields * j + 4] += 1; });
   sums.back() = static_cast<double>(rows);
   parts.sum(sums);
   parts.largest(extremes);
@@ -122,7 +130,7 @@ inline void measure_columns(const NodeFeatures& features, Index rows, const Part
                             std::vector<ColumnStatistics>& columns) {
   const std::size_t p = columns.size();
   std::vector<double> middle(p);
-  for_entries(features, rows, static_cast<Index>(p), [&](std::size_t j, double x) {
+  for_entries(features, rows, [&](std::size_t j, double x) {
     if (!columns[j].sparse()) middle[j] += x / columns[j].magnitude();
   });
   parts.sum(middle);
@@ -133,7 +141,7 @@ inline void measure_columns(const NodeFeatures& features, Index rows, const Part
     powers[3 * j + 1] += times * (d * d);
     powers[3 * j + 2] += times * (d * d) * (d * d);
   };
-  for_entries(features, rows, static_cast<Index>(p), [&](std::size_t j, double x) {
+  for_entries(features, rows, [&](std::size_t j, double x) {
     if (x != 0) add(j, x / columns[j].magnitude() - middle[j], 1);
   });
   parts.sum(powers);
@@ -178,7 +186,7 @@ class Quantiles {
     for (std::size_t c = 0; c < count; ++c) place[columns_[c]] = c;
     std::vector<std::vector<double>> sorted(count);
     std::vector<double> zeros(count);  // of this part
-    for_entries(features, rows, static_cast<Index>(p), [&](std::size_t j, double x) {
+    for_entries(features, rows, [&](std::size_t j, double x) {
       if (place[j] != nowhere && x != 0) sorted[place[j]].push_back(of_entries ? std::abs(x) : x);
     });
     for (std::size_t c = 0; c < count; ++c) {
@@ -186,13 +194,9 @@ class Quantiles {
       if (!of_entries) zeros[c] = static_cast<double>(rows) - static_cast<double>(sorted[c].size());
     }
     if (!of_entries) {
-      const std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(rows)]);
-      for (std::size_t i = 0; i < last; ++i) {
-        const std::size_t j = static_cast<std::size_t>(features.column_of()[i]);
-        if (j < p) continue;
-        const std::size_t c = place[static_cast<std::size_t>(features.indicators()[j - p])];
-        if (c != nowhere) zeros[c] -= 1;
-      }
+      for_missing(features, rows, [&](std::size_t j) {
+        if (place[j] != nowhere) zeros[place[j]] -= 1;
+      });
     }
     // Bisection over all numbers: what is summed are counts, so that any parts find the same.
     std::vector<std::uint64_t> low(count * k, ordered_bits(std::numeric_limits<double>::lowest())),

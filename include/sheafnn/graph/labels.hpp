@@ -51,17 +51,19 @@ inline constexpr std::size_t most_fractions = 20;
 
 namespace detail {
 
-/// A text without blanks around it: ASCII's, and the one that does not break a line.
+/// Blanks around texts that are cut off: ASCII's, and the one that does not break a line.
+inline constexpr std::string_view blanks = " \t\r\n\v\f", fixed_blank = "\xC2\xA0";
+
+/// A text without blanks around it.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) noexcept {
-  constexpr std::string_view blanks = " \t\r\n\v\f", fixed = "\xC2\xA0";
   for (;;) {
     const std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
     text.remove_prefix(begin);
     text = text.substr(0, text.find_last_not_of(blanks) + 1);
-    const bool front = text.starts_with(fixed), back = text.ends_with(fixed);
+    const bool front = text.starts_with(fixed_blank), back = text.ends_with(fixed_blank);
     if (!front && !back) return text;
-    if (front) text.remove_prefix(fixed.size());
-    if (back && !text.empty()) text.remove_suffix(fixed.size());
+    if (front) text.remove_prefix(fixed_blank.size());
+    if (back && !text.empty()) text.remove_suffix(fixed_blank.size());
   }
 }
 
@@ -97,7 +99,7 @@ template <std::size_t N>
   std::string word;
   bool letters = false;
   for (const char c : text) {
-    word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    word += lower(c);
     letters = letters || (word.back() >= 'a' && word.back() <= 'z');
   }
   std::string_view stem = word;

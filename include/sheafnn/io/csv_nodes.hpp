@@ -6,7 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
+#include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,9 +34,28 @@ struct NodeTable {
   std::vector<std::string> split_names;    ///< of these columns
   std::vector<std::string> feature_names;  ///< p
   NodeFeatures features;                   ///< n × p
+
+  /// n; 0 where there is no table. A list of labels has no names, a table without labels no labels.
+  [[nodiscard]] Index node_count() const noexcept {
+    return static_cast<Index>(std::max(names.size(), labels.size()));
+  }
 };
 
 namespace detail {
+
+/// Whether a column is one of splits: "split", or "split_" and a number.
+[[nodiscard]] inline bool is_split_column(std::string_view name) {
+  constexpr std::string_view stem = "split";
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  if (name.empty()) return true;
+  return name.size() > 1 && name[0] == '_' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+/// Fields of such a column, with the sets that they name: 0 training, 1 validation, 2 test.
+inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
+                                                                 {"validation", 1},
+                                                                 {"val", 1},
+                                                                 {"test", 2}};
 
 /// What the columns of a node table mean.
 struct NodeColumns {
@@ -45,14 +65,6 @@ struct NodeColumns {
   bool labelled = false;
   std::size_t unnamed = 0;  ///< columns behind, which hold nothing
 
-  /// "split", or "split_" and a number.
-  [[nodiscard]] static bool is_split(std::string_view name) {
-    constexpr std::string_view stem = "split";
-    if (!name.starts_with(stem)) return false;
-    name.remove_prefix(stem.size());
-    if (name.empty()) return true;
-    return name.size() > 1 && name[0] == '_' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
-  }
   /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
   static void refuse_set(const CsvReader& header, const std::string& name) {
     if (!resembles_set_column(name)) return;
@@ -73,10 +85,10 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
-      roles.push_back(k == 0               ? Role::name
-                      : names[k] == label  ? Role::label
-                      : is_split(names[k]) ? Role::split
-                                           : Role::feature);
+      roles.push_back(k == 0                      ? Role::name
+                      : names[k] == label         ? Role::label
+                      : is_split_column(names[k]) ? Role::split
+                                                  : Role::feature);
       if (roles.back() == Role::feature) refuse_set(header, names[k]);
       labelled = labelled || roles.back() == Role::label;
     }
@@ -196,16 +208,14 @@ class NodeTableReader {
     offsets_.push_back(static_cast<Index>(values_.size()));
   }
   void add_to_split(Split& split, std::int32_t node, const std::string& text, std::size_t column) const {
-    if (text == "train") {
-      split.train.push_back(node);
-    } else if (text == "validation" || text == "val") {
-      split.validation.push_back(node);
-    } else if (text == "test") {
-      split.test.push_back(node);
-    } else if (!text.empty()) {
+    if (text.empty()) return;
+    const auto word = std::find_if(std::begin(set_words), std::end(set_words),
+                                   [&](const auto& known) { return known.first == text; });
+    if (word == std::end(set_words)) {
       fail(where(column), "'", printable(text),
            "' is no set of a split; expected train, validation (or val), test or nothing");
     }
+    (word->second == 0 ? split.train : word->second == 1 ? split.validation : split.test).push_back(node);
   }
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     double value = 0;

@@ -21,6 +21,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/memory.hpp"
+#include "sheafnn/core/text.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/io/lines.hpp"
@@ -94,8 +95,7 @@ class MatrixMarketReader {
   void read_banner() {
     if (!lines_.next()) fail(lines_.file(), "is empty; expected a line %%MatrixMarket matrix ...");
     std::string line(lines_.line());
-    std::transform(line.begin(), line.end(), line.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    for (char& c : line) c = sheafnn::detail::lower(c);
     std::vector<std::string> banner;
     for (const std::string_view word : words()) {
       banner.push_back(line.substr(static_cast<std::size_t>(word.data() - lines_.line().data()), word.size()));

@@ -11,6 +11,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -193,8 +194,10 @@ struct NpzRows {
   return numbers && (other || (shape[0] != n && shape[1] != n));
 }
 
-/// Graph from an adjacency matrix, sparse or n × n: an edge wherever it is not zero.
-[[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, bool sparse,
+/// Graph from an adjacency matrix: an edge wherever it is not zero.
+///
+/// \param dense  the array of the key, n × n; null: it begins the three parts of a sparse matrix
+[[nodiscard]] inline Graph read_adjacency(const NpzArchive& archive, const std::string& key, const NpyArray* dense,
                                           Index n) {
   std::vector<Edge> entries;
   double weight = 0;
@@ -208,11 +211,11 @@ struct NpzRows {
     entries.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
   };
   const auto check_size = [&](Index rows, Index columns) {
-    if (rows == n && (sparse ? columns <= n : columns == n)) return;
+    if (rows == n && (dense == nullptr ? columns <= n : columns == n)) return;
     fail(archive.file(), printable(key), " is a matrix of ", rows, " x ", columns, "; the graph has ", n,
          " nodes");
   };
-  if (sparse) {
+  if (dense == nullptr) {
     const NpzRows rows(archive, key);
     check_size(static_cast<Index>(rows.offsets.size()) - 1, rows.column_count);
     for (Index u = 0; u < n; ++u) {
@@ -222,13 +225,12 @@ struct NpzRows {
       }
     }
   } else {
-    const NpyArray array = archive.array(key);
-    if (array.shape().size() != 2)
-      fail(array.where(), "has shape ", array.shape_text(), "; expected nodes x nodes");
-    check_size(array.shape()[0], array.shape()[1]);
-    const std::vector<double> values = array.values<double>();
+    if (dense->shape().size() != 2)
+      fail(dense->where(), "has shape ", dense->shape_text(), "; expected nodes x nodes");
+    check_size(dense->shape()[0], dense->shape()[1]);
+    const std::vector<double> values = dense->values<double>();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      add(static_cast<Index>(i) / array.shape()[1], static_cast<Index>(i) % array.shape()[1], values[i]);
+      add(static_cast<Index>(i) / n, static_cast<Index>(i) % n, values[i]);
     }
   }
   Graph graph = graph_of_entries(n, std::move(entries));
@@ -238,37 +240,29 @@ struct NpzRows {
   return graph;
 }
 
+/// How many entries of a matrix are not zero that a graph was built from.
+[[nodiscard]] inline Index listed_entries(const Graph& graph) {
+  Index r = graph.dropped_self_loops();
+  for (Index a = 0; a < graph.arc_count(); ++a) r += graph.listed(a) ? 1 : 0;
+  return r;
+}
+
 /// Refuses weights and other attributes of edges, unless all edges have the same: all numbers are equal, or all rows
 /// where there is one for each edge.
 ///
-/// \param count_edges  gives the number of edges that the archive lists
-template <class CountEdges>
-void check_edge_attributes(const NpzArchive& archive, const CountEdges& count_edges) {
+/// \param list  of the edges; null: a matrix lists them
+inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph, const NpyArray* list) {
   const std::string key = find_key(archive, edge_attribute_keys);
   if (key.empty()) return;
   const NpyArray array = archive.array(key);
   const std::vector<double> values = array.values<double>();
-  const Index listed = count_edges();
+  const Index listed = list != nullptr ? list->size() / 2 : listed_entries(graph);
   const bool by_edge = array.shape().size() > 1 && array.shape()[0] == listed && listed > 0;
   const std::size_t width = by_edge ? values.size() / static_cast<std::size_t>(listed) : 1;
   bool same = true;
   for (std::size_t i = 0; i < values.size(); ++i) same = same && values[i] == values[i % width];
   if (same) return;
   fail(array.where(), "differs from edge to edge; edges have no weights or other attributes here: remove the key");
-}
-
-/// How many edges an archive lists: the length of the list, or the entries of the matrix that are not zero.
-///
-/// \param edges  its key
-[[nodiscard]] inline Index listed_edges(const NpzArchive& archive, const std::string& edges, const Graph& graph,
-                                        bool matrix) {
-  if (!matrix) {
-    const std::vector<Index> shape = archive.array(edges).shape();
-    return shape[0] * shape[1] / 2;
-  }
-  Index r = graph.dropped_self_loops();
-  for (Index a = 0; a < graph.arc_count(); ++a) r += graph.listed(a) ? 1 : 0;
-  return r;
 }
 
 /// The key of a part of a dataset, or its first name where it is missing, for a message.
@@ -295,11 +289,12 @@ void check_edge_attributes(const NpzArchive& archive, const CountEdges& count_ed
       take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place));
     }
     const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
-    const bool sparse = plain.ends_with("data");
-    const bool matrix = sparse || (plain.starts_with("adj") && !holds_edges(archive.array(edges), n));
-    data.graph = matrix ? read_adjacency(archive, edges, sparse, n)
-                        : read_edges(archive.array(edges), n, plain == "edgeindex");
-    check_edge_attributes(archive, [&] { return listed_edges(archive, edges, data.graph, matrix); });
+    std::optional<NpyArray> array;
+    if (!plain.ends_with("data")) array = archive.array(edges);
+    const NpyArray* const dense = array ? &*array : nullptr;
+    const bool matrix = dense == nullptr || (plain.starts_with("adj") && !holds_edges(*dense, n));
+    data.graph = matrix ? read_adjacency(archive, edges, dense, n) : read_edges(*dense, n, plain == "edgeindex");
+    check_edge_attributes(archive, data.graph, matrix ? nullptr : dense);
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) data.splits = read_splits(archive, n);
     validate(data);

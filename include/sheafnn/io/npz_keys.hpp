@@ -96,7 +96,7 @@ struct SetKey {
     const bool capital = is_capital(c), letter = capital || is_small(c);
     const bool inside = is_capital(before) || (is_small(before) && !capital);
     if (letter && !inside) words.emplace_back();
-    if (letter) words.back() += capital ? static_cast<char>(c - 'A' + 'a') : c;
+    if (letter) words.back() += sheafnn::detail::lower(c);
     before = c;
   }
   return words;
@@ -150,9 +150,9 @@ struct SetKey {
     return false;
   };
   for (const char c : key) {
-    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (lower >= 'a' && lower <= 'z') {
-      word += lower;
+    const char small = sheafnn::detail::lower(c);
+    if (small >= 'a' && small <= 'z') {
+      word += small;
     } else {
       if (is_set()) return true;
       word.clear();

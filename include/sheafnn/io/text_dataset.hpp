@@ -67,7 +67,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label, options.missing_labels);
   NodeTable table;
   table.file = path.string();
-  std::vector<std::string> texts, places;
+  std::vector<std::string> texts;
   for (CsvReader csv(path); csv.next();) {
     if (csv.fields().size() != 1)
       fail(csv.where(), "has ", csv.fields().size(), " fields; expected one label per line");
@@ -75,11 +75,10 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
       fail(csv.where(), "follows an empty line; node ", texts.size(), " needs a label, -1 where it is unknown");
     }
     texts.push_back(csv.fields().front());
-    places.push_back(csv.where());
   }
   if (texts.empty()) fail(table.file, "lists no label; the graph is empty");
-  EncodedLabels labels =
-      read_label_texts(texts, options.missing_labels, table.file, [&](std::size_t u) { return places[u]; });
+  const auto place = [&](std::size_t u) { return sheafnn::detail::concat(table.file, ":", u + 1); };
+  EncodedLabels labels = read_label_texts(texts, options.missing_labels, table.file, place);
   table.labels = std::move(labels.codes);
   table.class_names = std::move(labels.class_names);
   return table;
@@ -103,7 +102,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   const bool columns = !table.feature_names.empty();
   if (files.features.empty()) {
     if (options.identity_features) {
-      return NodeFeatures::identity(static_cast<Index>(std::max(table.names.size(), table.labels.size())));
+      return NodeFeatures::identity(table.node_count());
     }
     if (!columns) {
       fail(table.file, "has no feature column, and there is no features.mtx; one-hot node numbers are an option ",
@@ -116,7 +115,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
          printable(table.feature_names.front()), "'; features.mtx holds features as well, only one can be meant");
   }
   const MatrixEntries matrix = read_matrix_market(files.features);
-  const Index n = static_cast<Index>(std::max(table.names.size(), table.labels.size()));
+  const Index n = table.node_count();
   if (n > 0 && matrix.rows != n)
     fail(matrix.file, "has ", matrix.rows, " rows; ", table.file, " has ", n, " nodes");
   return options.identity_features ? NodeFeatures::identity(matrix.rows) : to_features(matrix);
